@@ -1,0 +1,49 @@
+# lava from a fresh clone: `make run` shows it at work, `make test` checks all of it. Each target installs what it needs.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -q
+
+# The system's Python first: one below a user's home folder cannot be executed by the other users that jobs run as.
+PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$python; break; }; done)
+
+.PHONY: install run test bench soak stubs clean
+.DELETE_ON_ERROR:
+
+install: .venv/.commands
+
+.venv/.packages: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lava needs Python 3.11 or newer with its venv module: apt-get install python3 python3-venv" >&2; exit 1; }
+	@echo "installing lava and what it needs in .venv (about a minute) ..." >&2
+	@test -x $(BIN)/python -a -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]"
+	@touch $@
+
+.venv/.commands: .venv/.packages $(wildcard cli/*.py)
+	@$(BIN)/python -m cli.install_commands $(BIN)
+	@touch $@
+
+run: install
+	@$(BIN)/python examples/run_main_job.py
+
+test: install
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
+	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
+
+# One JSON object a line; ONLY=name runs one of them.
+bench: install
+	@$(BIN)/python benchmarks/run.py $(ONLY)
+
+soak: install
+	$(PYTEST) tests/soak
+
+# The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
+stubs: install
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. proto/agent.proto
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,168 @@
+"""What to do with a part when something is asked of it, when it used too much, or when time has passed.
+
+Every function takes the part and returns the changed part with what is to be done; a wish is done once for each number.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from msgspec.structs import replace
+
+from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, SayStopped, Send
+from agent.core.part import KILL, Part, Stage, Step, Wish, run_time
+
+Decided = tuple[Part, list[Effect]]
+
+_OVER = (Stage.ENDED, Stage.GONE)
+MEMORY_GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL for a part over its memory limit: it must not go on growing for long."""
+
+
+def kill_steps(part: Part, now: float) -> tuple[Step, ...]:
+    """LSF's kill sequence: CONT and INT, then TERM, then KILL."""
+    rules = part.rules
+    if not rules.sequential:
+        return (Step(now, KILL),)
+    return (
+        Step(now, signal.SIGCONT),
+        Step(now, signal.SIGINT),
+        Step(now + rules.interval, signal.SIGTERM),
+        Step(now + 2 * rules.interval, KILL),
+    )
+
+
+def started(part: Part, at: float) -> Part:
+    """Its processes run since ``at``."""
+    if part.stage >= Stage.RUNNING:
+        return part
+    return replace(part, stage=Stage.RUNNING, since=-1.0 if part.stopped else at)
+
+
+def ended(part: Part) -> Part:
+    """Its job process ended: nothing more is asked of what may be left, the shepherd clears that."""
+    return replace(part, stage=max(part.stage, Stage.ENDED), steps=(), since=-1.0)
+
+
+def gone(part: Part) -> Part:
+    """Nothing of it is left."""
+    return replace(part, stage=Stage.GONE, steps=(), since=-1.0)
+
+
+def asked(part: Part, wish: Wish, now: float) -> Decided:
+    """A wish of the master."""
+    if wish.number in part.wishes:
+        return part, [Grant(part.uid, wish.number)]
+    part = replace(part, wishes=part.wishes | {wish.number})
+    if part.stage in _OVER:
+        return part, [Grant(part.uid, wish.number, False, "Job has already finished")]
+    granted: list[Effect] = [Keep(part.uid), Grant(part.uid, wish.number)]
+    if wish.kind == "checkpoint" or (wish.kind == "migrate" and part.rules.checkpoint):
+        kill_after = wish.kill_after or wish.kind == "migrate"
+        return part, [Keep(part.uid), AskCheckpoint(part.uid, wish.number, kill_after)]
+    if wish.kind in ("requeue", "migrate"):
+        part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
+        return part, [KillAll(part.uid), *granted]
+    if wish.kind == "kill" and part.stage < Stage.RUNNING:
+        # Nothing of the command runs that could want to end in good order.
+        part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
+        return part, [KillAll(part.uid), *granted]
+    if wish.kind == "kill" and not wish.signal:
+        part = _to_be_killed(part, now, wish.reason)
+        part, effects = tick(part, now)
+        return part, effects + granted
+    part, effects = _signalled(part, wish)
+    return part, effects + granted
+
+
+def stop(part: Part, stopped: bool, now: float) -> Decided:
+    """Stop the part, or let it go on. Repeating it is harmless: the master asks until it hears that it is so."""
+    if part.stage in _OVER:
+        return part, []
+    part = replace(part, stopped=stopped, ran=run_time(part, now), since=_since(part, stopped, now))
+    number = signal.SIGCONT
+    if stopped:
+        number = signal.SIGTSTP if part.rules.soft_stop else signal.SIGSTOP
+    return part, [Send(part.uid, number), Keep(part.uid), SayStopped(part.uid, stopped)]
+
+
+def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int) -> Decided:
+    """A usage sample: CPU seconds, memory and swap in KB, number of processes."""
+    rules = part.rules
+    if part.stage is not Stage.RUNNING or part.limit:
+        return part, []
+    if rules.mem and rules.enforce_memory and rss > rules.mem:
+        steps = (Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + MEMORY_GRACE, KILL))
+        return tick(replace(part, limit="TERM_MEMLIMIT", killing=True, steps=steps), now, [Keep(part.uid)])
+    if rules.swap and swap > rules.swap:
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Keep(part.uid)])
+    if rules.processes and processes > rules.processes:
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_PROCESSLIMIT"), now, [Keep(part.uid)])
+    if rules.cpu and cpu > rules.cpu:
+        xcpu = (Step(now, signal.SIGCONT), Step(now, signal.SIGXCPU), *_later(part, now + rules.interval))
+        return tick(replace(part, limit="TERM_CPULIMIT", killing=True, steps=xcpu), now, [Keep(part.uid)])
+    return part, []
+
+
+def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
+    """All that is due at ``now``: the run limit, then the steps of a sequence under way."""
+    effects: list[Effect] = before or []
+    rules = part.rules
+    if rules.run and part.stage is Stage.RUNNING and not part.limit and run_time(part, now) >= rules.run:
+        warned = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
+        part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if part.killing else warned)
+        effects.append(Keep(part.uid))
+    due = [step for step in part.steps if step.at <= now]
+    if due:
+        part = replace(part, steps=tuple(step for step in part.steps if step.at > now))
+        effects += [KillAll(part.uid) if step.signal == KILL else Send(part.uid, step.signal) for step in due]
+    return part, effects
+
+
+def wake_at(part: Part) -> float | None:
+    """When ``tick`` has something to do next."""
+    times = [step.at for step in part.steps]
+    if part.rules.run and not part.limit and part.since >= 0:
+        times.append(part.since + part.rules.run - part.ran)
+    return min(times, default=None)
+
+
+def resumed(part: Part, now: float) -> Part:
+    """The part as read back after a restart of the agent: of the steps that passed meanwhile, only the last is done."""
+    past = [step for step in part.steps if step.at <= now]
+    return replace(part, steps=(*past[-1:], *(step for step in part.steps if step.at > now)))
+
+
+def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
+    """The limit behind an end that the kernel enforced (RLIMIT_CPU, a cgroup's memory), else what was noted."""
+    if part.limit or part.killing:
+        return part.limit
+    number = status & 0x7F or max(0, (status >> 8 & 0xFF) - 128)
+    rules = part.rules
+    if rules.cpu and (number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= rules.cpu)):
+        return "TERM_CPULIMIT"
+    if rules.mem and rules.enforce_memory and number == signal.SIGKILL and max_mem >= 0.95 * rules.mem:
+        return "TERM_MEMLIMIT"
+    return ""
+
+
+def _to_be_killed(part: Part, now: float, reason: str) -> Part:
+    if part.killing:
+        return part
+    return replace(part, killing=True, reason=part.reason or reason, steps=kill_steps(part, now))
+
+
+def _signalled(part: Part, wish: Wish) -> Decided:
+    number = wish.signal
+    if number == signal.SIGKILL:
+        reason = part.reason or wish.reason
+        return replace(part, killing=True, reason=reason, steps=()), [KillAll(part.uid)]
+    return part, [Send(part.uid, number)] if number else []
+
+
+def _later(part: Part, at: float) -> tuple[Step, ...]:
+    return kill_steps(part, at)
+
+
+def _since(part: Part, stopped: bool, now: float) -> float:
+    return now if part.stage is Stage.RUNNING and not stopped else -1.0

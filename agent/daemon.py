@@ -1,0 +1,256 @@
+"""The agent's loops: turns of the runner, the starter, the master, heartbeats and samples.
+
+Rule: only ``_turns`` changes what the runner knows; every other loop puts what it got into the one inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+
+from agent import starterlink
+from agent.adopt import adopt
+from agent.launch.accounts import Accounts
+from agent.launch.site import Site
+from agent.link import NotMaster, Session, open_session
+from agent.parts import now
+from agent.relay import Relay
+from agent.runner import Runner
+from agent.spool import Spool
+from agent.watch import Watch
+from proto import agent_pb2 as pb
+
+log = logging.getLogger("lava-agent")
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+DEAF_AFTER = 15.0
+"""Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
+SAMPLE_PAUSE = 5.0
+
+
+class Daemon:
+    """One agent. ``masters``: where lavad may be (HOST:PORT); ``slots``: cores to report, 0: those there."""
+
+    def __init__(self, site: Site, masters: list[str], gpus: int, slots: int, starter_log: str) -> None:
+        self._site = site
+        self._masters = masters
+        self._slots = slots
+        self._starter_log = starter_log
+        self._watch = Watch(gpus)
+        accounts = Accounts()
+        self._spool = Spool(os.path.join(site.spool, "agent"))
+        self._runner = Runner(site, self._spool, self._watch, accounts)
+        self._relay = Relay(site, accounts)
+        self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
+        self._sample_pause = SAMPLE_PAUSE
+        self._starter_there = asyncio.Event()
+        self._to_send = asyncio.Event()
+        self._heartbeats: list[pb.Heartbeat] = []
+        self._heard = 0.0
+        self._said = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._stop = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Until SIGTERM; jobs go on without the agent."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        runner = self._runner
+        runner.starts.poke = self._poke
+        runner.parts.entries = adopt(self._spool.load(), self._site, now())
+        runner.starts.hostfiles.drop_old(frozenset())
+        await self._relay.listen()
+        work = [self._turns(), self._starter(), self._sessions(), self._samples()]
+        tasks = [asyncio.create_task(one) for one in work]
+        tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._relay.close()
+        for task in done:
+            task.result()
+
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    def _poke(self) -> None:
+        self._inbox.put_nowait(_nothing)
+
+    async def _turns(self) -> None:
+        inbox, runner = self._inbox, self._runner
+        while True:
+            (await inbox.get())()
+            while not inbox.empty():
+                inbox.get_nowait()()
+            runner.flush()
+            self._set_timer()
+            if not runner.parts.outbox.empty or runner.peeks:
+                self._to_send.set()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (wait := self._runner.parts.next_wake()) is not None:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._poke)
+
+    # -- starter -----------------------------------------------------------------------------------------------------
+
+    async def _starter(self) -> None:
+        """Keep a connection to the starter; start another when it is dead."""
+        site, runner = self._site, self._runner
+        while True:
+            try:
+                link = await starterlink.connect(site.starter_socket)
+            except OSError as e:
+                log.warning("the starter does not answer (%s): another one is started", e.strerror)
+                self._spawn()
+                continue
+            async for frame in link.frames():
+                if frame.get("is") == "hello":
+                    log.info("starter %d, %d parts", frame["pid"], len(frame["parts"]))
+                    self._inbox.put_nowait(partial(runner.starter_up, link, frame))
+                    self._starter_there.set()
+                else:
+                    self._inbox.put_nowait(partial(runner.from_starter, frame))
+            log.warning("the connection to the starter is lost")
+            self._starter_there.clear()
+            self._inbox.put_nowait(runner.parts.starter.down)
+            link.close()
+            if not starterlink.answers(site.starter_socket):
+                self._spawn()
+
+    def _spawn(self) -> None:
+        site = self._site
+        starterlink.spawn(site.host, starter_folder(site), site.starter_socket, site.run_dir, self._starter_log)
+
+    # -- master ------------------------------------------------------------------------------------------------------
+
+    async def _sessions(self) -> None:
+        """Find the master among the addresses, for ever."""
+        pause, at = FIRST_PAUSE, 0
+        while True:
+            await self._starter_there.wait()
+            session = None
+            for _ in self._masters:
+                session = await self._try(self._masters[at % len(self._masters)])
+                if session is not None:
+                    break
+                at += 1
+            if session is not None:
+                pause = FIRST_PAUSE
+                await self._converse(session)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _try(self, target: str) -> Session | None:
+        facts = await self._watch.facts()
+        facts.address = self._site.address
+        if self._slots:
+            facts.ncpus = self._slots
+        await self._turn_over()
+        greeted = now()
+        try:
+            session = await open_session(target, self._site, self._runner.hello(facts))
+        except NotMaster as e:
+            self._say_once(f"no master at {target}: {e}")
+            return None
+        if why := self._runner.welcomed(session.welcome, greeted):
+            self._say_once(f"the master at {target} is not obeyed: {why}")
+            await session.close()
+            return None
+        self._poke()
+        welcome = session.welcome
+        self._say_once(f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
+        return session
+
+    async def _turn_over(self) -> None:
+        """What is in the inbox now has been taken: the greeting must tell what the starter said."""
+        over = asyncio.Event()
+        self._inbox.put_nowait(over.set)
+        await over.wait()
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            log.info("%s", text)
+            self._said = text
+
+    async def _converse(self, session: Session) -> None:
+        welcome = session.welcome
+        self._sample_pause = welcome.sample or SAMPLE_PAUSE
+        self._heard = now()
+        self._heartbeats.clear()
+        self._relay.session = session
+        self._to_send.set()
+        pause = welcome.heartbeat or 5.0
+        deaf = max(DEAF_AFTER, 5 * pause)
+        work = [self._receive(session), self._send(session), self._beat(pause), self._listen_for(deaf)]
+        tasks = [asyncio.create_task(one) for one in work]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            self._relay.session = None
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await session.close()
+        self._say_once(f"the stream to the master at {session.target} has ended")
+
+    async def _receive(self, session: Session) -> None:
+        async for message in session.messages():
+            self._heard = now()
+            self._inbox.put_nowait(partial(self._runner.from_master, message))
+
+    async def _send(self, session: Session) -> None:
+        """One writer for the stream; all reports that wait go in one message."""
+        runner = self._runner
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
+            self._heartbeats.clear()
+            if not runner.parts.outbox.empty:
+                messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.parts.outbox.take())))
+            messages += [pb.FromAgent(peek=data) for data in runner.peeks]
+            runner.peeks.clear()
+            for message in messages:
+                if not await session.send(message):
+                    return
+
+    async def _beat(self, pause: float) -> None:
+        while True:
+            load = await self._watch.load()
+            if not self._heartbeats:
+                self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._watch.unsent()))
+                self._to_send.set()
+            await asyncio.sleep(pause)
+
+    async def _listen_for(self, seconds: float) -> None:
+        while (left := self._heard + seconds - now()) > 0:
+            await asyncio.sleep(left)
+        log.warning("the master has said nothing for %.0f s", seconds)
+
+    async def _samples(self) -> None:
+        runner = self._runner
+        while True:
+            await asyncio.sleep(self._sample_pause)
+            usage = await self._watch.usage(list(runner.parts.entries.values()))
+            if usage:
+                self._inbox.put_nowait(partial(runner.sampled, usage))
+
+
+def starter_folder(site: Site) -> str:
+    """The starter's own folder in the spool."""
+    return os.path.join(site.spool, "starter")
+
+
+def _nothing() -> None:
+    pass

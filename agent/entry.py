@@ -1,0 +1,106 @@
+"""One attempt on this host as the runner holds it: its pure part, its order, and what the starter said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.core.part import Part, Stage
+from agent.launch.build import Compiled, Places, checkpoint_folder, show
+from agent.launch.report import Use
+from proto import agent_pb2 as pb
+
+WRITER = ".report"
+"""Ends the uid of the follow-up part that writes a part's report."""
+
+
+class Entry:
+    """Mutable: the runner is the only one who touches it."""
+
+    __slots__ = (
+        "acked",
+        "address",
+        "checkpoint",
+        "cwd",
+        "end",
+        "key",
+        "limit",
+        "lost",
+        "made",
+        "order",
+        "orphan",
+        "over",
+        "part",
+        "received",
+        "shepherd",
+        "started_at",
+        "tasks",
+        "told",
+        "use",
+        "user",
+        "wake",
+        "where",
+        "writer",
+    )
+
+    def __init__(self, part: Part, order: pb.Order, made: Compiled | None, where: Places, received: float) -> None:
+        self.part = part
+        self.order = order
+        self.key = part.key
+        self.made = made
+        self.where = where
+        self.received = received
+        self.wake = 0.0
+        self.tasks: tuple[tuple[int, int, int], ...] = ()
+        self.shepherd = 0
+        self.address = ""
+        self.started_at = 0.0
+        self.cwd = ""
+        self.end: dict[str, Any] | None = None
+        self.lost = ""
+        self.limit = ""
+        self.use = Use()
+        self.over = False
+        self.told = False
+        """The master was told how it ended (or that it was refused)."""
+        self.acked = False
+        self.orphan = False
+        """Of another store's time: to be killed and forgotten without a word."""
+        self.writer = ""
+        """Its report: "" not begun, "sent", "done"."""
+        self.checkpoint: Any = None
+
+    @property
+    def uid(self) -> str:
+        """The attempt's random id."""
+        return self.part.uid
+
+    @property
+    def text(self) -> pb.JobText | None:
+        """The job's text, where it is known."""
+        return self.made.text if self.made else None
+
+    def status(self) -> pb.PartStatus:
+        """As the master is told in Hello. An end whose report is still being written is not told yet."""
+        if self.lost and self.told:
+            state = "lost"
+        elif self.told:
+            state = "gone" if self.over and self.end is None else "ended"
+        else:
+            state = _STATES[min(self.part.stage, Stage.RUNNING)]
+        pid = self.tasks[0][1] if self.tasks else 0
+        return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state, pid=pid)
+
+    def checkpoint_folder(self) -> str:
+        """Where the job writes its checkpoints; "" if it writes none."""
+        text = self.text
+        return checkpoint_folder(text, self.key) if text is not None and text.checkpoint_dir else ""
+
+    def name(self) -> str:
+        """The job's name as reports show it."""
+        text = self.text
+        if text is None:
+            return show(self.key)
+        return self.order.start.name or text.name or text.command
+
+
+_STATES = {Stage.SENT: "preparing", Stage.PREPARED: "prepared", Stage.RUNNING: "running"}

@@ -1,0 +1,64 @@
+"""Users by name and by number, asked in a thread (a directory service may be slow) and remembered for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import grp
+import os
+import pwd
+
+from agent.launch.site import User
+
+KEPT = 60.0
+
+
+class Accounts:
+    """The users of this host."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, User | None]] = {}
+        self._names: dict[int, tuple[float, str]] = {}
+
+    def find_known(self, name: str) -> User | None:
+        """The user, if asked for a short time ago."""
+        found = self._known.get(name)
+        if found is None or found[0] < asyncio.get_running_loop().time():
+            return None
+        return found[1]
+
+    async def find(self, name: str) -> User | None:
+        """The user, None when this host knows none of that name."""
+        user = await asyncio.to_thread(look_up, name)
+        if user is not None:
+            self._known[name] = (asyncio.get_running_loop().time() + KEPT, user)
+        return user
+
+    async def name_of(self, uid: int) -> str:
+        """The name of a user number; a number without a name is shown as digits."""
+        now = asyncio.get_running_loop().time()
+        found = self._names.get(uid)
+        if found is None or found[0] < now:
+            found = (now + KEPT, await asyncio.to_thread(_name_of, uid))
+            self._names[uid] = found
+        return found[1]
+
+
+def look_up(name: str) -> User | None:
+    """Ask the system's databases."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    try:
+        group = grp.getgrgid(entry.pw_gid).gr_name
+    except KeyError:
+        group = str(entry.pw_gid)
+    return User(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir, entry.pw_shell or "/bin/sh", group)
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

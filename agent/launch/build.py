@@ -1,0 +1,233 @@
+"""From a start order to the starter's PART: what all elements share as a template, and each part's own fields.
+
+Rule: pure but for the host file. What a user named (``-o``, ``-cwd``) goes to the starter as it is; only the shepherd,
+who is the user, opens it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from agent.core.part import DEFAULT_INTERVAL, Rules
+from agent.launch import command, environ, mpi, prepost
+from agent.launch.expand import expand, job_values
+from agent.launch.hostfiles import HostFiles
+from agent.launch.limits import rlimits
+from agent.launch.site import Site, User
+from proto import agent_pb2 as pb
+
+CHECKPOINT_SIGNAL = "USR1"
+FALLBACK_FOLDER = "/tmp"
+NOWHERE = "/dev/null"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where the output of a part goes, as the user wrote it, marks replaced."""
+
+    output: str = ""
+    """``-o``, "" if not given."""
+    error: str = ""
+    kept: str = ""
+    """The file in the agent's own folder that the output goes to first, or for good; "" when it goes straight to -o."""
+    kept_error: str = ""
+
+    @property
+    def stdout(self) -> str:
+        """What standard output is opened on."""
+        return self.kept or self.output
+
+    @property
+    def stderr(self) -> str:
+        """What standard error is opened on, "" for the same as standard output."""
+        return self.kept_error or self.error
+
+
+class Compiled:
+    """A job text made ready: the template of its parts, sent once in each batch."""
+
+    __slots__ = ("gang", "path", "template", "text", "user")
+
+    def __init__(self, text: pb.JobText, user: User, site: Site) -> None:
+        self.text = text
+        self.user = user
+        env = environ.shared(text, user, site)
+        self.path = env["PATH"]
+        self.template = _template(text, user, site, env)
+
+
+def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
+    """What the agent watches and how it ends the part."""
+    limits = text.limits
+    parallel = sum(host.slots for host in start.hosts) > 1
+    return Rules(
+        run=limits.run,
+        cpu=limits.cpu,
+        mem=limits.mem,
+        swap=limits.swap,
+        processes=limits.processes,
+        enforce_memory=text.enforce_memory,
+        warning=text.run_warning,
+        interval=text.terminate_interval or DEFAULT_INTERVAL,
+        sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
+        soft_stop=parallel,
+        checkpoint=bool(text.checkpoint_dir) and start.place == 0,
+    )
+
+
+def places(text: pb.JobText, key: int, user: User, site: Site) -> Places:
+    """Where output goes: straight to the user's file, or kept first (and for good without ``-o``)."""
+    values = job_values(key, user.name, text.project, user.group, site.host)
+    output, error = expand(text.output, values), expand(text.error, values)
+    stem = job_stem(key)
+    if output.endswith("/"):
+        output += f"{stem}.out"
+    if error.endswith("/"):
+        error += f"{stem}.err"
+    if text.output_dir:
+        folder = expand(text.output_dir, values)
+        output, error = (os.path.join(folder, path) if path else "" for path in (output, error))
+    keep = os.path.join(site.output_dir, user.name, stem)
+    direct = text.direct_output or output == NOWHERE
+    kept = "" if output and direct else keep + ".out"
+    kept_error = keep + ".err" if error and output and not direct else ""
+    return Places(output, error, kept, kept_error)
+
+
+def job_stem(key: int) -> str:
+    """``12`` or ``12.3``: a job's part of file names."""
+    return f"{key & 0xFFFFFFFF}.{key >> 32}" if key >> 32 else str(key)
+
+
+def show(key: int) -> str:
+    """``12`` or ``12[3]``."""
+    return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)
+
+
+def part(order: pb.Order, made: Compiled, site: Site, files: HostFiles, deadline: float | None) -> dict[str, Any]:
+    """The fields of one part that its template does not have."""
+    start, text, user = order.start, made.text, made.user
+    where = places(text, order.key, user, site)
+    env = environ.own(text, order.key, start, files.of([h.host for h in start.hosts for _ in range(h.slots)]))
+    values = job_values(order.key, user.name, text.project, user.group, site.host)
+    fields: dict[str, Any] = {
+        "uid": order.uid,
+        "key": order.key,
+        "attempt": order.attempt,
+        "title": show(order.key),
+        "two_phase": start.two_phase,
+        "env": env,
+    }
+    if deadline is not None:
+        fields["deadline"] = deadline
+    if start.place > 0:
+        fields["pre_exec"] = fields["post_exec"] = None
+    _add_files(fields, where, text, values, start.place == 0)
+    _add_folder(fields, text, values)
+    _add_program(fields, order, made, site)
+    _add_checkpoint(fields, order, text)
+    _add_tasks(fields, order, text, site)
+    return fields
+
+
+def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "user": {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)},
+        "env": env,
+        "cwd": text.cwd or user.home,
+        "cwd_else": [] if text.cwd_given else [FALLBACK_FOLDER],
+        "umask": text.umask,
+        "nice": text.nice,
+        "rlimits": rlimits(text.limits),
+        "label": text.label,
+        "stdin": text.input or "/dev/null",
+        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec),
+        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec),
+    }
+    if text.enforce_memory and text.limits.mem:
+        fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
+    if not text.script:
+        fields["argv"] = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
+    return fields
+
+
+def _add_files(
+    fields: dict[str, Any], where: Places, text: pb.JobText, values: Mapping[str, str], first: bool
+) -> None:
+    if not first:
+        fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
+        return
+    # A file that the agent keeps is only ever added to; -oo empties the user's own, when it is written straight.
+    straight, mkdir = not where.kept, bool(text.output_dir)
+    fields["stdout"] = _file(where.stdout, not (straight and text.output_overwrite), mkdir and straight)
+    if where.stderr and where.stderr != where.stdout:
+        straight = not where.kept_error
+        fields["stderr"] = _file(where.stderr, not (straight and text.error_overwrite), mkdir and straight)
+    env = fields["env"]
+    for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
+        if value:
+            env[name] = value
+    if text.input:
+        path = expand(text.input, values)
+        fields["stdin"] = env["LSB_INPUTFILE"] = path
+
+
+def _file(path: str, append: bool, mkdir: bool) -> dict[str, Any]:
+    return {"path": path, "append": append, "mkdir": mkdir}
+
+
+def _add_folder(fields: dict[str, Any], text: pb.JobText, values: Mapping[str, str]) -> None:
+    if "%" in text.cwd:
+        fields["cwd"] = expand(text.cwd, values)
+        fields["env"]["PWD"] = fields["cwd"]
+
+
+def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:
+    """A script lies in a job file of the user's, as LSF has it: ``LSB_JOBFILENAME.shell``."""
+    text, user = made.text, made.user
+    name = f"{int(text.submitted)}.{job_stem(order.key)}"
+    jobfile = os.path.join(site.output_dir, user.name, name)
+    fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = jobfile
+    if text.script and (order.start.place == 0 or text.launch == "mpi"):
+        path = f"{jobfile}.{order.attempt}.{order.start.place}.shell"
+        fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
+        fields["argv"] = command.script_argv(text.script, path, text.login_shell, text.job_starter)
+        fields["jobfile"] = {"path": path, "text": text.script, "mode": 0o700, "remove": True}
+
+
+def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText) -> None:
+    if not text.checkpoint_dir:
+        return
+    folder = checkpoint_folder(text, order.key)
+    fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
+    if order.start.place == 0:
+        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder)
+
+
+def checkpoint_folder(text: pb.JobText, key: int) -> str:
+    """The job's own folder below the one that ``-k`` names."""
+    return os.path.join(text.cwd, text.checkpoint_dir, job_stem(key))
+
+
+def _add_tasks(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: Site) -> None:
+    start = order.start
+    if text.launch != "mpi":
+        fields["tasks"] = [{"rank": -1, "env": {}}] if start.place == 0 else []
+        return
+    cluster = text.cluster or "lava"
+    fields["pmi"] = mpi.pmi(start.hosts, cluster, job_stem(order.key), order.attempt, order.uid)
+    fields["link"] = mpi.link(start, site.address)
+    tasks: list[dict[str, Any]] = []
+    for rank in mpi.ranks_of(start.hosts, start.place):
+        task: dict[str, Any] = {"rank": rank, "env": {"LSF_PM_TASKID": str(rank + 1)}}
+        if text.rank_files:
+            task["stdout"] = _file(expand(text.rank_files, {"R": str(rank), **_job_marks(order.key)}), False, False)
+        tasks.append(task)
+    fields["tasks"] = tasks
+
+
+def _job_marks(key: int) -> dict[str, str]:
+    return {"J": str(key & 0xFFFFFFFF), "I": str(key >> 32)}

@@ -1,0 +1,75 @@
+"""The command line of a job: what is executed, and whether a shell is needed for it.
+
+Rule: a command of plain words is executed directly, and then does and prints what ``/bin/sh -c`` would.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%-][A-Za-z0-9_./:,+@%=-]*(?: +[A-Za-z0-9_./:,+@%=-]+)*")
+_WORDS = (
+    ". : alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs"
+    " disown do done elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in"
+    " jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt"
+    " source suspend test then time times trap type typeset ulimit umask unalias unset until wait while"
+)
+_SHELL_WORDS = frozenset(_WORDS.split())
+_SAME_OUTSIDE = ("/bin", "/usr/bin")
+
+
+def plain_words(command: str, path: str) -> list[str] | None:
+    """The words of a command that needs no shell, else None. ``path`` is the job's PATH."""
+    command = command.strip(" \n")
+    if len(command) > 4096 or not _PLAIN.fullmatch(command):
+        return None
+    words = command.split()
+    first = words[0]
+    if "=" in first or first in _SHELL_WORDS:
+        return None
+    if first in ("true", "false", "echo"):
+        options = first == "echo" and any(word.startswith("-") for word in words[1:])
+        if options or not any(folder in _SAME_OUTSIDE for folder in path.split(":")):
+            return None
+    return words
+
+
+def with_starter(command: str, starter: str) -> str:
+    """A command behind the queue's JOB_STARTER; ``%USRCMD`` marks its place, else it goes last."""
+    if not starter:
+        return command
+    if "%USRCMD" in starter:
+        return starter.replace("%USRCMD", command)
+    return f"{starter} {command}"
+
+
+def command_argv(command: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
+    """What is executed for a command."""
+    command = with_starter(command, starter)
+    if login_shell:
+        return [login_shell, "-l", "-c", command]
+    return plain_words(command, path) or ["/bin/sh", "-c", command]
+
+
+def script_argv(script: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
+    """What is executed for a script that lies at ``path``: its own interpreter, as the kernel reads the first line."""
+    interpreter = _interpreter(script)
+    if starter or login_shell:
+        words = [*(interpreter or ["/bin/sh"]), path]
+        return command_argv(" ".join(map(quote, words)), "", login_shell, starter)
+    return [*(interpreter or ["/bin/sh"]), path]
+
+
+def quote(word: str) -> str:
+    """A word as a shell reads it back unchanged."""
+    if re.fullmatch(r"[A-Za-z0-9_./:,+@%=-]+", word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _interpreter(script: str) -> list[str] | None:
+    line = script.partition("\n")[0]
+    if not line.startswith("#!"):
+        return None
+    words = line[2:].strip().split(None, 1)
+    return [word.strip() for word in words] or None

@@ -1,0 +1,143 @@
+"""The environment of a job: the submitter's, without what other launchers left in it, with LSF's variables.
+
+Rule: ``shared`` is equal for all elements of an array on this host, ``own`` is what differs; both are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent.launch.site import Site, User
+from proto import agent_pb2 as pb
+
+MAX_HOSTS = 4096
+"""LSB_HOSTS is left out when it would be longer, as in LSF."""
+
+_LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_", "SLURM_")
+_NAMES = (
+    "TERM TERMCAP OLDPWD MPI_LOCALRANKID MPI_LOCALNRANKS LAVA_SOCKET LAVA_ATTEMPT LAVA_TOKEN LSB_JOBID LSB_JOBINDEX"
+    " LSB_JOBINDEX_END LSB_JOBINDEX_STEP LSB_JOBNAME LSB_HOSTS LSB_MCPU_HOSTS LSB_DJOB_HOSTFILE LSB_DJOB_RANKFILE"
+    " LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS LSB_OUTPUTFILE LSB_ERRORFILE LSB_INPUTFILE LSB_JOBFILENAME"
+    " LSB_CHKFILENAME LSB_EFFECTIVE_RSRCREQ LSB_RESTART LSB_RESTART_COUNT LSB_CHKPNT_DIR LSB_CHKPNT_PERIOD"
+    " LSB_EXIT_REQUEUE LSB_JOBEXIT_STAT LSB_JOBEXIT_INFO LSB_INTERACTIVE LSB_JOBPEND LSB_BATCH_JID LSB_APPLICATION_NAME LSB_JOB_GROUP"
+    " LSB_BIND_CPU_LIST LSB_AFFINITY_HOSTFILE LSF_PM_TASKID LS_JOBPID LSB_QUEUE LSB_PROJECT_NAME LSB_SUB_RES_REQ"
+    " LAVA_CKPT_DIR LAVA_CKPT_SIGNAL LAVA_CKPT_GENERATION LSB_OUTDIR"
+)
+_DROPPED = frozenset(_NAMES.split())
+_TRAPS = "trap # 15 10 12 2 1"
+
+
+def inherited(env: Mapping[str, str]) -> dict[str, str]:
+    """What is carried over from the submission: all but the variables of other launchers and of an outer job.
+
+    MPICH aborts when it finds two launchers' variables side by side.
+    """
+    return {
+        name: value
+        for name, value in env.items()
+        if name not in _DROPPED and not name.startswith(_LAUNCHERS) and name.isprintable()
+    }
+
+
+def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
+    """The variables that all elements of one submission have on this host."""
+    env = inherited(text.env)
+    env.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    env.setdefault("HOME", text.home or user.home)
+    env.setdefault("SHELL", text.shell or user.shell)
+    env["USER"] = env["LOGNAME"] = user.name
+    env |= {
+        "PWD": text.cwd,
+        "LS_SUBCWD": text.cwd,
+        "LSB_QUEUE": text.queue,
+        "LSB_PROJECT_NAME": text.project,
+        "LSB_SUB_HOST": text.from_host,
+        "LSB_SUB_USER": text.user,
+        "LSB_JOB_EXECUSER": user.name,
+        "LSB_UNIXGROUP": user.group,
+        "LSB_EXIT_PRE_ABORT": "99",
+        "LSB_JOBEXIT_STAT": "0",
+        "LSB_TRAPSIGS": _TRAPS,
+        "LSB_EXEC_CLUSTER": text.cluster,
+        "LSFUSER": user.name,
+        "LS_EXEC_T": "START",
+        "LSF_EAUTH_CLIENT": "user",
+        "LSF_EAUTH_SERVER": f"mbatchd@{text.cluster}",
+        "HOSTNAME": site.host,
+        "HOSTTYPE": "linux",
+        "XLSF_UIDDIR": f"{site.conf.get('LSF_LIBDIR', '')}/uid",
+        "LAVA_SOCKET": site.socket,
+        "LAVA_HOST": site.host,
+    }
+    env |= _folders(site)
+    env |= _optional(text)
+    return env
+
+
+def _folders(site: Site) -> dict[str, str]:
+    """Where LSF is: MPI libraries look for LSF_BINDIR, commands for LSF_ENVDIR."""
+    found = {"LSF_ENVDIR": site.conf_dir}
+    for name in ("LSF_BINDIR", "LSF_LIBDIR", "LSF_SERVERDIR", "LSF_LOGDIR"):
+        if value := site.conf.get(name):
+            found[name] = value
+    return found
+
+
+def _optional(text: pb.JobText) -> dict[str, str]:
+    """Variables that only some submissions have."""
+    found: dict[str, str] = {}
+    for name, value in (
+        ("LSB_EFFECTIVE_RSRCREQ", text.resreq),
+        ("LSB_SUB_RES_REQ", text.resreq),
+        ("LSB_APPLICATION_NAME", text.app),
+        ("LSB_JOB_GROUP", text.group),
+        ("LSB_EXIT_REQUEUE", text.requeue_exit_values),
+        ("LSB_OUTDIR", text.output_dir),
+    ):
+        if value:
+            found[name] = value
+    if text.array_end:
+        found["LSB_JOBINDEX_END"] = str(text.array_end)
+        found["LSB_JOBINDEX_STEP"] = str(text.array_step or 1)
+    if text.checkpoint_dir and text.checkpoint_period:
+        found["LSB_CHKPNT_PERIOD"] = str(text.checkpoint_period)
+    return found
+
+
+def own(text: pb.JobText, key: int, start: pb.Start, files: tuple[str, str]) -> dict[str, str]:
+    """The variables of one element. ``files``: its host file and its rank file."""
+    job, index = key & 0xFFFFFFFF, key >> 32
+    slots = sum(host.slots for host in start.hosts)
+    name = text.name if "[" in text.name else start.name or text.name or text.command
+    env = {
+        "LSB_JOBID": str(job),
+        "LSB_BATCH_JID": f"{job}[{index}]" if index else str(job),
+        "LSB_JOBINDEX": str(index),
+        "LSB_JOBNAME": name[:4094],
+        "LSB_MCPU_HOSTS": "".join(f"{host.host} {host.slots} " for host in start.hosts),
+        "LSB_DJOB_HOSTFILE": files[0],
+        "LSB_DJOB_RANKFILE": files[1],
+        "LSB_DJOB_NUMPROC": str(slots),
+        "LSB_MAX_NUM_PROCESSORS": str(slots),
+        "LSB_ACCT_FILE": f"/tmp/.{int(text.submitted)}.{job}.acct",
+    }
+    hosts = " ".join(host.host for host in start.hosts for _ in range(host.slots))
+    if len(hosts) <= MAX_HOSTS:
+        env["LSB_HOSTS"] = hosts
+    if start.token:
+        env["LAVA_TOKEN"] = start.token
+    if start.restart_count or start.restart >= 0:
+        env["LSB_RESTART"] = "Y"
+        env["LSB_RESTART_COUNT"] = str(start.restart_count)
+    if start.hosts[start.place].gpus:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(start.hosts[start.place].gpus)
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    return env
+
+
+def checkpoint(folder: str, start: pb.Start, signal_name: str) -> dict[str, str]:
+    """The variables of a checkpointable job; ``folder`` is this job's own."""
+    env = {"LSB_CHKPNT_DIR": folder, "LAVA_CKPT_DIR": folder, "LAVA_CKPT_SIGNAL": signal_name}
+    if start.restart >= 0:
+        env["LAVA_CKPT_GENERATION"] = str(start.restart)
+    return env

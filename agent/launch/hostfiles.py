@@ -1,0 +1,50 @@
+"""Host and rank files of jobs, named by their content: jobs on the same hosts share one, written once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+
+OLD = 7 * 86400
+
+
+class HostFiles:
+    """The folder of these files; every user may read them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+
+    def of(self, slots: Sequence[str]) -> tuple[str, str]:
+        """(LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE) for a list with one host name a slot.
+
+        The rank file names the launching host first, once more, as LSF's does.
+        """
+        key = tuple(slots)
+        found = self._known.get(key)
+        if found is None:
+            hosts = "".join(f"{host}\n" for host in key)
+            stem = os.path.join(self._folder, hashlib.sha256(hosts.encode()).hexdigest()[:32])
+            found = (stem + ".hosts", stem + ".ranks")
+            _write(found[0], hosts)
+            _write(found[1], f"{key[0]}\n{hosts}" if key else "")
+            self._known[key] = found
+        return found
+
+    def drop_old(self, in_use: frozenset[str], now: float | None = None) -> None:
+        """Remove files that nobody has needed for a week."""
+        limit = (time.time() if now is None else now) - OLD
+        for entry in os.scandir(self._folder):
+            if entry.path not in in_use and entry.stat(follow_symlinks=False).st_mtime < limit:
+                os.unlink(entry.path)
+
+
+def _write(path: str, text: str) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        os.fchmod(file.fileno(), 0o644)
+    os.replace(temporary, path)

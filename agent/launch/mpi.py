@@ -1,0 +1,50 @@
+"""The wiring of a job whose ranks lava starts itself: which ranks are where, and what their PMI service must know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proto import agent_pb2 as pb
+
+
+def ranks_of(hosts: Sequence[pb.HostSlots], place: int) -> range:
+    """The ranks of one host: they are numbered along the list of hosts, a host's slots in a row."""
+    first = sum(host.slots for host in hosts[:place])
+    return range(first, first + hosts[place].slots)
+
+
+def process_mapping(slots: Sequence[int]) -> str:
+    """PMI_process_mapping: runs of hosts with equal slots, as ``(vector,(first host,hosts,ranks a host),…)``."""
+    runs: list[list[int]] = []
+    for node, count in enumerate(slots):
+        if runs and runs[-1][2] == count:
+            runs[-1][1] += 1
+        else:
+            runs.append([node, 1, count])
+    return "(vector," + ",".join(f"({first},{hosts},{count})" for first, hosts, count in runs) + ")"
+
+
+def kvs_name(cluster: str, job: str, attempt: int, uid: str) -> str:
+    """A name that no other attempt ever has: MPICH names its shared memory by it."""
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in f"{cluster}_{job}")
+    return f"lava_{safe[:120]}_{attempt}_{uid[:16]}"
+
+
+def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid: str) -> dict[str, Any]:
+    """The part's ``pmi`` field."""
+    slots = [host.slots for host in hosts]
+    return {"kvsname": kvs_name(cluster, job, attempt, uid), "size": sum(slots), "mapping": process_mapping(slots)}
+
+
+def link(start: pb.Start, address: str) -> dict[str, Any] | None:
+    """The part's ``link`` field; None when all ranks are on one host."""
+    if len(start.hosts) < 2:
+        return None
+    return {
+        "role": "root" if start.place == 0 else "leaf",
+        "bind": address,
+        "cert": start.cert_pem.decode(),
+        "key": start.key_pem.decode(),
+        "nodes": len(start.hosts),
+    }

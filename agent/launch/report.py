@@ -1,0 +1,205 @@
+"""The report that LSF appends to a job's output file, and the small follow-up part that writes it as the user.
+
+Rule: pure; LSF's words (its header, verdicts and blank lines), because people and tools read them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import msgspec
+
+from agent.launch.build import Compiled, Places, show
+from proto import agent_pb2 as pb
+
+LINE = "-" * 60
+_WHY = {
+    "TERM_OWNER": "job killed by owner",
+    "TERM_ADMIN": "job killed by root or LSF administrator",
+    "TERM_FORCE_OWNER": "job killed by owner without time for cleanup",
+    "TERM_FORCE_ADMIN": "job killed by root or LSF administrator without time for cleanup",
+    "TERM_REQUEUE_OWNER": "job killed and requeued by owner",
+    "TERM_REQUEUE_ADMIN": "job killed and requeued by root or LSF administrator",
+    "TERM_RUNLIMIT": "job killed after reaching LSF run time limit",
+    "TERM_CPULIMIT": "job killed after reaching LSF CPU usage limit",
+    "TERM_MEMLIMIT": "job killed after reaching LSF memory usage limit",
+    "TERM_SWAP": "job killed after reaching LSF swap usage limit",
+    "TERM_PROCESSLIMIT": "job killed after reaching LSF process limit",
+    "TERM_THREADLIMIT": "job killed after reaching LSF thread limit",
+    "TERM_DEADLINE": "job killed after deadline expires",
+    "TERM_CHKPNT": "job killed after checkpointing",
+    "TERM_PREEMPT": "job killed after preemption",
+    "TERM_WINDOW": "job killed after queue run window closed",
+    "TERM_LOAD": "job killed after load exceeds threshold",
+    "TERM_ORPHAN_SYSTEM": "orphaned job killed by LSF",
+    "TERM_EXTERNAL_SIGNAL": "job killed by a signal external to LSF",
+}
+_REQUEUED = ("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN", "TERM_REQUEUE_RC")
+
+
+class Use(msgspec.Struct, frozen=True):
+    """What an attempt used; memory in KB, 0 is unknown."""
+
+    cpu: float = 0.0
+    max_mem: int = 0
+    avg_mem: int = 0
+    max_swap: int = 0
+    processes: int = 0
+    threads: int = 0
+
+
+class Story(msgspec.Struct, frozen=True):
+    """All that the report tells of one attempt, besides its text."""
+
+    key: int
+    name: str
+    hosts: tuple[tuple[str, int], ...]
+    host: str
+    admin: str
+    home: str
+    cwd: str
+    lost_cwd: str
+    """The working folder that could not be entered, "" if it could."""
+    dispatched: float
+    started: float
+    ended: float
+    status: int
+    reason: str
+    why: str
+    """One line that says more than the status: the first failing rank, or how the end was lost."""
+    use: Use
+    requested_mem: float = 0.0
+    """MB of ``rusage[mem=…]``, 0 if none."""
+
+
+def report(text: pb.JobText, story: Story, where: Places, now: float) -> tuple[str, str]:
+    """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
+    direct = not where.kept
+    lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
+    lines += [(text.script or text.command).rstrip("\n"), LINE, "", *_verdict(story), *_usage(text, story), ""]
+    lines += ["The output (if any) is above this job summary." if direct else "The output (if any) follows:", ""]
+    before = "\n".join(lines) + "\n"
+    after = ""
+    if where.error and where.error != where.output:
+        after = f"\n\nPS:\n\nRead file <{where.error}> for stderr output of this job.\n\n"
+    return ("", f"\n{LINE}\n{before}{after}") if direct else (before, after)
+
+
+def _head(text: pb.JobText, story: Story, now: float) -> list[str]:
+    done = "Done" if story.status == 0 and not story.why else "Exited"
+    cluster = f" in cluster <{text.cluster}>"
+    lines = [
+        f"Sender: LSF System <{story.admin}@{story.host}>",
+        f"Subject: Job {show(story.key)}: <{story.name}>{cluster} {done}",
+        "",
+        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster}"
+        f" at {date(text.submitted)}",
+    ]
+    where = [host if count == 1 and len(story.hosts) == 1 else f"{count}*{host}" for host, count in story.hosts]
+    executed = f"Job was executed on host(s) <{where[0]}>"
+    tail = f", in queue <{text.queue}>, as user <{text.user}>{cluster} at {date(story.dispatched)}"
+    if len(where) == 1:
+        lines.append(executed + tail)
+    else:
+        lines += [executed + tail, *(" " * 28 + f"<{host}>" for host in where[1:])]
+    lines.append(f"<{story.home}> was used as the home directory.")
+    if story.lost_cwd:
+        lines.append(f"<{story.lost_cwd}> could not be entered.")
+    lines.append(f"<{story.cwd}> was used as the working directory.")
+    lines.append(f"Started at {date(story.started)}")
+    lines.append(f"Terminated at {date(story.ended)}")
+    lines.append(f"Results reported at {date(now)}")
+    return lines
+
+
+def _verdict(story: Story) -> list[str]:
+    lines: list[str] = []
+    if story.reason in _REQUEUED:
+        lines.append("Job was killed by user or admin, and will be re-queued with the same jobid.")
+    if story.reason in _WHY:
+        lines.append(f"{story.reason}: {_WHY[story.reason]}.")
+    if story.why:
+        lines.append(f"{story.why[0].upper()}{story.why[1:]}.")
+    lines.append(verdict(story.status))
+    return [*lines, ""]
+
+
+def verdict(status: int) -> str:
+    """The sentence for a wait status."""
+    if os.WIFSIGNALED(status):
+        core = ", and core dumped" if os.WCOREDUMP(status) else ""
+        number = os.WTERMSIG(status)
+        return f"Exited with signal termination: {signal.strsignal(number) or number}{core}."
+    code = os.WEXITSTATUS(status)
+    return f"Exited with exit code {code}." if code else "Successfully completed."
+
+
+def _usage(text: pb.JobText, story: Story) -> list[str]:
+    use = story.use
+    requested = story.requested_mem
+    rows = [
+        ("CPU time", f"{use.cpu:.2f} sec."),
+        ("Max Memory", _mb(use.max_mem)),
+        ("Average Memory", f"{use.avg_mem / 1024:.2f} MB" if use.avg_mem else "-"),
+        ("Total Requested Memory", f"{requested:.2f} MB" if requested else "-"),
+        ("Delta Memory", f"{requested - use.max_mem / 1024:.2f} MB" if requested and use.max_mem else "-"),
+        ("Max Swap", _mb(use.max_swap)),
+        ("Max Processes", str(use.processes or "-")),
+        ("Max Threads", str(use.threads or "-")),
+        ("Run time", f"{max(0.0, story.ended - story.started):.0f} sec."),
+        ("Turnaround time", f"{max(0.0, story.ended - text.submitted):.0f} sec."),
+    ]
+    return ["Resource usage summary:", "", *(f"    {name + ' :':<44} {value}" for name, value in rows)]
+
+
+def _mb(kb: int) -> str:
+    return f"{max(1, round(kb / 1024))} MB" if kb else "-"
+
+
+def date(at: float) -> str:
+    """``Fri Nov 20 11:33:55 2026``."""
+    return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at))
+
+
+_MAX_ARGUMENT = 120_000
+
+
+def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tuple[str, str]) -> dict[str, Any]:
+    """The part that adds the report (and output that was kept so far) to the user's files, as the user."""
+    before, after = (piece[-_MAX_ARGUMENT:] if len(piece) > _MAX_ARGUMENT else piece for piece in pieces)
+    text = made.text
+    fields: dict[str, Any] = {
+        "uid": uid,
+        "key": order.key,
+        "attempt": order.attempt,
+        "title": f"{show(order.key)} report",
+        "argv": ["/usr/bin/printf", "%s", after],
+        "tasks": [{"rank": -1, "env": {}}],
+        "pre_exec": None,
+        "post_exec": None,
+        "stdin": "/dev/null",
+        "nice": 0,
+        "rlimits": {},
+        "cgroup": None,
+        "label": False,
+        "stderr": {"path": "/dev/null", "append": True, "mkdir": False},
+        "stdout": {"path": where.output, "append": True, "mkdir": bool(text.output_dir)},
+    }
+    if where.kept:
+        arguments = [before, where.kept, after, where.kept_error, where.error]
+        fields["argv"] = ["/bin/sh", "-c", keep_script(text), "sh", *arguments]
+        fields["stdout"]["append"] = not text.output_overwrite
+    return fields
+
+
+def keep_script(text: pb.JobText) -> str:
+    """The shell text that moves kept output into the user's files; if one cannot be written, it stays kept."""
+    to = ">" if text.error_overwrite else ">>"
+    return (
+        'printf %s "$1" && cat -- "$2" && printf %s "$3" || exit 1\n'
+        'rm -f -- "$2"\n'
+        f'[ -z "$4" ] || {{ cat -- "$4" {to} "$5" && rm -f -- "$4"; }}\n'
+    )

@@ -1,0 +1,64 @@
+"""What is the same for every job on this host: names, folders, the site's settings. Made once by ``main``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Site(msgspec.Struct, frozen=True):
+    """This host and its cluster."""
+
+    host: str
+    run_dir: str
+    spool: str
+    conf_dir: str
+    conf: dict[str, str]
+    """lsf.conf."""
+    address: str = "127.0.0.1"
+    root: bool = False
+    """The agent may become any user."""
+    own_user: str = ""
+
+    @property
+    def socket(self) -> str:
+        """The agent's own socket, for the commands inside jobs."""
+        return os.path.join(self.run_dir, f"agent-{self.host}.sock")
+
+    @property
+    def starter_socket(self) -> str:
+        """The starter's socket."""
+        return os.path.join(self.run_dir, f"starter-{self.host}.sock")
+
+    @property
+    def output_dir(self) -> str:
+        """Where output without ``-o`` is kept, a folder for each user."""
+        return os.path.join(self.spool, "output")
+
+    @property
+    def hostfile_dir(self) -> str:
+        """Where host files are."""
+        return os.path.join(self.spool, "hostfiles")
+
+    def yes(self, name: str) -> bool:
+        """A Y/N setting of lsf.conf."""
+        return is_yes(self.conf, name)
+
+
+def is_yes(conf: Mapping[str, str], name: str) -> bool:
+    """Whether a Y/N setting is Y."""
+    return conf.get(name, "").strip().lower() in ("y", "yes", "1", "true")
+
+
+class User(msgspec.Struct, frozen=True):
+    """A user as this host knows them."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    shell: str
+    group: str = ""

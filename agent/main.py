@@ -1,0 +1,142 @@
+"""lava-agent, one for each host: ``python -m agent.main --host H --conf DIR --run DIR --spool DIR --master HOST:PORT``.
+
+Rule: the starter is started before anything heavy is imported; that is why the imports stand inside functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from agent import starterlink
+
+if TYPE_CHECKING:
+    from agent.launch.site import Site
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run an agent until SIGTERM."""
+    options = _options(argv)
+    os.umask(0o022)
+    for folder in (options.run, options.spool):
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+    lock = os.open(os.path.join(options.spool, "agent.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.stderr.write(f"lava-agent: {options.spool} is served by another agent already\n")
+        return 1
+    _set_name()
+    socket_path = os.path.join(options.run, f"starter-{options.host}.sock")
+    starter_log = os.path.join(os.path.dirname(options.log), f"starter-{options.host}.log") if options.log else ""
+    if not starterlink.answers(socket_path):
+        folder = os.path.join(options.spool, "starter")
+        starterlink.spawn(options.host, folder, socket_path, options.run, starter_log)
+    return _serve(options, starter_log)
+
+
+def _serve(options: argparse.Namespace, starter_log: str) -> int:
+    import asyncio
+    import gc
+
+    from agent.daemon import Daemon
+
+    _log_to(options.log)
+    site = _site(options)
+    os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
+    if options.pidfile:
+        _write_pid(options.pidfile)
+    gc.freeze()
+
+    async def serve() -> None:
+        await Daemon(site, options.master.split(","), options.gpus, options.slots_hint, starter_log).serve()
+
+    try:
+        asyncio.run(serve())
+    finally:
+        if options.pidfile:
+            _remove_pid(options.pidfile)
+    return 0
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lava-agent")
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--conf", required=True, type=os.path.abspath)
+    parser.add_argument("--run", required=True, type=os.path.abspath)
+    parser.add_argument("--spool", required=True, type=os.path.abspath)
+    parser.add_argument("--master", required=True, help="HOST:PORT[,HOST:PORT…]")
+    parser.add_argument("--address", default="127.0.0.1", help="where other hosts reach this one")
+    parser.add_argument("--gpus", type=int, default=0, help="simulated GPUs")
+    parser.add_argument("--pidfile", type=os.path.abspath)
+    parser.add_argument("--log", type=os.path.abspath)
+    parser.add_argument("--slots-hint", type=int, default=0, help="cores to report instead of those that are there")
+    return parser.parse_args(argv)
+
+
+def _site(options: argparse.Namespace) -> Site:
+    import pwd
+
+    from agent.launch.site import Site
+    from config.lsfconf import read_lsf_conf
+
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        own = str(os.geteuid())
+    return Site(
+        host=options.host,
+        run_dir=options.run,
+        spool=options.spool,
+        conf_dir=options.conf,
+        conf=read_lsf_conf(os.path.join(options.conf, "lsf.conf")),
+        address=options.address,
+        root=os.geteuid() == 0,
+        own_user=own,
+    )
+
+
+def _log_to(path: str | None) -> None:
+    import logging
+
+    form = "%(asctime)s %(levelname)s %(message)s"
+    level = logging.INFO
+    if path:
+        logging.basicConfig(filename=path, level=level, format=form)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        os.dup2(fd, 2)
+        os.close(fd)
+    else:
+        logging.basicConfig(level=level, format=form)
+
+
+def _write_pid(path: str) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="ascii") as file:
+        file.write(f"{os.getpid()}\n")
+    os.rename(temporary, path)
+
+
+def _remove_pid(path: str) -> None:
+    try:
+        with open(path, encoding="ascii") as file:
+            mine = file.read().strip() == str(os.getpid())
+        if mine:
+            os.unlink(path)
+    except OSError:
+        pass
+
+
+def _set_name() -> None:
+    try:
+        ctypes.CDLL(None).prctl(15, b"lava-agent", 0, 0, 0)
+    except (OSError, AttributeError):
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

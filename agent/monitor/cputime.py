@@ -1,0 +1,121 @@
+"""CPU time of one part, by rank, that never goes back and counts what has ended.
+
+Rule: pure; integers of clock ticks. A living process counts what it used and what it reaped. Of a process that vanished
+counts what it was last seen with, less what a living ancestor has since reaped: so nothing is lost when nobody waits
+for a child (SIGCHLD ignored), and nothing counts twice when somebody does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.monitor.procscan import Proc
+from agent.monitor.tree import REST
+
+
+class _Seen(NamedTuple):
+    start: int
+    ppid: int
+    rank: int
+    own: int
+    reaped: int
+
+
+class CpuTime:
+    """The sums of one part."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, _Seen] = {}
+        self._retired: defaultdict[int, int] = defaultdict(int)
+        self._owed: dict[int, int] = {}
+        self._shown: defaultdict[int, int] = defaultdict(int)
+        self._baseline: tuple[int, int] | None = None
+
+    def update(self, members: Mapping[int, int], procs: Mapping[int, Proc], shepherd: int) -> dict[int, int]:
+        """Ticks used so far by rank (REST: of no rank), from the members (pid -> rank) of one look."""
+        now = {pid: _seen(procs[pid], rank) for pid, rank in members.items()}
+        if (proc := procs.get(shepherd)) is not None:
+            now[shepherd] = self._of_shepherd(proc)
+        self._settle(now)
+        totals: defaultdict[int, int] = defaultdict(int, self._retired)
+        for pid, seen in now.items():
+            totals[seen.rank] += seen.own + seen.reaped
+            before = self._seen.get(pid)
+            if before is not None and before.rank != seen.rank and before.start == seen.start:
+                self._shown[before.rank] -= before.own + before.reaped
+        for rank, ticks in totals.items():
+            self._shown[rank] = max(self._shown[rank], ticks)
+        self._seen = now
+        return dict(self._shown)
+
+    def _of_shepherd(self, proc: Proc) -> _Seen:
+        """Its own time is not the job's; it served others before, so what it reaped counts from the first look."""
+        if self._baseline is None or self._baseline[0] != proc.start:
+            self._baseline = (proc.start, proc.reaped)
+        return _Seen(proc.start, proc.ppid, REST, 0, proc.reaped - self._baseline[1])
+
+    def _settle(self, now: Mapping[int, _Seen]) -> None:
+        """Keep the time of what vanished, once."""
+        gone: dict[int, dict[int, int]] = {}
+        owed: defaultdict[int, int] = defaultdict(int)
+        for pid, seen in self._seen.items():
+            if _lives(pid, seen, now):
+                owed[pid] += self._owed.get(pid, 0)
+                continue
+            above = self._find_ancestor(seen, now)
+            owed[above] += self._owed.get(pid, 0)
+            of_rank = gone.setdefault(above, {})
+            of_rank[seen.rank] = of_rank.get(seen.rank, 0) + seen.own + seen.reaped
+        self._owed = {}
+        for above in gone.keys() | owed.keys():
+            self._balance(above, gone.get(above, {}), owed[above], now)
+
+    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> None:
+        """Retire what ``gone`` was last seen with, less what the ancestor ``above`` (0: none lives) has reaped since.
+
+        ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped,
+        so growth pays that first; older debts are of children that nobody waited for and are forgotten.
+        """
+        if above == 0:
+            for rank, ticks in gone.items():
+                self._retired[rank] += ticks
+            return
+        holder = now[above].rank
+        left = now[above].reaped - self._seen[above].reaped
+        paid = min(left, owed)
+        left -= paid
+        self._retired[holder] -= paid
+        for rank, ticks in gone.items():
+            covered = min(left, ticks)
+            left -= covered
+            self._retired[rank] += ticks
+            self._retired[holder] -= covered
+            if covered < ticks:
+                self._owed[above] = self._owed.get(above, 0) + ticks - covered
+        if len(gone) == 1 and holder == REST:
+            # what they used after they were last seen, and their own children who were never seen
+            (rank,) = gone
+            self._retired[rank] += left
+            self._retired[holder] -= left
+
+    def _find_ancestor(self, seen: _Seen, now: Mapping[int, _Seen]) -> int:
+        """The nearest process above it that still lives; 0: none."""
+        for _ in range(len(self._seen)):
+            above = self._seen.get(seen.ppid)
+            if above is None:
+                return 0
+            if _lives(seen.ppid, above, now):
+                return seen.ppid
+            seen = above
+        return 0
+
+
+def _seen(proc: Proc, rank: int) -> _Seen:
+    return _Seen(proc.start, proc.ppid, rank, proc.own, proc.reaped)
+
+
+def _lives(pid: int, seen: _Seen, now: Mapping[int, _Seen]) -> bool:
+    found = now.get(pid)
+    return found is not None and found.start == seen.start

@@ -1,0 +1,92 @@
+"""What this host is: processors, memory, type and model, GPUs.
+
+Rule: read when the agent greets; what changes later (a driver is loaded) shows at the next greeting.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from importlib import metadata
+
+import psutil
+
+from agent.monitor.gpu import GpuSource
+from agent.starter.kernel import boot_id
+from proto import agent_pb2
+
+MB = 1 << 20
+_NOISE = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|@.*", re.IGNORECASE)
+_TYPES = {"x86_64": "X86_64", "aarch64": "LINUX_ARM64"}
+
+
+def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: str = "/tmp") -> agent_pb2.Facts:
+    """``address``: where other hosts reach this one. ``ncpus``: what the site says in place of the processors found.
+
+    As in LSF, ``ncores`` are cores of one processor, ``nthreads`` threads of one core; ``ncpus`` is what may be used.
+    """
+    text = _read_cpuinfo()
+    logical = psutil.cpu_count(logical=True) or 1
+    cores = psutil.cpu_count(logical=False) or logical
+    sockets = _count_sockets(text)
+    return agent_pb2.Facts(
+        ncpus=ncpus or _usable_cpus(logical),
+        max_mem_mb=psutil.virtual_memory().total // MB,
+        max_swap_mb=psutil.swap_memory().total // MB,
+        max_tmp_mb=_tmp_size(tmp),
+        type=_TYPES.get(platform.machine(), platform.machine().upper()),
+        model=_model(text),
+        cpu_factor=1.0,
+        boot_id=boot_id(),
+        gpus=[
+            agent_pb2.Gpu(uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory_mb=gpu.memory_mb, minor=gpu.minor)
+            for gpu in (gpus.list() if gpus is not None else ())
+        ],
+        address=address,
+        version=_version(),
+        ncores=max(1, cores // sockets),
+        nprocs=sockets,
+        nthreads=max(1, logical // cores),
+    )
+
+
+def _usable_cpus(logical: int) -> int:
+    """Those that this process may run on: a cpuset or a container may give fewer than the machine has."""
+    try:
+        return len(os.sched_getaffinity(0)) or logical
+    except OSError:
+        return logical
+
+
+def _read_cpuinfo() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def _count_sockets(cpuinfo: str) -> int:
+    return len(set(re.findall(r"^physical id\s*:\s*(\d+)", cpuinfo, re.MULTILINE))) or 1
+
+
+def _model(cpuinfo: str) -> str:
+    """The processor's name as one word ("AMD_EPYC_9654"), as models are in LSF's files; "UNKNOWN" without one."""
+    found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    name = _NOISE.sub(" ", found.group(1)) if found else ""
+    return re.sub(r"[^A-Za-z0-9.+-]+", "_", name).strip("_") or "UNKNOWN"
+
+
+def _tmp_size(folder: str) -> int:
+    try:
+        return int(psutil.disk_usage(folder).total) // MB
+    except OSError:
+        return 0
+
+
+def _version() -> str:
+    try:
+        return metadata.version("lavad")
+    except metadata.PackageNotFoundError:
+        return ""

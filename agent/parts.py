@@ -1,0 +1,354 @@
+"""The parts of this host: what the starter reports of them, what is decided, and what master and starter are told.
+
+Rule: an end is told to the master when its report is in the user's file, and forgotten when the master has it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import time
+from typing import Any
+
+import msgspec
+
+from agent import saying
+from agent.core import decide
+from agent.core import effects as eff
+from agent.core.part import Part, Stage
+from agent.entry import WRITER, Entry
+from agent.launch import build, report
+from agent.launch.site import Site
+from agent.link import Outbox
+from agent.outgoing import Outgoing
+from agent.spool import Spool
+from agent.starterlink import StarterLink
+from agent.watch import Watch
+from proto import agent_pb2 as pb
+
+log = logging.getLogger("lava-agent")
+
+
+def now() -> float:
+    """The clock of leases and limits: it goes on while the machine sleeps, and no one can set it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Parts:
+    """All attempts that are here."""
+
+    def __init__(self, site: Site, spool: Spool, watch: Watch) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.outbox = Outbox()
+        self.starter = Outgoing()
+        self.spool = spool
+        self._site = site
+        self._watch = watch
+        self._newest: dict[int, str] = {}
+        self._greeted_before = False
+        self._wakes: list[tuple[float, str]] = []
+
+    # -- the starter -------------------------------------------------------------------------------------------------
+
+    def starter_up(self, link: StarterLink, hello: dict[str, Any]) -> None:
+        """A starter greeted: what it knows replaces what was believed."""
+        self.starter.up(link, int(hello["seq"]))
+        waiting = self.starter.waiting()
+        listed = {str(status["uid"]): status for status in hello["parts"]}
+        for uid, status in listed.items():
+            if not uid.endswith(WRITER):
+                self._reconcile(uid, status)
+        for uid, entry in list(self.entries.items()):
+            status = listed.get(uid + WRITER)
+            if status is not None and status["state"] in ("ended", "gone", "lost", "refused"):
+                self._writer_over(entry, not (status.get("end") or {"status": 1})["status"], "")
+            elif uid not in listed and not self._greeted_before:
+                # From before a restart of the agent, and over: the master sees in Hello that it is not here.
+                del self.entries[uid]
+                self.spool.forget(uid)
+            elif uid not in listed and not entry.told and uid not in waiting:
+                self._refuse(entry, "starter", f"the starter of {self._site.host} was restarted")
+        for uid in [uid for uid in listed if uid.endswith(WRITER) and uid.removesuffix(WRITER) not in self.entries]:
+            self.starter.put({"do": "forget", "uids": [uid]})
+        self._greeted_before = True
+
+    def reported(self, reports: list[dict[str, Any]]) -> None:
+        """Reports of the starter."""
+        for one in reports:
+            self._reported(one)
+
+    def _reconcile(self, uid: str, status: dict[str, Any]) -> None:
+        entry = self.entries.get(uid)
+        if entry is None:
+            part = Part(uid=uid, key=int(status["key"]), attempt=int(status["attempt"]))
+            order = pb.Order(key=part.key, attempt=part.attempt, uid=uid)
+            entry = self.entries[uid] = Entry(part, order, None, build.Places(), time.time())
+        if entry.told and entry.over:
+            return
+        state = status["state"]
+        entry.shepherd = int(status.get("pid") or 0)
+        if status.get("tasks") is not None and state == "running":
+            self._started(entry, {"tasks": status["tasks"], "at": entry.started_at or entry.received})
+        if status.get("end") is not None:
+            entry.over = entry.over or state == "gone"
+            self._ended(entry, status["end"])
+        elif state == "prepared":
+            self._prepared(entry, status.get("addr"))
+        elif state == "refused":
+            self._refuse(entry, str(status.get("code")), str(status.get("reason")))
+        elif state in ("lost", "gone"):
+            self._lost(entry, str(status.get("reason") or "its shepherd was lost"))
+
+    def _reported(self, said: dict[str, Any]) -> None:
+        uid = str(said["uid"])
+        what = said["is"]
+        if uid.endswith(WRITER):
+            if what in ("ended", "refused", "lost") and (entry := self.entries.get(uid.removesuffix(WRITER))):
+                written = what == "ended" and said["end"]["status"] == 0
+                self._writer_over(entry, written, str(said.get("reason", "")))
+            return
+        entry = self.entries.get(uid)
+        if entry is None:
+            return
+        if what == "prepared":
+            self._prepared(entry, said.get("addr"))
+        elif what == "started":
+            self._started(entry, said)
+            self._say(saying.started(entry), entry)
+        elif what == "ended":
+            entry.over = entry.over or bool(said.get("gone"))
+            self._ended(entry, said["end"])
+        elif what == "gone":
+            self._gone(entry)
+        elif what == "refused":
+            self._refuse(entry, str(said["code"]), str(said["reason"]))
+        elif what == "lost":
+            self._lost(entry, str(said["reason"]))
+
+    def _prepared(self, entry: Entry, addr: list[Any] | None) -> None:
+        entry.address = f"{addr[0]}:{addr[1]}" if addr else ""
+        if entry.part.stage < Stage.PREPARED:
+            entry.part = _staged(entry.part, Stage.PREPARED)
+        self._say(saying.prepared(entry), entry)
+
+    def _started(self, entry: Entry, said: dict[str, Any]) -> None:
+        entry.tasks = tuple((int(t["rank"]), int(t["pid"]), int(t["starttime"])) for t in said["tasks"])
+        entry.started_at = float(said["at"])
+        entry.shepherd = int(said.get("shepherd") or entry.shepherd or _parent(entry))
+        if entry.tasks and not entry.cwd:
+            entry.cwd = _folder_of(entry.tasks[0][1])
+        ago = max(0.0, time.time() - entry.started_at)
+        entry.part = decide.started(entry.part, now() - ago)
+        if not entry.orphan:
+            self.spool.keep(entry.part)
+        self._wake_later(entry)
+
+    def _ended(self, entry: Entry, end: dict[str, Any]) -> None:
+        if entry.end is None:
+            entry.end = end
+            entry.use = saying.use_of(end, self._watch.final(entry.uid))
+            entry.limit = decide.limit_of_end(entry.part, int(end["status"]), entry.use.cpu, entry.use.max_mem)
+            entry.part = decide.ended(entry.part)
+        if entry.told:
+            return
+        if self._wants_report(entry):
+            if not entry.writer:
+                self._write_report(entry)
+        else:
+            self._tell_end(entry)
+
+    def _gone(self, entry: Entry) -> None:
+        entry.over = True
+        entry.part = decide.gone(entry.part)
+        if entry.end is None and not entry.told and not entry.orphan:
+            self._lost(entry, "it was killed before it ran")
+        elif entry.told:
+            self._say(saying.gone(entry), entry)
+        self._forget_if_done(entry)
+
+    def _lost(self, entry: Entry, reason: str) -> None:
+        if entry.told:
+            return
+        entry.lost, entry.over = reason, True
+        entry.part = decide.gone(entry.part)
+        self._watch.final(entry.uid)
+        log.warning("job %s: %s", build.show(entry.key), reason)
+        self._tell_end(entry)
+
+    def _refuse(self, entry: Entry, code: str, why: str) -> None:
+        why = " ".join(why.split())
+        log.info("job %s is refused: %s: %s", build.show(entry.key), code, why)
+        self._say(saying.refused(entry, code, why), entry)
+        entry.told = entry.acked = entry.over = True
+        self._forget_if_done(entry)
+
+    # -- ends --------------------------------------------------------------------------------------------------------
+
+    def _wants_report(self, entry: Entry) -> bool:
+        """Whether a file of the user's gets the report (or kept output), before the master is told of the end."""
+        output = entry.where.output
+        first = entry.made is not None and entry.order.start.place == 0
+        if not first or entry.orphan or not output or output == build.NOWHERE or entry.writer in ("done", "failed"):
+            return False
+        assert entry.made is not None
+        return bool(entry.where.kept) or not entry.made.text.notify_end
+
+    def _write_report(self, entry: Entry) -> None:
+        assert entry.made is not None
+        entry.writer = "sent"
+        pieces = saying.pieces(entry, self._site.host, time.time())
+        fields = report.writer(entry.uid + WRITER, entry.order, entry.made, entry.where, pieces)
+        self.starter.start(0, entry.made.template, id(entry.made), fields)
+
+    def _writer_over(self, entry: Entry, written: bool, why: str) -> None:
+        entry.writer = "done" if written else "failed"
+        if not written:
+            log.warning("job %s: its report was not written: %s", build.show(entry.key), why)
+        if not entry.told and entry.end is not None:
+            self._tell_end(entry)
+
+    def _tell_end(self, entry: Entry) -> None:
+        entry.told = True
+        if entry.orphan:
+            self._forget_if_done(entry)
+            return
+        first = entry.made is not None and entry.order.start.place == 0
+        kept = entry.where.kept if first and (not entry.where.output or entry.writer == "failed") else ""
+        self._say(saying.ended(entry, kept), entry)
+        log.info("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
+
+    def _forget_if_done(self, entry: Entry) -> None:
+        if not (entry.over and entry.told and (entry.acked or entry.orphan)):
+            return
+        self.entries.pop(entry.uid, None)
+        if self._newest.get(entry.key) == entry.uid:
+            del self._newest[entry.key]
+        self.spool.forget(entry.uid)
+        self.starter.put({"do": "forget", "uids": [entry.uid, entry.uid + WRITER] if entry.writer else [entry.uid]})
+
+    # -- asked by the master -----------------------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        """A part that is about to start; an older attempt of the job is ended."""
+        other = self.entries.get(self._newest.get(entry.key, ""))
+        if other is not None and other.part.attempt < entry.part.attempt and not other.over:
+            log.warning("job %s: attempt %d is stale, it is ended", build.show(entry.key), other.part.attempt)
+            self.kill([other.uid])
+        self.entries[entry.uid] = entry
+        self._newest[entry.key] = entry.uid
+
+    def acked(self, uids: list[str]) -> None:
+        """The master has these ends."""
+        for uid in uids:
+            entry = self.entries.get(uid)
+            if entry is None:
+                self.starter.put({"do": "forget", "uids": [uid]})
+            else:
+                entry.acked = True
+                self._forget_if_done(entry)
+
+    def say_again(self, entry: Entry) -> None:
+        """Where a part is now, for a master that asks for what it has asked for before."""
+        if entry.part.stage is Stage.PREPARED:
+            self._say(saying.prepared(entry), entry)
+        elif entry.part.stage is Stage.RUNNING and entry.started_at:
+            self._say(saying.started(entry), entry)
+
+    def end(self, entry: Entry) -> None:
+        """The master wants nothing of it left."""
+        if entry.over and entry.told:
+            self._say(saying.gone(entry), entry)
+        else:
+            self.kill([entry.uid])
+
+    def end_all(self) -> None:
+        """All that is here is of another store's time: it ends without a word."""
+        self.outbox.clear()
+        for entry in list(self.entries.values()):
+            entry.orphan = True
+            self.kill([entry.uid])
+            self._forget_if_done(entry)
+
+    # -- doing -------------------------------------------------------------------------------------------------------
+
+    def decided(self, entry: Entry, part: Part, effects: list[eff.Effect]) -> None:
+        if part is entry.part and not effects:
+            return
+        entry.part = part
+        for effect in effects:
+            if isinstance(effect, eff.Send):
+                scope = "tasks" if effect.tasks else "groups"
+                self.starter.put({"do": "signal", "uids": [effect.uid], "sig": int(effect.signal), "scope": scope})
+            elif isinstance(effect, eff.KillAll):
+                self.kill([effect.uid])
+            elif isinstance(effect, eff.Grant):
+                granted = pb.Granted(wish=effect.wish, ok=effect.ok, why=effect.why)
+                self._say(saying.about(entry, granted=granted), entry)
+            elif isinstance(effect, eff.SayStopped):
+                self._say(saying.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
+            elif isinstance(effect, eff.Keep):
+                self.spool.keep(part)
+        self._wake_later(entry)
+
+    def sampled(self, usage: dict[str, pb.Usage]) -> None:
+        """Usage samples came in: whoever uses too much is ended."""
+        for uid, use in usage.items():
+            if entry := self.entries.get(uid):
+                # Shared pages count once where that was measured.
+                mem = min(use.rss, use.pss or use.rss)
+                self.decided(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids)))
+
+    def next_wake(self) -> float | None:
+        """Seconds until ``on_time`` has something to do."""
+        return max(0.0, self._wakes[0][0] - now()) if self._wakes else None
+
+    def on_time(self) -> None:
+        """Limits and kill sequences that are due."""
+        at = now()
+        while self._wakes and self._wakes[0][0] <= at:
+            _, uid = heapq.heappop(self._wakes)
+            if entry := self.entries.get(uid):
+                entry.wake = 0.0
+                self.decided(entry, *decide.tick(entry.part, at))
+                self._wake_later(entry)
+
+    def _wake_later(self, entry: Entry) -> None:
+        at = decide.wake_at(entry.part)
+        if at is not None and at != entry.wake:
+            entry.wake = at
+            heapq.heappush(self._wakes, (at, entry.uid))
+
+    def kill(self, uids: list[str]) -> None:
+        self.starter.put({"do": "kill", "uids": uids})
+
+    def _say(self, what: pb.Report, entry: Entry) -> None:
+        if not entry.orphan:
+            self.outbox.put(what)
+
+
+
+def _staged(part: Part, stage: Stage) -> Part:
+    return msgspec.structs.replace(part, stage=stage)
+
+
+def _status_of(entry: Entry) -> str:
+    return str(entry.end["status"]) if entry.end is not None else f"not known: {entry.lost}"
+
+
+def _folder_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+def _parent(entry: Entry) -> int:
+    if not entry.tasks:
+        return 0
+    try:
+        with open(f"/proc/{entry.tasks[0][1]}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+

@@ -1,0 +1,139 @@
+"""What the agent says of a part, as messages of the wire."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agent.entry import Entry
+from agent.launch import report
+from agent.launch.build import FALLBACK_FOLDER
+from agent.launch.report import Story, Use
+from agent.watch import Final
+from proto import agent_pb2 as pb
+
+
+def about(entry: Entry, **what: Any) -> pb.Report:
+    """A report about a part."""
+    return pb.Report(key=entry.key, attempt=entry.part.attempt, uid=entry.uid, **what)
+
+
+def prepared(entry: Entry) -> pb.Report:
+    """All is in place on this host."""
+    return about(entry, prepared=pb.Prepared(address=entry.address))
+
+
+def started(entry: Entry) -> pb.Report:
+    """Its processes run."""
+    pid = entry.tasks[0][1] if entry.tasks else 0
+    return about(entry, started=pb.Started(pid=pid, started=entry.started_at, cwd=entry.cwd))
+
+
+def gone(entry: Entry) -> pb.Report:
+    """Nothing of it is left."""
+    return about(entry, gone=pb.Gone())
+
+
+def refused(entry: Entry, code: str, why: str) -> pb.Report:
+    """It was not started, and nothing of it is here."""
+    return about(entry, refused=pb.PartRefused(code=code, why=why))
+
+
+def ended(entry: Entry, output: str) -> pb.Report:
+    """How it ended, or that this is not known."""
+    if entry.end is None:
+        return about(entry, ended=pb.Ended(lost=entry.lost or "its end is not known", gone=True))
+    end = entry.end
+    use = entry.use
+    first = end.get("first") or {}
+    return about(
+        entry,
+        ended=pb.Ended(
+            status=int(end["status"]),
+            at=float(end["at"]),
+            started=float(end["started"]),
+            utime=float(end["utime"]),
+            stime=float(end["stime"]),
+            max_mem=use.max_mem,
+            max_swap=use.max_swap,
+            max_processes=use.processes,
+            max_threads=use.threads,
+            avg_mem=use.avg_mem,
+            tasks=[_task_end(task) for task in end.get("tasks") or []],
+            first_rank=int(first.get("rank", -1)),
+            first_reason=str(first.get("reason") or ("lease" if end.get("lease") else "")),
+            limit=entry.limit,
+            output=output,
+            gone=entry.over,
+        ),
+    )
+
+
+def _task_end(task: dict[str, Any]) -> pb.TaskEnd:
+    return pb.TaskEnd(
+        rank=task["rank"],
+        pid=task["pid"],
+        status=int(task.get("status") or 0),
+        utime=task["utime"],
+        stime=task["stime"],
+        maxrss=task["maxrss_kb"],
+    )
+
+
+def use_of(end: dict[str, Any], seen: Final) -> Use:
+    """What it used: the samples' peaks, or what the kernel says where it was too short for samples."""
+    return Use(
+        cpu=max(float(end["utime"]) + float(end["stime"]), seen.cpu),
+        max_mem=max(seen.mem, int(end["maxrss_kb"])),
+        avg_mem=seen.avg_mem,
+        max_swap=seen.swap,
+        processes=seen.processes or len(end.get("tasks") or []),
+        threads=seen.threads,
+    )
+
+
+def story(entry: Entry, host: str) -> Story:
+    """What the report in the output file tells."""
+    end, text = entry.end, entry.text
+    assert end is not None
+    assert text is not None
+    assert entry.made is not None
+    first = end.get("first") or {}
+    why = f"rank {first['rank']}: {first.get('reason') or 'failed'}" if first else ""
+    if end.get("lease"):
+        why = "the master was not heard for the lease of the job"
+    asked = entry.made.template["cwd"]
+    # The shepherd enters no other folder than these two; a link's name is kept as the user gave it.
+    fell = str(end.get("cwd") or entry.cwd) == FALLBACK_FOLDER != asked and not text.cwd_given
+    return Story(
+        key=entry.key,
+        name=entry.name(),
+        hosts=tuple((slot.host, slot.slots) for slot in entry.order.start.hosts),
+        host=host,
+        admin=text.admins[0] if text.admins else "lsfadmin",
+        home=text.home or entry.made.user.home,
+        cwd=FALLBACK_FOLDER if fell else asked,
+        lost_cwd=asked if fell else "",
+        dispatched=entry.received,
+        started=float(end["started"]) or entry.received,
+        ended=float(end["at"]),
+        status=int(end["status"]),
+        reason=entry.limit or entry.part.reason,
+        why=why,
+        use=entry.use,
+        requested_mem=_requested(text.resreq),
+    )
+
+
+def _requested(resreq: str) -> float:
+    found = re.search(r"rusage\s*\[[^\]]*\bmem\s*=\s*([0-9.]+)\s*([KMGT]?)", resreq, re.IGNORECASE)
+    if not found:
+        return 0.0
+    scale = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1048576.0}[found[2].upper()]
+    return float(found[1]) * scale
+
+
+def pieces(entry: Entry, host: str, now: float) -> tuple[str, str]:
+    """The report's text before and behind the output."""
+    assert entry.text is not None
+    return report.report(entry.text, story(entry, host), entry.where, now)

@@ -1,0 +1,81 @@
+"""``python -I -S …/agent/starter/__main__.py --host NAME --dir SPOOLDIR --socket PATH --pidfile PATH [--log FILE]``.
+
+Rule: standard library only; nothing on stdout; one starter for each spool folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import gc
+import os
+import sys
+
+if __package__ in (None, ""):
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a starter until SIGTERM; 1 when another one has the folder."""
+    from agent.starter import kernel, starter
+
+    options = _options(argv)
+    os.umask(0o022)
+    os.makedirs(options.dir, mode=0o700, exist_ok=True)
+    kernel.find_title()
+    lock = os.open(os.path.join(options.dir, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(lock, 32).decode("ascii", "replace").strip()
+        sys.stderr.write(f"lava-starter: {options.dir} is served by process {holder or '?'} already\n")
+        return 1
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    _redirect(options.log)
+    kernel.become_subreaper()
+    kernel.set_name("lava-starter")
+    kernel.set_title(f"lava-starter {options.host}")
+    os.chdir("/")
+    one = starter.Starter(options.host, options.dir, options.socket)
+    _write_pid(options.pidfile)
+    starter.log(f"serves {options.host} as process {os.getpid()}")
+    gc.freeze()
+    one.run()
+    starter.log("ends")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(options.pidfile)
+    return 0
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lava-starter")
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--dir", required=True, type=os.path.abspath)
+    parser.add_argument("--socket", required=True, type=os.path.abspath)
+    parser.add_argument("--pidfile", required=True, type=os.path.abspath)
+    parser.add_argument("--log", type=os.path.abspath)
+    return parser.parse_args(argv)
+
+
+def _redirect(log: str | None) -> None:
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    if log:
+        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        os.dup2(fd, 2)
+        os.close(fd)
+
+
+def _write_pid(path: str) -> None:
+    new = f"{path}.{os.getpid()}"
+    with open(new, "w", encoding="ascii") as f:
+        f.write(f"{os.getpid()}\n")
+    os.rename(new, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

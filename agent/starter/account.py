@@ -1,0 +1,88 @@
+"""What a part's tasks used and how they ended: the END record, and its place on disk.
+
+Rule: an end is on disk before the process is reaped and before anybody is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from agent.starter import kernel
+
+End = dict[str, Any]
+
+
+class Task:
+    """One task process of a part; ``status`` is None while it runs."""
+
+    __slots__ = ("at", "maxrss_kb", "pid", "rank", "status", "stime", "utime")
+
+    def __init__(self, rank: int, pid: int) -> None:
+        self.rank = rank
+        self.pid = pid
+        self.status: int | None = None
+        self.at = 0.0
+        self.utime = 0.0
+        self.stime = 0.0
+        self.maxrss_kb = 0
+
+    def ended(self, seen: kernel.Ended) -> None:
+        """Take over how it ended and what it used."""
+        _, self.status, self.utime, self.stime, self.maxrss_kb = seen
+        self.at = time.time()
+
+    def record(self) -> dict[str, Any]:
+        """Its entry in END."""
+        return {
+            "rank": self.rank,
+            "pid": self.pid,
+            "status": self.status,
+            "utime": round(self.utime, 6),
+            "stime": round(self.stime, 6),
+            "maxrss_kb": self.maxrss_kb,
+            "at": self.at,
+        }
+
+
+def end_record(tasks: list[Task], status: int, started: float, first: dict[str, Any] | None, lease: bool) -> End:
+    """END of the protocol: sums of times, the largest peak memory, and the status that counts."""
+    return {
+        "status": status,
+        "at": time.time(),
+        "started": started,
+        "utime": round(sum(t.utime for t in tasks), 6),
+        "stime": round(sum(t.stime for t in tasks), 6),
+        "maxrss_kb": max((t.maxrss_kb for t in tasks), default=0),
+        "tasks": [t.record() for t in tasks],
+        "first": first,
+        "lease": lease,
+    }
+
+
+def write_end(fd: int, line: bytes) -> None:
+    """Append an end (JSON with uid and end) and wait for the disk; a full disk must not keep it from being told."""
+    try:
+        os.write(fd, line + b"\n")
+        os.fdatasync(fd)
+    except OSError:
+        pass
+
+
+def read_ends(path: str) -> dict[str, End]:
+    """The ends in an end file, by uid; a line cut off by a crash is left out."""
+    found: dict[str, End] = {}
+    try:
+        with open(path, "rb") as f:
+            lines = f.read().split(b"\n")
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            found[str(entry["uid"])] = dict(entry["end"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found

@@ -1,0 +1,159 @@
+"""Limits of a part through a cgroup (v2 or v1), where the starter may make one; without, the part runs all the same.
+
+Rule: best effort; nothing here ever fails a part. The shepherd is put into the group, so everything it starts is in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+_PERIOD_US = 100_000
+
+
+class _Groups:
+    """Where groups can be made: folder by controller; found once, at the first part that asks."""
+
+    folders: dict[str, str] | None = None
+    unified = False
+
+
+def create(uid: str, limits: Mapping[str, Any] | None, pid: int) -> list[str]:
+    """Make the groups of a part, limit them and put its shepherd in; the folders made."""
+    if not limits:
+        return []
+    folders = _find()
+    wanted = [name for name, field in (("memory", "memory_bytes"), ("cpu", "cpus")) if limits.get(field)]
+    made: list[str] = []
+    for name in wanted:
+        base = folders.get(name)
+        if base is None:
+            continue
+        folder = os.path.join(base, "lava-" + uid.replace("/", "_"))
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError:
+            continue
+        if folder not in made:
+            made.append(folder)
+        for file, value in _settings(name, limits):
+            _write(os.path.join(folder, file), value)
+    for folder in made:
+        _write(os.path.join(folder, "cgroup.procs"), str(pid))
+    return made
+
+
+def remove(folders: list[str], pid: int) -> None:
+    """Move the shepherd (0: it is dead) out and remove the groups."""
+    for folder in folders:
+        if pid:
+            _write(os.path.join(_home(folder), "cgroup.procs"), str(pid))
+        try:
+            os.rmdir(folder)
+        except OSError:
+            continue
+    folders.clear()
+
+
+def _settings(name: str, limits: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if name == "memory":
+        size = str(int(limits["memory_bytes"]))
+        if _Groups.unified:
+            return [("memory.max", size), ("memory.swap.max", "0")]
+        return [("memory.limit_in_bytes", size), ("memory.memsw.limit_in_bytes", size)]
+    quota = str(max(1000, int(float(limits["cpus"]) * _PERIOD_US)))
+    if _Groups.unified:
+        return [("cpu.max", f"{quota} {_PERIOD_US}")]
+    return [("cpu.cfs_period_us", str(_PERIOD_US)), ("cpu.cfs_quota_us", quota)]
+
+
+def _home(folder: str) -> str:
+    base = os.path.dirname(folder)
+    leaf = os.path.join(base, "lava-starter")
+    return leaf if _Groups.unified and os.path.isdir(leaf) else base
+
+
+def _write(path: str, value: str) -> bool:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(fd, value.encode())
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def _find() -> dict[str, str]:
+    if _Groups.folders is None:
+        _Groups.folders = _find_v1()
+        if not _Groups.folders:
+            _Groups.folders = _find_v2()
+            _Groups.unified = True
+    return _Groups.folders
+
+
+def _mounts(kind: str) -> list[tuple[str, str]]:
+    """(mount point, options) of the cgroup file systems of a kind."""
+    found: list[tuple[str, str]] = []
+    for line in _read("/proc/self/mounts").splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[2] == kind:
+            found.append((fields[1], fields[3]))
+    return found
+
+
+def _own_paths() -> dict[str, str]:
+    """This process's group by controller; "" is the unified one."""
+    found: dict[str, str] = {}
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        for name in names.split(","):
+            found[name] = path
+    return found
+
+
+def _find_v1() -> dict[str, str]:
+    own = _own_paths()
+    found: dict[str, str] = {}
+    for point, options in _mounts("cgroup"):
+        for name in ("memory", "cpu"):
+            if name in options.split(","):
+                folder = point + own.get(name, "/").rstrip("/")
+                if os.access(folder, os.W_OK):
+                    found[name] = folder
+    return found
+
+
+def _find_v2() -> dict[str, str]:
+    own = _own_paths().get("")
+    points = _mounts("cgroup2")
+    if own is None or not points:
+        return {}
+    base = points[0][0] + own.rstrip("/")
+    offered = _read(os.path.join(base, "cgroup.controllers")).split()
+    names = [name for name in ("memory", "cpu") if name in offered]
+    if not names or not os.access(base, os.W_OK):
+        return {}
+    # A group that hands controllers down may hold no process of its own: everything here moves into a leaf.
+    leaf = os.path.join(base, "lava-starter")
+    try:
+        os.makedirs(leaf, exist_ok=True)
+    except OSError:
+        return {}
+    for pid in _read(os.path.join(base, "cgroup.procs")).split():
+        _write(os.path.join(leaf, "cgroup.procs"), pid)
+    enabled = _write(os.path.join(base, "cgroup.subtree_control"), " ".join(f"+{name}" for name in names))
+    return dict.fromkeys(names, base) if enabled else {}

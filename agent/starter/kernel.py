@@ -1,0 +1,124 @@
+"""The few kernel calls that Python lacks: child subreaper, names in ps, a look at an ended child before it is reaped.
+
+Rule: everything here works without site-packages; where the machine is not known, it falls back to what ``os`` has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import struct
+import time
+
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_P_ALL = 0
+_LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
+_CALL_NUMBER = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(platform.machine(), 0)
+_RUSAGE = struct.Struct("=qqqqq")
+_SIGINFO = struct.Struct("=iiiiiii")
+_NOTHING = bytes(128)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+_siginfo = ctypes.create_string_buffer(128)
+_rusage = ctypes.create_string_buffer(256)
+_waitid_args = (
+    ctypes.c_long(_CALL_NUMBER),
+    ctypes.c_long(_P_ALL),
+    ctypes.c_long(0),
+    ctypes.c_void_p(ctypes.addressof(_siginfo)),
+    ctypes.c_long(_LOOK),
+    ctypes.c_void_p(ctypes.addressof(_rusage)),
+)
+
+# (pid, wait status, user seconds, system seconds, peak memory in kB)
+Ended = tuple[int, int, float, float, int]
+NONE_READY: Ended = (0, 0, 0.0, 0.0, 0)
+NO_CHILD: Ended = (-1, 0, 0.0, 0.0, 0)
+
+
+def become_subreaper() -> None:
+    """Orphans below this process become its children, whatever they did with sessions and environment."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def boottime() -> float:
+    """CLOCK_BOOTTIME: goes on while the machine sleeps, never jumps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Names this boot of this machine: with pid and start time it names a process for good."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def look_at_ended_child() -> Ended:
+    """The first ended child with what it used, left as a zombie; NONE_READY, or NO_CHILD when there is none at all."""
+    if not _CALL_NUMBER:
+        return _look_by_os()
+    ctypes.memset(_siginfo, 0, 28)
+    if _syscall(*_waitid_args) < 0:
+        return NO_CHILD
+    _, _, code, _, pid, _, status = _SIGINFO.unpack_from(_siginfo)
+    if not pid:
+        return NONE_READY
+    us, uu, ss, su, rss = _RUSAGE.unpack_from(_rusage)
+    return pid, _wait_status(code, status), us + uu / 1e6, ss + su / 1e6, rss
+
+
+def _look_by_os() -> Ended:
+    try:
+        found = os.waitid(os.P_ALL, 0, _LOOK)
+    except ChildProcessError:
+        return NO_CHILD
+    if found is None:
+        return NONE_READY
+    utime = stime = 0.0
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{found.si_pid}/stat", "rb") as f:
+        fields = f.read().rpartition(b")")[2].split()
+        tick = os.sysconf("SC_CLK_TCK")
+        utime = (int(fields[11]) + int(fields[13])) / tick
+        stime = (int(fields[12]) + int(fields[14])) / tick
+    return found.si_pid, _wait_status(found.si_code, found.si_status), utime, stime, 0
+
+
+def _wait_status(code: int, status: int) -> int:
+    if code == os.CLD_EXITED:
+        return (status & 0xFF) << 8
+    return status | (0x80 if code == os.CLD_DUMPED else 0)
+
+
+class _Title:
+    """Where the kernel keeps this process's argv: overwritten, it is what ps shows. Forked children keep the place."""
+
+    start = 0
+    size = 0
+
+
+def find_title() -> None:
+    """Find the argv area; call once, before any fork and any change of user."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/stat", "rb") as f:
+        fields = f.read().rpartition(b")")[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        if 0 < end - start < 1 << 20:
+            _Title.start, _Title.size = start, end - start
+
+
+def set_title(title: str) -> None:
+    """Show ``title`` in ps (cut to the room there is)."""
+    if _Title.size > 1:
+        data = title.encode("utf-8", "replace")[: _Title.size - 1]
+        ctypes.memmove(_Title.start, data.ljust(_Title.size, b"\0"), _Title.size)
+
+
+def set_name(name: str) -> None:
+    """The short name (15 bytes) that top and pgrep show."""
+    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), 0, 0, 0)

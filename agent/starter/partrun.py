@@ -1,0 +1,401 @@
+"""One part in its shepherd, from preparing to gone: the order of its steps, and its timers.
+
+Rule: every step may be overtaken by a kill or by the lease; then what is left is to end what runs, and to tell.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from agent.starter import account, frames, kernel, prepare, proctree, rlimits, tasks
+from agent.starter.account import Task
+from agent.starter.gang import Gang, is_gang
+from agent.starter.lease import LOOK_AGAIN, Lease
+from agent.starter.spec import Spec
+from agent.starter.stdio import Refused, write_all
+from agent.starter.watch import Watch
+
+STARTED_AFTER = 0.010
+TERM_TO_KILL = 1.0
+SETUP_PATH = b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"
+SHELL = (b"/bin/sh",)
+
+# A report of the part, as an object or as JSON.
+Tell = Callable[[dict[str, Any] | bytes], None]
+
+
+class Phase(Enum):
+    """Where a part is; the steps go down only."""
+
+    PREPARING = "preparing"
+    PREPARED = "prepared"
+    RUNNING = "running"
+    ENDED = "ended"
+    POST = "post"
+    GONE = "gone"
+
+
+class PartRun:
+    """A part on this host. ``tell`` sends a report of it to the starter; ``watch`` calls back when files are ready."""
+
+    def __init__(self, spec: Spec, end_fd: int, host: str, watch: Watch, tell: Tell) -> None:
+        self.spec = spec
+        self.uid = spec.uid
+        self.phase = Phase.PREPARING
+        self.killing = False
+        self.silent = False
+        self._end_fd = end_fd
+        self._tell = tell
+        self._lease = Lease(spec.get("deadline"))
+        self._expired = False
+        self._tasks: list[Task] = []
+        self._by_pid: dict[int, Task] = {}
+        self._setup_pid = 0
+        self._limits = rlimits.NO_CHANGE
+        self._files = prepare.Files()
+        self._gang: Gang | None = None
+        self._started = 0.0
+        self._timers: dict[str, float] = {}
+        self._sweep_pause = 0.01
+        self._ended_report: bytes | None = None
+        self._host = host
+        self._watch = watch
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Prepare; then run, or wait for the word to go."""
+        try:
+            self._prepare()
+            if command := self.spec.get("pre_exec"):
+                self._setup_pid = self._start_setup(command, {})
+                return
+            self._ready()
+        except Refused as e:
+            self._refuse(e)
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            self._refuse(Refused("bad", f"part {self.uid}: {type(e).__name__}: {e}"))
+
+    def go(self, root: list[Any] | None) -> None:
+        """The second phase of a two-phase part."""
+        if self.phase is Phase.PREPARED and not self.killing:
+            self._go(root)
+
+    def signal(self, sig: int, tasks_only: bool) -> None:
+        """Signal the task processes, or every process group that the part has."""
+        if tasks_only:
+            for task in self._tasks:
+                if task.status is None and task.pid:
+                    proctree.send(task.pid, sig)
+        else:
+            proctree.signal_groups(proctree.below([os.getpid()]), sig)
+
+    def renew(self, deadline: float) -> None:
+        """Move the lease deadline."""
+        self._lease.renew(deadline)
+
+    def kill(self) -> None:
+        """SIGKILL everything, again and again until nothing is left."""
+        if self.phase is Phase.GONE:
+            return
+        self.killing = True
+        self._timers.pop("kill", None)
+        if self._gang:
+            self._gang.leave(tell=not self.silent)
+        self._sweep()
+        self.look()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def wait_for(self) -> float | None:
+        """Seconds until ``on_time`` has something to do."""
+        times = list(self._timers.values())
+        if self._gang and (at := self._gang.wake_at()) is not None:
+            times.append(at)
+        due = min(times) - time.monotonic() if times else None
+        left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
+        if left is not None:
+            left = min(left, LOOK_AGAIN)
+            due = left if due is None else min(due, left)
+        return None if due is None else max(0.0, due)
+
+    def on_time(self) -> None:
+        """Do what is due."""
+        left = self._lease.left()
+        if left is not None and left <= 0 and not self._expired and self.phase is not Phase.GONE:
+            self._expired = True
+            self.kill()
+        now = time.monotonic()
+        if self._gang and (at := self._gang.wake_at()) is not None and at <= now:
+            self._gang.on_time()
+        if not self._timers:
+            return
+        due = [name for name, at in self._timers.items() if at <= now]
+        for name in due:
+            self._timers.pop(name, None)
+            if name == "started":
+                self._report_started()
+            elif name == "sweep":
+                self._sweep()
+            elif name == "kill":
+                self.kill()
+        if due:
+            self.look()
+
+    # -- children ----------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take every child that has ended; end the part when it was the last."""
+        while True:
+            seen = kernel.look_at_ended_child()
+            pid = seen[0]
+            if pid == 0:
+                break
+            if pid < 0:
+                self._no_child()
+                return
+            task = self._by_pid.pop(pid, None)
+            if task is not None:
+                task.ended(seen)
+                if self._gang:
+                    self._gang.task_ended(task)
+                self._end_when_over()
+            os.waitpid(pid, 0)
+            if pid == self._setup_pid:
+                self._setup_ended(seen[1])
+        if self._ended_report is not None:
+            self._tell_end(gone=False)
+            self._clear()
+        elif self.phase is Phase.POST and not self._setup_pid:
+            self._clear()
+
+    def _no_child(self) -> None:
+        if self.killing and self.phase in (Phase.PREPARING, Phase.PREPARED, Phase.RUNNING):
+            self._end_when_over(force=True)
+        if self.phase is Phase.ENDED:
+            if self.spec.get("post_exec") and self._started and not self.killing and not self.silent:
+                if self._ended_report is not None:
+                    self._tell_end(gone=False)
+                self._start_post()
+            else:
+                self._gone()
+        elif self.phase is Phase.POST:
+            self._gone()
+
+    def _clear(self) -> None:
+        """The tasks have ended and something of the part is left: ask it to end, then end it."""
+        if self.killing:
+            self._sweep()
+        elif "kill" not in self._timers:
+            proctree.signal_groups(proctree.below([os.getpid()]), signal.SIGTERM)
+            self._timers["kill"] = time.monotonic() + float(self.spec.get("grace", 2.0))
+
+    def _sweep(self) -> None:
+        own = os.getpid()
+        if not proctree.kill_all(lambda: proctree.below([own])):
+            self._tell({"uid": self.uid, "is": "stuck"})
+        self._sweep_pause = min(self._sweep_pause * 2, 0.5)
+        self._timers["sweep"] = time.monotonic() + self._sweep_pause
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        spec = self.spec
+        left = self._lease.left()
+        if left is not None and left <= 0:
+            raise Refused("stale", f"the lease of {spec.get('title', self.uid)} had passed before it started")
+        os.umask(int(spec.get("umask", 0o022)))
+        prepare.enter_folder(spec)
+        gang = is_gang(spec)
+        leaf = gang and spec.get("link", {}).get("role") == "leaf"
+        self._files = prepare.open_files(spec, with_output=not leaf)
+        self._limits = spec.limits()
+        if gang:
+            self._gang = Gang(spec, self._host, self._files, self._watch, self._gang_says)
+            self._gang.listen()
+
+    def _ready(self) -> None:
+        if not self.spec.get("two_phase"):
+            self._go(None)
+            return
+        self.phase = Phase.PREPARED
+        addr = self._gang.address() if self._gang else None
+        self._tell({"uid": self.uid, "is": "prepared", "addr": addr})
+
+    def _refuse(self, e: Refused) -> None:
+        self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
+        self.phase = Phase.ENDED
+        self.kill()
+
+    def _setup_env(self, more: dict[str, str]) -> list[bytes]:
+        env = {**self.spec.env, "PATH": SETUP_PATH, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}
+        return list(env.values())
+
+    def _start_setup(self, command: str, more: dict[str, str]) -> int:
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return tasks.start(["/bin/sh", "-c", command], SHELL, self._setup_env(more), (null, null, null))
+        except OSError as e:
+            raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
+        finally:
+            os.close(null)
+
+    def _setup_ended(self, status: int) -> None:
+        self._setup_pid = 0
+        if self.phase is not Phase.PREPARING or self.killing:
+            return
+        if status == 0:
+            try:
+                self._ready()
+            except Refused as e:
+                self._refuse(e)
+            return
+        code = os.waitstatus_to_exitcode(status)
+        how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+        self._refuse(Refused("pre_exec", f"the pre-execution command {how}: {self.spec.get('pre_exec')}"))
+
+    def _start_post(self) -> None:
+        self.phase = Phase.POST
+        status = self._final_status()
+        try:
+            prepare.enter_folder(self.spec)
+            self._setup_pid = self._start_setup(self.spec.get("post_exec"), {"LSB_JOBEXIT_STAT": str(status)})
+        except Refused:
+            self._gone()
+        os.chdir("/")
+
+    # -- run ---------------------------------------------------------------------------------------------------------
+
+    def _go(self, root: list[Any] | None) -> None:
+        self.phase = Phase.RUNNING
+        if self._gang:
+            self._gang.go(root)
+        else:
+            self._start_tasks()
+
+    def _start_tasks(self) -> None:
+        self._started = time.time()
+        for spec in self.spec.tasks:
+            self._start_task(spec)
+            if self._gang and self._gang.failed:
+                break
+        if not self._gang:
+            self._files.close()
+        os.chdir("/")
+        self._timers["started"] = time.monotonic() + STARTED_AFTER
+        if self._tasks:
+            self._end_when_over()
+            if self._ended_report is not None:
+                self.look()
+
+    def _start_task(self, of: dict[str, Any]) -> None:
+        spec = self.spec
+        rank = int(of.get("rank", -1))
+        extra = of.get("env") or {}
+        env, path = spec.env, spec.path
+        fds = (self._files.stdin, self._files.stdout, self._files.stderr)
+        keep: list[int] = []
+        task = Task(rank, 0)
+        self._tasks.append(task)
+        if self._gang:
+            more, fds, keep = self._gang.files_of(of)
+            extra = {**more, **extra}
+        if extra:
+            env = {**env, **{k: os.fsencode(f"{k}={v}") for k, v in extra.items()}}
+            path = extra.get("PATH", path)
+        argv = spec.get("argv", [""])
+        try:
+            programs = tasks.candidates(argv[0], path)
+            nice = int(spec.get("nice", 0))
+            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, self._limits, nice)
+            self._by_pid[task.pid] = task
+        except (OSError, ValueError) as e:
+            missing = isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR) and "/" not in argv[0]
+            why = "command not found" if missing else (getattr(e, "strerror", None) or str(e))
+            write_all(fds[2], f"{argv[0]}: {why}\n".encode("utf-8", "surrogateescape"))
+            code = 127 if isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+            task.ended((0, code << 8, 0.0, 0.0, 0))
+        if self._gang:
+            self._gang.started(task)
+            if task.status is not None:
+                self._gang.task_ended(task)
+
+    def _report_started(self) -> None:
+        if self.phase is not Phase.RUNNING:
+            return
+        running = [
+            {"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in self._tasks if t.pid
+        ]
+        self._tell({"uid": self.uid, "is": "started", "tasks": running, "at": self._started})
+
+    # -- end ---------------------------------------------------------------------------------------------------------
+
+    def _final_status(self) -> int:
+        if self._gang:
+            return self._gang.status()
+        if self._tasks and self._tasks[0].status is not None:
+            return self._tasks[0].status
+        return int(signal.SIGKILL)
+
+    def _end_when_over(self, force: bool = False) -> None:
+        """END goes to disk when no task runs any more, before the last one is reaped."""
+        if self._by_pid or self.phase in (Phase.ENDED, Phase.POST, Phase.GONE):
+            return
+        if not force and not self.killing and (self.phase is not Phase.RUNNING or not (self._tasks or self._gang)):
+            return
+        if self._gang and not force and not self.killing and not self._gang.over():
+            return
+        first = None
+        if self._gang:
+            self._gang.flush()
+            first = self._gang.first
+        self.phase = Phase.ENDED
+        end = account.end_record(self._tasks, self._final_status(), self._started, first, self._expired)
+        # Encoded once, for disk and report alike.
+        self._ended_report = frames.text({"uid": self.uid, "is": "ended", "end": end})
+        if not self.silent:
+            account.write_end(self._end_fd, self._ended_report)
+
+    def _tell_end(self, gone: bool) -> None:
+        report, self._ended_report = self._ended_report, None
+        assert report is not None
+        self._tell(report[:-1] + b',"gone":true}' if gone else report)
+
+    def _gone(self) -> None:
+        if self._ended_report is not None:
+            self._tell_end(gone=True)
+        else:
+            self._tell({"uid": self.uid, "is": "gone"})
+        self._close()
+
+    def _close(self) -> None:
+        self.phase = Phase.GONE
+        self._timers.clear()
+        if self._gang:
+            self._gang.close()
+        self._files.close()
+        self._files.remove_jobfile()
+        if not self._started:
+            os.chdir("/")
+
+    # -- gang --------------------------------------------------------------------------------------------------------
+
+    def _gang_says(self, what: str) -> None:
+        """``ready``: its tasks may start; ``failed``: end them; ``over``: nothing more to wait for."""
+        if what == "ready":
+            if not self.killing and self.phase is Phase.RUNNING:
+                self._start_tasks()
+        elif what == "failed":
+            if not self.killing and self.phase in (Phase.RUNNING, Phase.PREPARED):
+                proctree.signal_groups(proctree.below([os.getpid()]), signal.SIGTERM)
+                self._timers["kill"] = time.monotonic() + TERM_TO_KILL
+        elif what == "over":
+            self._end_when_over()
+            if self._ended_report is not None:
+                self.look()

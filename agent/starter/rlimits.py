@@ -1,0 +1,68 @@
+"""Resource limits of a part: lowered, or raised as far as the kernel allows; never a reason to fail.
+
+Rule: soft limits are set in the shepherd around the start and put back; hard ones cannot be put back and are set in a
+forked child.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+INFINITY = resource.RLIM_INFINITY
+# A shepherd that lowers these for itself may no longer get the memory it needs to start the child.
+_NOT_IN_SHEPHERD = frozenset({resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NPROC})
+_SMALL_STACK = 1 << 20
+
+Limit = tuple[int, int, int]
+
+
+class Limits(NamedTuple):
+    """What to set for a start, what to set after it, and whether a forked child must do it."""
+
+    wanted: list[Limit]
+    before: list[Limit]
+    in_child: bool
+
+
+NO_CHANGE = Limits([], [], False)
+
+
+def _order(value: int) -> float:
+    return float("inf") if value == INFINITY or value < 0 else value
+
+
+def clamp(asked: Mapping[str, Sequence[int | None]]) -> Limits:
+    """The limits that differ from the present ones, as far as allowed. Unknown names are left out; -1 means none."""
+    wanted: list[Limit] = []
+    before: list[Limit] = []
+    in_child = False
+    for name, pair in asked.items():
+        number = getattr(resource, "RLIMIT_" + name.upper().removeprefix("RLIMIT_"), None)
+        if number is None:
+            continue
+        soft_now, hard_now = resource.getrlimit(number)
+        soft_asked = pair[0] if pair and pair[0] is not None else -1
+        hard_asked = pair[1] if len(pair) > 1 and pair[1] is not None else -1
+        hard = min((hard_asked, hard_now), key=_order)
+        soft = min((soft_asked, hard), key=_order)
+        hard, soft = (INFINITY if v < 0 else int(v) for v in (hard, soft))
+        if (soft, hard) != (soft_now, hard_now):
+            wanted.append((number, soft, hard))
+            before.append((number, soft_now, hard_now))
+            in_child = in_child or hard != hard_now or _too_much_for_shepherd(number, soft)
+    return Limits(wanted, before, in_child)
+
+
+def _too_much_for_shepherd(number: int, soft: int) -> bool:
+    return number in _NOT_IN_SHEPHERD or (number == resource.RLIMIT_STACK and _order(soft) < _SMALL_STACK)
+
+
+def apply(limits: list[Limit]) -> None:
+    """Set them; what the kernel refuses stays as it is."""
+    for number, soft, hard in limits:
+        try:
+            resource.setrlimit(number, (soft, hard))
+        except (OSError, ValueError):
+            continue

@@ -1,0 +1,158 @@
+"""The shepherd: owns what one part has on this host, one part at a time, as the part's user.
+
+Rule: whatever happens to agent and starter, its processes end by the lease, by an order, or with the starter.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+from typing import Any
+
+from agent.starter import frames, kernel, prepare
+from agent.starter.partrun import PartRun, Phase
+from agent.starter.pipe import FramePipe
+from agent.starter.spec import Spec, Template
+from agent.starter.watch import Watch
+
+KEPT_TEMPLATES = 16
+IDLE_TITLE_AFTER = 0.05
+
+
+class Shepherd:
+    """Its loop: orders from the starter, ended children, the part's files and timers."""
+
+    def __init__(self, sock: socket.socket, end_fd: int, host: str) -> None:
+        self._watch = Watch()
+        self._starter = FramePipe(sock, self._watch)
+        self._end_fd = end_fd
+        self._host = host
+        self._templates: dict[int, Template] = {}
+        self._part: PartRun | None = None
+        self._child_ended = False
+        self._alone = False
+        self._titled = 1
+        self._watch.add(sock.fileno(), self._from_starter)
+
+    def run(self) -> None:
+        """Until the starter lets it go, or is gone and nothing is left."""
+        self._wake_on_child()
+        while not (self._alone and self._part is None):
+            if not self._alone and not self._starter.flush():
+                self._starter_gone()
+                continue
+            self._watch.wait(self._pause())
+            if self._child_ended:
+                self._take_ended()
+            if self._part:
+                self._part.on_time()
+            self._rest_if_gone()
+
+    def _pause(self) -> float | None:
+        """How long to wait. The next part often comes at once: only one that rests is shown as idle."""
+        if self._part:
+            return self._part.wait_for()
+        if not self._titled:
+            return None
+        if self._titled == 1:
+            kernel.set_title("lava-shepherd (idle)")
+        self._titled -= 1
+        return IDLE_TITLE_AFTER
+
+    def _wake_on_child(self) -> None:
+        self._wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+        self._watch.add(self._wake_r, self._woken)
+
+    def _woken(self, _: int) -> None:
+        try:
+            os.read(self._wake_r, 4096)
+        except BlockingIOError:
+            pass
+        self._child_ended = True
+
+    def _take_ended(self) -> None:
+        self._child_ended = False
+        if self._part:
+            self._part.look()
+
+    def _rest_if_gone(self) -> None:
+        if self._part and self._part.phase is Phase.GONE:
+            self._part = None
+
+    def _from_starter(self, _: int) -> None:
+        try:
+            orders = self._starter.read()
+        except frames.FrameError:
+            orders = None
+        if orders is None:
+            self._starter_gone()
+            return
+        for order in orders:
+            self._obey(order)
+            self._rest_if_gone()
+
+    def _starter_gone(self) -> None:
+        """Nobody is left to report to: ends that are there go to disk, the rest is killed without one."""
+        if self._alone:
+            return
+        self._alone = True
+        self._starter.close()
+        if self._part:
+            self._part.look()
+            self._part.silent = True
+            self._part.kill()
+            self._rest_if_gone()
+
+    def _tell(self, report: dict[str, Any] | bytes) -> None:
+        if self._alone:
+            return
+        if isinstance(report, bytes):
+            self._starter.send_frame(frames.frame(report))
+        else:
+            self._starter.send(report)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        do = order["do"]
+        if do == "part":
+            self._begin(order)
+        elif do == "template":
+            if len(self._templates) >= KEPT_TEMPLATES:
+                self._templates.pop(next(iter(self._templates)))
+            self._templates[order["t"]] = Template(order["fields"])
+        elif do == "read":
+            self._tell(_read(order))
+        elif self._part is not None and order.get("uid") == self._part.uid:
+            self._obey_for_part(self._part, do, order)
+
+    def _obey_for_part(self, part: PartRun, do: str, order: dict[str, Any]) -> None:
+        if do == "kill":
+            self._tell({"uid": part.uid, "is": "killing"})
+            part.kill()
+        elif do == "signal":
+            part.signal(int(order["sig"]), order.get("scope") == "tasks")
+        elif do == "go":
+            part.go(order.get("root"))
+        elif do == "renew":
+            part.renew(float(order["deadline"]))
+
+    def _begin(self, order: dict[str, Any]) -> None:
+        spec = Spec(self._templates[order["t"]], order["p"])
+        self._titled = 2
+        kernel.set_title(f"lava-shepherd {spec.get('title', '')}")
+        self._part = PartRun(spec, self._end_fd, self._host, self._watch, self._tell)
+        self._part.begin()
+
+
+def _read(order: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"is": "data", "id": order["id"]}
+    path = str(order.get("path"))
+    try:
+        data, size = prepare.read_slice(path, int(order.get("offset") or 0), int(order.get("limit") or 0))
+        answer.update(data=base64.b64encode(data).decode("ascii"), size=size)
+    except (OSError, ValueError) as e:
+        answer["error"] = f"{path}: {getattr(e, 'strerror', None) or e}"
+    return answer

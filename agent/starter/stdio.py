@@ -1,0 +1,91 @@
+"""A part's input and output files, and whole lines from many ranks into one file.
+
+Rule: only whole lines are written, so that lines of ranks never tear; what a dead rank left is written too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+MAX_LINE = 64 * 1024
+
+
+class Refused(Exception):
+    """The part cannot be started: a code of the protocol and one line for the user."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+def open_input(path: str | None) -> int:
+    """The file that becomes standard input."""
+    try:
+        return os.open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, ValueError) as e:
+        raise Refused("input", f"input file {path}: {_why(e)}") from None
+
+
+def open_output(spec: Mapping[str, Any] | None) -> int:
+    """The file that becomes standard output or error: created, its folder too if asked; appended to or emptied."""
+    path = spec.get("path") if spec else None
+    if not path:
+        return os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+    assert spec is not None
+    # Always appending writes: standard output and error, or a restarted job, may share the file.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
+    if not spec.get("append"):
+        flags |= os.O_TRUNC
+    try:
+        if spec.get("mkdir"):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return os.open(path, flags, 0o666)
+    except (OSError, ValueError) as e:
+        raise Refused("output", f"output file {path}: {_why(e)}") from None
+
+
+def _why(e: Exception) -> str:
+    return (e.strerror or str(e)) if isinstance(e, OSError) else str(e)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write everything; a full disk loses the rest, never the shepherd."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        pass
+
+
+class Lines:
+    """Cuts one stream of one rank into whole lines, with the rank's label."""
+
+    def __init__(self, label: bytes = b"") -> None:
+        self._label = label
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """The whole lines that ``data`` completes; a line over MAX_LINE goes out in pieces."""
+        data = self._rest + data
+        cut = data.rfind(b"\n") + 1
+        if len(data) - cut > MAX_LINE:
+            cut = len(data)
+        self._rest = data[cut:]
+        return self._labelled(data[:cut])
+
+    def end(self) -> bytes:
+        """What is left without a newline when the stream ends, with one."""
+        rest, self._rest = self._rest, b""
+        return self._labelled(rest + b"\n") if rest else b""
+
+    def _labelled(self, data: bytes) -> bytes:
+        if not self._label or not data:
+            return data
+        lines = data.split(b"\n")
+        last = lines.pop()
+        text = b"".join(self._label + line + b"\n" for line in lines)
+        return text + self._label + last + b"\n" if last else text

@@ -1,0 +1,128 @@
+"""Start orders on their way: checked, held until their user is looked up, then ready for the starter."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from agent.launch.accounts import Accounts
+from agent.launch.build import Compiled
+from agent.launch.hostfiles import HostFiles
+from agent.launch.site import Site, User
+from proto import agent_pb2 as pb
+
+SEQUENCE_BITS = 20
+"""The starter's sequence is the master's with this many bits below it, for parts that the agent itself adds."""
+KEPT_TEXTS = 1024
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """An order to be started; ``made`` is None when it is refused, with a code and one line."""
+
+    order: pb.Order
+    made: Compiled | None
+    deadline: float | None = None
+    code: str = ""
+    why: str = ""
+
+
+class Starts:
+    """Orders that wait, and what was made of texts. ``high`` is the highest sequence seen."""
+
+    def __init__(self, site: Site, accounts: Accounts) -> None:
+        self.high = 0
+        self.hostfiles = HostFiles(site.hostfile_dir)
+        self.poke: Callable[[], None] = _nothing
+        self._site = site
+        self._accounts = accounts
+        self._ready: list[Ready] = []
+        self._waiting: dict[str, list[tuple[pb.Order, pb.JobText, float | None]]] = {}
+        self._lookups: set[asyncio.Task[None]] = set()
+        self._made: dict[int, tuple[pb.JobText, User, Compiled]] = {}
+
+    def take(self, order: pb.Order, text: pb.JobText | None, deadline: float | None, at: float) -> None:
+        """An order; ``text`` is None when this stream never brought it. ``at``: seconds since the epoch."""
+        start = order.start
+        if start.sequence <= self.high:
+            self._refuse(order, "stale", f"stale order: {start.sequence} is not after {self.high}")
+            return
+        self.high = start.sequence
+        if text is None or not 0 <= start.place < len(start.hosts):
+            self._refuse(order, "bad", f"the order {start.sequence} does not say what to start")
+        elif start.expires and at > start.expires:
+            late = at - start.expires
+            self._refuse(order, "stale", f"the order came {late:.0f} s too late, by the clock of {self._site.host}")
+        elif user := self._accounts.find_known(text.user):
+            self._ready.append(Ready(order, self._compiled(text, user), deadline))
+        else:
+            self._look_up(order, text, deadline)
+
+    def ready(self) -> list[Ready]:
+        """The orders that are ready or refused since the last call."""
+        found, self._ready = self._ready, []
+        return found
+
+    def find_user(self, name: str) -> User | None:
+        """A user who was looked up a short time ago."""
+        return self._accounts.find_known(name)
+
+    def compiled(self, text: pb.JobText, user: User) -> Compiled:
+        """What is made of a text, not kept."""
+        return Compiled(text, user, self._site)
+
+    def _compiled(self, text: pb.JobText, user: User) -> Compiled:
+        found = self._made.get(id(text))
+        if found is not None and found[0] is text and found[1] == user:
+            return found[2]
+        if len(self._made) >= KEPT_TEXTS:
+            self._made.clear()
+        made = Compiled(text, user, self._site)
+        self._made[id(text)] = (text, user, made)
+        return made
+
+    def _refuse(self, order: pb.Order, code: str, why: str) -> None:
+        self._ready.append(Ready(order, None, None, code, why))
+
+    def _look_up(self, order: pb.Order, text: pb.JobText, deadline: float | None) -> None:
+        waiting = self._waiting.setdefault(text.user, [])
+        waiting.append((order, text, deadline))
+        if len(waiting) == 1:
+            task = asyncio.get_running_loop().create_task(self._find(text.user))
+            self._lookups.add(task)
+            task.add_done_callback(self._lookups.discard)
+
+    async def _find(self, name: str) -> None:
+        site = self._site
+        user, why = None, f"user {name} is not known on host {site.host}"
+        try:
+            user = await self._accounts.find(name)
+            if user is not None and not site.root and name != site.own_user:
+                user, why = None, f"the agent of {site.host} runs as {site.own_user} and cannot become user {name}"
+            if user is not None:
+                await asyncio.to_thread(make_folder, site, user)
+        except OSError as e:
+            user, why = None, f"host {site.host}: {e.filename or name}: {e.strerror}"
+        for order, text, deadline in self._waiting.pop(name, []):
+            if user is None:
+                self._refuse(order, "no_user", why)
+            else:
+                self._ready.append(Ready(order, self._compiled(text, user), deadline))
+        self.poke()
+
+
+def make_folder(site: Site, user: User) -> None:
+    """The user's own folder for job files and for output without ``-o``; the folder around it is the agent's."""
+    folder = os.path.join(site.output_dir, user.name)
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        return
+    if site.root:
+        os.chown(folder, user.uid, user.gid)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,175 @@
+"""badmin: administer the batch system. Without a subcommand it reads them line by line."""
+
+from __future__ import annotations
+
+import os
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, finish, start
+from cli.common.fail import LSF_FAILED, Fail
+from cli.common.options import Table, read_letters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROMPT = "badmin> "
+USAGE = """\
+Usage: badmin [-h] [-V] command [command_options] [command_args]
+
+    ckconfig [-v]                        check the configuration files
+    reconfig [-v] [-f]                   check them, and let the master read them again
+    hopen  [-C comment] [host ... | all]     open hosts to jobs
+    hclose [-C comment] [host ... | all]     close hosts to new jobs
+    qopen  [-C comment] [queue ... | all]    let queues take jobs
+    qclose [-C comment] [queue ... | all]    let queues take no new jobs
+    qact   [-C comment] [queue ... | all]    let queues start jobs
+    qinact [-C comment] [queue ... | all]    let queues start no jobs
+    hist | hhist | qhist | mbdhist [-t time0,time1] [-f file] [name ...]   show what was done
+    showconf mbd | sbd                   show the parameters in force
+    lease extend time                    for so long (30m, 2h, seconds) no job is taken for lost
+    help                                 show this
+    quit                                 end"""
+QUEUE_WORDS = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def run(context: Context) -> int:
+    """One subcommand, or a dialogue."""
+    if context.argv[:1] in (["-h"], ["-help"]):
+        context.err(USAGE + "\n")
+        return LSF_FAILED
+    if context.argv[:1] == ["-V"]:
+        from cli.common.options import show_help
+
+        return show_help(context, Table("badmin", "", ""), {"V": True}) or 0
+    if context.argv:
+        return run_subcommand(context, context.argv)
+    return _dialogue(context)
+
+
+def run_subcommand(context: Context, words: list[str]) -> int:
+    """One subcommand with its words."""
+    name, rest = words[0], words[1:]
+    if name in ("help", "?"):
+        context.err(USAGE + "\n")
+        return 0
+    command = COMMANDS.get(name)
+    if command is None:
+        raise Fail(f"Invalid command <{name}> \n{USAGE}")
+    return command(context, name, rest)
+
+
+def _dialogue(context: Context) -> int:
+    status = 0
+    pending = b""
+    while True:
+        context.out(PROMPT)
+        while b"\n" not in pending:
+            part = os.read(context.stdin, 4096)
+            if not part:
+                context.out("\n")
+                return status
+            pending += part
+        line, _, pending = pending.partition(b"\n")
+        words = line.decode("utf-8", "replace").split()
+        if words[:1] in (["quit"], ["q"]):
+            return status
+        if words:
+            status = finish(_Subcommand(words), context)
+
+
+class _Subcommand:
+    """A line of the dialogue; its failure does not end the dialogue."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def __call__(self, context: Context) -> int:
+        return run_subcommand(context, self.words)
+
+
+def _client(context: Context) -> Client:
+    return Client(context, read_conf(context))
+
+
+def _hosts(context: Context, name: str, words: list[str]) -> int:
+    options, hosts = read_letters(Table(f"badmin {name}", "", "C", "[host_name ... | host_group ... | all]"), words)
+    frame = {"ask": "hosts", "hosts": hosts, "close": name == "hclose", "comment": options.get("C", "")}
+    ok = _client(context).change(frame)
+    status = 0
+    verb = "Close" if name == "hclose" else "Open"
+    for result in ok.get("results") or ():
+        if result.get("ok"):
+            context.err(f"{verb} <{result['host']}> ...... done\n")
+        else:
+            context.err(f"{verb} <{result['host']}> ...... Host control failed.: {result.get('why', '')}\n")
+            status = LSF_FAILED
+    return status
+
+
+def _queues(context: Context, name: str, words: list[str]) -> int:
+    options, queues = read_letters(Table(f"badmin {name}", "", "C", "[queue_name ... | all]"), words)
+    ok = _client(context).change({"ask": "queues", "queues": queues, "what": name, "comment": options.get("C", "")})
+    status = 0
+    for result in ok.get("results") or ():
+        if result.get("ok"):
+            context.out(f"Queue <{result['queue']}> is {QUEUE_WORDS[name]}\n")
+        else:
+            context.err(f"{result['queue']}: {result.get('why', '')}\n")
+            status = LSF_FAILED
+    return status
+
+
+def _configuration(context: Context, name: str, words: list[str]) -> int:
+    from cli.common import configuration
+
+    options, rest = read_letters(
+        Table(f"badmin {name}", "v f", "", "", refused="f" if name == "ckconfig" else ""), words
+    )
+    if rest:
+        raise Fail(f"Invalid argument <{rest[0]}>\n{USAGE}")
+    if name == "ckconfig":
+        return configuration.check(context)
+    return configuration.reconfigure(context, _client(context), force="f" in options)
+
+
+def _showconf(context: Context, name: str, words: list[str]) -> int:
+    from cli.common import configuration
+
+    if len(words) > 2 or words[:1] not in (["mbd"], ["sbd"]):
+        raise Fail(f"{name}: say mbd or sbd\n{USAGE}")
+    return configuration.show(context, words[0])
+
+
+def _history(context: Context, name: str, words: list[str]) -> int:
+    options, rest = read_letters(Table(f"badmin {name}", "", "t f", "[name ...]"), words)
+    return _client(context).query({"ask": "query", "command": "badmin", "options": options, "words": [name, *rest]})
+
+
+def _lease(context: Context, name: str, words: list[str]) -> int:
+    if len(words) != 2 or words[0] != "extend":
+        raise Fail(f"{name}: say extend and a time, for instance 30m\n{USAGE}")
+    seconds = _duration(words[1])
+    _client(context).change({"ask": "lease", "seconds": float(seconds)})
+    context.out(f"No job is taken for lost in the next {seconds} seconds\n")
+    return 0
+
+
+def _duration(text: str) -> int:
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    if not (number.isascii() and number.isdigit()):
+        raise Fail(f"{text}: Bad time specification")
+    return int(number) * UNITS[unit]
+
+
+COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
+    "hopen": _hosts, "hclose": _hosts, "qopen": _queues, "qclose": _queues, "qact": _queues, "qinact": _queues,
+    "ckconfig": _configuration, "reconfig": _configuration, "showconf": _showconf, "hist": _history,
+    "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease,
+}  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,39 @@
+"""bchkpnt: checkpoint jobs."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.control import run_control
+from cli.common.fail import Fail
+from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+
+def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+    return {"ask": "checkpoint", "kill": "k" in options, "force": "f" in options, "period": minutes(options.get("p"))}
+
+
+def minutes(value: object) -> int:
+    """The period of ``-p``; -1 where it stays as it is, 0 ends periodic checkpoints."""
+    if value is None:
+        return -1
+    hours, colon, rest = str(value).rpartition(":")
+    if not (rest.isascii() and rest.isdigit()) or (colon and not (hours.isascii() and hours.isdigit())):
+        raise Fail(f"{value}: Illegal checkpoint period")
+    return int(hours or 0) * 60 + int(rest)
+
+
+def run(context: Context) -> int:
+    """Do it to what is selected."""
+    table = Table("bchkpnt", "f k", "p m J q u g app", "[job_ID | 0 | job_ID[index_list]] ...")
+    return run_control(context, table, _frame, "Job <%s> is being checkpointed")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

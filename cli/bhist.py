@@ -1,0 +1,23 @@
+"""bhist: show what became of jobs."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table(
+        "bhist",
+        "a b d e l p r s t w x UF X gpu aff hostfile noheader cname",
+        "C D S T f n N P q m J Jd u app g G sla",
+        "[job_ID | job_ID[index_list]] ...",
+    )
+    return run_listing(context, table)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

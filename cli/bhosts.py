@@ -1,0 +1,20 @@
+"""bhosts: show the hosts of the batch system."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table(
+        "bhosts", "a w l x X s aff gpu rc rconly noheader json alloc cname e sl", "R o", "[host_name | host_group] ..."
+    )
+    return run_listing(context, table, form=("LSB_BHOSTS_FORMAT", "l w s gpu aff X rc rconly e sl x"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

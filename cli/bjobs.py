@@ -1,0 +1,25 @@
+"""bjobs: show jobs."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import run_listing
+from cli.common.options import Table
+
+FLAGS = (
+    "a A d p p0 p1 p2 p3 pe pi r s ss l w W WL WP WF UF X x fwd noheader json hms sum psum aff gpu prio plan rusage"
+    " script env hostfile cname aps data pri"
+)
+VALUED = "u q m J P N g G app o sla U Lp Jd rsv"
+OWN_FORMAT = "A l w W WL WP WF UF p p0 p1 p2 p3 pe pi s ss sum psum aff script env hostfile X"
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table("bjobs", FLAGS, VALUED, "[job_ID | job_ID[index_list]] ...")
+    return run_listing(context, table, form=("LSB_BJOBS_FORMAT", OWN_FORMAT))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

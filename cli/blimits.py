@@ -1,0 +1,18 @@
+"""blimits: show the limits that are set and used."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table("blimits", "w c a gpu", "n m u P p q Lp R A", "")
+    return run_listing(context, table)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

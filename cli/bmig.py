@@ -1,0 +1,29 @@
+"""bmig: move running jobs to other hosts."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.control import run_control
+from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+
+def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+    hosts = options.pop("m", "")
+    return {"ask": "migrate", "hosts": str(hosts).split(), "force": "f" in options}
+
+
+def run(context: Context) -> int:
+    """Do it to what is selected."""
+    table = Table("bmig", "f d", "m J q u g app", "[job_ID | 0 | job_ID[index_list]] ...", refused="d")
+    return run_control(context, table, _frame, "Job <%s> is being migrated")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,29 @@
+"""bpeek: show the output of a job as it is by now."""
+
+from __future__ import annotations
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.jobs import selected
+from cli.common.options import Table, read_letters, show_help
+
+
+def run(context: Context) -> int:
+    """Print what there is; with -f what comes, until the job ends."""
+    table = Table("bpeek", "f", "m q J u g app", "[job_ID | job_ID[index]]")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    select = selected(options, words, table)
+    ids = select.pop("ids", [])
+    if len(ids) > 1:
+        raise Fail(table.usage())
+    frame = {"ask": "peek", "job": ids[0] if ids else "", "select": select, "follow": "f" in options}
+    return Client(context, read_conf(context)).stream(frame)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,37 @@
+"""brequeue: end jobs and queue them again under their ids."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.control import run_control
+from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+
+STATES = (
+    ("d", ("DONE",)),
+    ("e", ("EXIT",)),
+    ("r", ("RUN",)),
+    ("a", ("RUN", "USUSP", "SSUSP", "PSUSP", "UNKWN", "DONE", "EXIT")),
+)
+
+
+def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+    states = dict.fromkeys(state for option, names in STATES if option in options for state in names)
+    return {"ask": "requeue", "hold": "H" in options, "states": list(states)}
+
+
+def run(context: Context) -> int:
+    """Do it to what is selected."""
+    table = Table("brequeue", "d e r a H p", "J u m q g app C", "[job_ID | job_ID[index_list]] ...", refused="p C")
+    return run_control(context, table, _frame, "Job <%s> is being requeued ", colon=" :")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,65 @@
+"""brestart: submit a checkpointed job again, to start from its checkpoint."""
+
+from __future__ import annotations
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.options import Table, read_command_options, show_help
+from cli.common.script import Work
+from cli.common.submission import not_done, passed_environment, send, site_of, submission
+from cli.common.submit_options import last_rival
+
+NOT_SUBMITTED = "Job not submitted."
+
+
+def run(context: Context) -> int:
+    """Submit."""
+    table = Table(
+        "brestart",
+        "B f N x H r rn ul",
+        "a app b C c cwd D E Ep F G J M m n o oo e eo P p Q q R S sp t u v W w",
+        "checkpoint_dir [job_ID | job_ID.index]",
+        refused="f",
+        repeated="R a",
+    )
+    try:
+        options, words = read_command_options(table, context.argv)
+    except Fail as fail:
+        raise not_done(fail, "brestart", NOT_SUBMITTED) from None
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    folder, job = _which(words, table)
+    conf = read_conf(context)
+    try:
+        options = last_rival(options)
+        env = passed_environment(context, options)
+        site = site_of(context, conf, "brestart")
+        if site is not None:
+            site.check(None, options, env)
+        options["k"] = context.path(folder)
+        ok = send(context, Client(context, conf), submission(context, Work(""), options, env, restart_of=job))
+    except Fail as fail:
+        raise not_done(fail, "brestart", NOT_SUBMITTED) from None
+    if site is not None:
+        site.submitted(ok)
+    return 0
+
+
+def _which(words: list[str], table: Table) -> tuple[str, int]:
+    """``DIR ID``, or LSF's ``DIR/ID`` -> (folder, job id)."""
+    if len(words) == 1:
+        folder, _, job = words[0].rstrip("/").rpartition("/")
+    elif len(words) == 2:
+        folder, job = words
+    else:
+        raise Fail(table.usage())
+    if not folder or not (job.isascii() and job.isdigit()):
+        raise Fail(f"{job or words[0]}: Illegal job ID")
+    return folder, int(job)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

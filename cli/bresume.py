@@ -1,0 +1,28 @@
+"""bresume: let suspended jobs go on."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.control import run_control
+from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+
+def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+    return {"ask": "resume"}
+
+
+def run(context: Context) -> int:
+    """Do it to what is selected."""
+    table = Table("bresume", "", "J q u m g app C sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="C sla")
+    return run_control(context, table, _frame, "Job <%s> is being resumed")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,30 @@
+"""bstop: suspend jobs."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.control import run_control
+from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+
+def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+    if "a" in options and not words:
+        words.append("0")
+    return {"ask": "stop"}
+
+
+def run(context: Context) -> int:
+    """Do it to what is selected."""
+    table = Table("bstop", "a d", "J q u m g app C N sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="d C N sla")
+    return run_control(context, table, _frame, "Job <%s> is being stopped")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

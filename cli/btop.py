@@ -1,0 +1,16 @@
+"""btop: move a pending job towards the top of its queue."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.place import run_place
+
+
+def run(context: Context) -> int:
+    """Move it."""
+    return run_place(context, "btop", True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,75 @@
+"""Frames of the local socket: 4 bytes of length, then a JSON object.
+
+Rule: `json` is not imported where `_json` will do: its pure part pulls in `re`, which doubles the start of a command.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LARGEST_ASK = 16 * 1024 * 1024
+LARGEST_ANSWER = 64 * 1024 * 1024
+
+
+class _Plain:
+    """What `_json.make_scanner` asks of its context: plain JSON."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def _parts() -> tuple[Any, Any]:
+    """(quote a text, read a value at a place): CPython's C parts, else json's."""
+    try:
+        import _json
+
+        plain: Any = _Plain
+        return _json.encode_basestring_ascii, _json.make_scanner(plain)
+    except (ImportError, AttributeError, TypeError):
+        import json
+
+        return json.dumps, json.JSONDecoder().raw_decode
+
+
+_quoted, _read = _parts()
+
+
+def encode(value: Any) -> str:
+    """JSON of str, bool, int, float, None, list and dict with str keys."""
+    if isinstance(value, str):
+        return str(_quoted(value))
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{_quoted(name)}:{encode(item)}" for name, item in value.items()]) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join([encode(item) for item in value]) + "]"
+    return repr(value)
+
+
+def decode(text: str) -> Any:
+    """The value of one JSON text; ValueError for anything else."""
+    text = text.strip()
+    try:
+        value, end = _read(text, 0)
+    except StopIteration:
+        raise ValueError("no JSON") from None
+    if end != len(text):
+        raise ValueError("more than one JSON value")
+    return value
+
+
+def pack(frame: dict[str, Any]) -> bytes:
+    """The bytes of one frame."""
+    data = encode(frame).encode("ascii")
+    return len(data).to_bytes(4, "big") + data

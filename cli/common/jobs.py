@@ -1,0 +1,63 @@
+"""What the commands that control jobs have in common: which jobs they mean, and what became of each."""
+
+from __future__ import annotations
+
+from cli.common.fail import LSF_FAILED, Fail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from cli.common.context import Context
+    from cli.common.options import Options, Table
+
+LARGEST_ID = 2**31 - 1
+FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"))
+
+
+def check_id(word: str) -> str:
+    """``12``, ``12[3]``, ``12[1-5:2,8]``; raises Fail for anything else."""
+    number, bracket, rest = word.partition("[")
+    good = number.isascii() and number.isdigit() and int(number) <= LARGEST_ID
+    if good and bracket:
+        inside = rest[:-1]
+        good = rest.endswith("]") and inside != "" and all(char in "0123456789-:,% " for char in inside)
+    if not good:
+        raise Fail(f"{word}: Illegal job ID.")
+    return word
+
+
+def selected(options: Options, words: list[str], table: Table, needed: str = "") -> dict[str, Any]:
+    """The Select of an ask. ``needed``: what to say where neither an id nor a filter is given ("": that is allowed)."""
+    chosen: dict[str, Any] = {}
+    ids = [check_id(word) for given in words for word in given.split()]
+    if ids:
+        chosen["ids"] = ids
+    for option, field in FILTERS:
+        value = options.get(option)
+        if isinstance(value, str):
+            chosen[field] = value
+    if not chosen and needed:
+        raise Fail(f"{needed}\n{table.usage()}")
+    return chosen
+
+
+def report(
+    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], colon: str = ":"
+) -> int:
+    """Print what became of each job; 0 where all is well."""
+    results = ok.get("results") or []
+    status = 0
+    for result in results:
+        if result.get("ok"):
+            context.out(f"{done(str(result['id']))}\n")
+        else:
+            context.err(f"Job <{result['id']}>{colon} {result.get('why', '')}\n")
+            status = LSF_FAILED
+    if not results:
+        none = str(ok.get("none") or "No matching job found")
+        named = select.get("name") and not select.get("ids")
+        context.err(f"Job <{select['name']}> is not found\n" if named else f"{none}\n")
+        status = LSF_FAILED
+    return status

@@ -1,0 +1,76 @@
+"""``lava``: a cluster on one machine (up, down, env, status)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from cli.local.folder import Folder, default_folder
+from cli.local.up import CannotUp, Wanted, down, status_lines, up
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
+    return number
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
+    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status")
+    helps = {
+        "up": "start a cluster (or what of it is not running) and print the exports for your shell",
+        "down": "end every process of the cluster, and its jobs",
+        "env": "print the exports for another terminal",
+        "status": "a line for each daemon",
+    }
+    for name, text in helps.items():
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--dir", default="", help="the cluster's folder (default: under the state directory)")
+        if name == "up":
+            command.add_argument("--hosts", type=_count, default=1)
+            command.add_argument("--slots", type=_count, default=0, help="slots of each host (default: cores)")
+            command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
+            command.add_argument("--masters", type=_count, default=1)
+            command.add_argument("--conf", default="", help="a site's LSF configuration folder")
+            command.add_argument("--gpus", type=int, default=0, help="simulated GPUs on each host")
+    return lava
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
+    options = parser().parse_args(sys.argv[1:] if argv is None else argv)
+    folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
+    try:
+        return _run(options, folder)
+    except (CannotUp, OSError, ValueError) as error:
+        if options.command == "up":
+            print("false")
+        print(f"lava {options.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace, folder: Folder) -> int:
+    if options.command == "up":
+        wanted = Wanted(
+            options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus)
+        )  # fmt: skip
+        up(folder, wanted)
+        print(folder.exports(), end="")
+    elif options.command == "down":
+        down(folder)
+    elif folder.find_shape() is None:
+        raise CannotUp(f"{folder.path}: no cluster was made here (lava up makes one)")
+    elif options.command == "env":
+        print(folder.exports(), end="")
+    else:
+        print("\n".join(status_lines(folder)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

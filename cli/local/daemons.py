@@ -1,0 +1,112 @@
+"""The daemons of a cluster on one machine: started in sessions of their own, found by their pid files, ended with all they started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from cli.local.folder import ROOT, Folder
+
+
+class DaemonFailed(Exception):
+    """Why a daemon did not come up, in one line."""
+
+
+def find_pid(folder: Folder, name: str) -> int:
+    """The process of a pid file if it is alive and is what the file says, else 0."""
+    try:
+        pid = int(folder.pid_file(name).read_text())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, ValueError, IndexError):
+        return 0
+    ours = any(str(folder.path).encode() in word for word in words)
+    return pid if ours and state != "Z" else 0
+
+
+def start(folder: Folder, name: str, module: str, words: list[str]) -> None:
+    """Start ``python -m module words`` detached, output to the log; returns once its pid file names a living process."""
+    log = folder.log / f"{name}.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _CODE.format(root=str(ROOT), module=module), *words],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True, env=_environment(),
+        )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while find_pid(folder, name) != process.pid:
+        if process.poll() is not None:
+            raise DaemonFailed(f"{name} did not start: {_last_line(log)}")
+        if time.monotonic() > deadline:
+            process.kill()
+            raise DaemonFailed(f"{name} did not come up within 60 s; see {log}")
+        time.sleep(0.01)
+
+
+_CODE = "import sys; sys.path.insert(0, {root!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
+
+
+def _environment() -> dict[str, str]:
+    """A small environment: nothing of the caller's job or site leaks into daemons."""
+    kept = (
+        "PATH",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "USER",
+        "LOGNAME",
+        "TMPDIR",
+        "LAVA_TEST_SLOW",
+        "LAVA_SIM_GPU_FAULTS",
+    )
+    return {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"see {log}"
+
+
+def children(pids: Iterable[int]) -> set[int]:
+    """The processes and all their descendants, from one look at /proc."""
+    parents: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                stat = Path(f"/proc/{entry}/stat").read_text()
+                parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
+    found: set[int] = set()
+    waiting = [pid for pid in pids if pid]
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += parents.get(pid, [])
+    return found
+
+
+def end(pids: set[int], patience: float) -> set[int]:
+    """SIGTERM, then after ``patience`` seconds SIGKILL; those that are left even then."""
+    for sign, wait in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, sign)
+        deadline = time.monotonic() + wait
+        while (pids := {pid for pid in pids if _alive(pid)}) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not pids:
+            break
+    return pids
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False

@@ -1,0 +1,70 @@
+"""The folder of a cluster on one machine: what lies where, and the exports that put its commands into a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINDIR = Path(sys.executable).parent
+
+
+def default_folder(environ: os._Environ[str] | dict[str, str]) -> Path:
+    """Where a cluster lies that names no ``--dir``: under the user's state directory."""
+    state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(state, "lava")
+
+
+class Folder:
+    """Paths of one cluster."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.conf = self.path / "conf"
+        self.run = self.path / "run"
+        self.log = self.path / "log"
+        self.spool = self.path / "spool"
+        self.shape_file = self.path / "shape.json"
+
+    def make(self) -> None:
+        """Create the folders; other users may pass through them, not read keys or logs of jobs."""
+        for folder in (self.path, self.conf, self.run, self.log, self.spool):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o755)
+
+    def pid_file(self, name: str) -> Path:
+        """``lavad``, ``lavad-2``, ``agent-HOST`` or ``starter-HOST``."""
+        return self.run / f"{name}.pid"
+
+    def find_shape(self) -> dict[str, object] | None:
+        """What ``up`` was told the first time."""
+        try:
+            shape: dict[str, object] = json.loads(self.shape_file.read_text())
+        except FileNotFoundError:
+            return None
+        return shape
+
+    def keep_shape(self, shape: dict[str, object]) -> None:
+        """Remember what ``up`` was told."""
+        new = self.shape_file.with_suffix(".new")
+        new.write_text(json.dumps(shape, indent=1) + "\n")
+        new.replace(self.shape_file)
+
+    def exports(self) -> str:
+        """Lines for ``eval``."""
+        path = os.environ.get("PATH", "/usr/bin:/bin").split(":")
+        if str(BINDIR) in path:
+            path.remove(str(BINDIR))
+        names = {
+            "PATH": ":".join([str(BINDIR), *path]),
+            "LSF_ENVDIR": str(self.conf),
+            "LSF_CONFDIR": str(self.conf),
+            "LSF_BINDIR": str(BINDIR),
+            "LSF_SERVERDIR": str(self.path / "etc"),
+            "LSF_LIBDIR": str(self.path / "lib"),
+            "LAVA_DIR": str(self.path),
+        }
+        return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in names.items())

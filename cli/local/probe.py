@@ -1,0 +1,36 @@
+"""One question to one socket, without waiting for a master to come: whether it serves, and in which state hosts are."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from cli.common.frames import pack
+
+PATIENCE = 5.0
+
+
+def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answer frames of a query; [] if nobody serves there."""
+    answers: list[dict[str, Any]] = []
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(PATIENCE)
+        try:
+            link.connect(str(path))
+            link.sendall(pack(frame))
+            with link.makefile("rb") as file:
+                while head := file.read(4):
+                    answers.append(json.loads(file.read(int.from_bytes(head, "big"))))
+                    if "out" not in answers[-1] and "err" not in answers[-1]:
+                        break
+        except (OSError, ValueError):
+            return []
+    return [] if any("standby" in answer for answer in answers) else answers
+
+
+def query(path: Path, command: str, options: dict[str, Any]) -> str | None:
+    """What a query prints on stdout; None if nobody serves there."""
+    answers = ask_once(path, {"ask": "query", "command": command, "options": options, "words": []})
+    return "".join(str(answer["out"]) for answer in answers if "out" in answer) if answers else None

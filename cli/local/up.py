@@ -1,0 +1,272 @@
+"""``lava up`` and ``lava down``: a cluster on one machine, every daemon a real one.
+
+``up`` again with the same folder starts what is not running and loses nothing.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from cli.local.daemons import DaemonFailed, children, end, find_pid, start
+from cli.local.folder import BINDIR, ROOT, Folder
+from cli.local.probe import query
+from config.generate import write_cluster
+from config.lsfconf import read_lsf_conf
+from config.load import load
+
+READY_WITHIN = 60.0
+
+
+class Wanted(NamedTuple):
+    """What ``lava up`` was told."""
+
+    hosts: int
+    slots: int
+    database: str
+    masters: int
+    confdir: str
+    gpus: int
+
+
+class CannotUp(Exception):
+    """Why the cluster is not up, in one line."""
+
+
+def up(folder: Folder, wanted: Wanted) -> None:
+    """Bring the cluster up; returns when all its hosts are ok."""
+    folder.make()
+    shape = folder.find_shape() or _found(folder, wanted)
+    if wanted.confdir:
+        _copy_conf(Path(wanted.confdir), folder)
+    hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
+    ports = [int(port) for port in shape["ports"]]  # type: ignore[attr-defined]
+    _check(folder)
+    database = _database(folder, str(shape["database"]))
+    try:
+        for number, port in enumerate(ports, 1):
+            _start_master(folder, number, port, database)
+        masters = ",".join(f"127.0.0.1:{port}" for port in ports)
+        for host in hosts:
+            _start_agent(folder, host, masters, shape)
+    except DaemonFailed as failed:
+        raise CannotUp(str(failed)) from None
+    _wait_ok(folder, hosts)
+
+
+def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
+    """Write the configuration of a new cluster and fix its shape."""
+    database = wanted.database or ("postgres" if wanted.masters > 1 else "sqlite")
+    if wanted.masters > 1 and database.startswith("sqlite"):
+        raise CannotUp("several masters need PostgreSQL: SQLite takes one writer")
+    if wanted.confdir:
+        _copy_conf(Path(wanted.confdir), folder)
+    hosts = _host_names(folder, wanted.hosts)
+    ports = _free_ports(wanted.masters)
+    user = getpass.getuser()
+    extra = {
+        "LAVA_RUNDIR": str(folder.run),
+        "LAVA_SPOOLDIR": str(folder.spool),
+        "LAVA_PORT": str(ports[0]),
+        "LSB_SHAREDIR": str(folder.path / "work"),
+        "LSF_CONFDIR": str(folder.conf),
+        "LSF_LOGDIR": str(folder.log),
+        "LSF_BINDIR": str(BINDIR),
+        "LSF_SERVERDIR": str(folder.path / "etc"),
+        # short, so that a lost host is noticed within seconds; a site keeps the defaults
+        "LAVA_HEARTBEAT": "1",
+        "LAVA_HOST_TIMEOUT": "4",
+        "LAVA_LEASE": "8",
+        "LAVA_LEASE_MARGIN": "2",
+        "LAVA_SAMPLE_PERIOD": "1",
+    }
+    if os.geteuid() == 0:
+        extra["LSF_ROOT_USER"] = "Y"
+        print(
+            "lava: this cluster was started by root, so root's jobs are allowed in it (LSF_ROOT_USER=Y)",
+            file=sys.stderr,
+        )
+    (folder.path / "etc").mkdir(exist_ok=True)
+    (folder.path / "work").mkdir(exist_ok=True)
+    slots = wanted.slots or os.cpu_count() or 1
+    _add_parameters(folder, extra)
+    write_cluster(folder.conf, "lava", [(host, slots) for host in hosts], [user], extra)
+    key = folder.run / "cluster.key"
+    with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(secrets.token_hex(32) + "\n")
+    shape: dict[str, object] = {
+        "hosts": hosts,
+        "slots": slots,
+        "ports": ports,
+        "database": database,
+        "gpus": wanted.gpus,
+    }
+    folder.keep_shape(shape)
+    return shape
+
+
+def _host_names(folder: Folder, count: int) -> list[str]:
+    """host1 … hostN, or those of the site's own lsf.cluster where it has one."""
+    names = [f"host{number}" for number in range(1, count + 1)]
+    if not list(folder.conf.glob("lsf.cluster.*")):
+        return names
+    listed = [host.name for host in load(str(folder.conf)).config.hosts if host.server]
+    return names if not listed or set(names) <= set(listed) else listed[:count]
+
+
+def _copy_conf(source: Path, folder: Folder) -> None:
+    if not source.is_dir():
+        raise CannotUp(f"--conf {source}: not a folder")
+    for file in source.iterdir():
+        target = folder.conf / file.name
+        if file.is_file() and not target.exists():
+            shutil.copy(file, target)
+
+
+def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
+    """A site's own lsf.conf gets what it does not say of this cluster's places and times."""
+    path = folder.conf / "lsf.conf"
+    if not path.exists():
+        return
+    known = read_lsf_conf(str(path))
+    places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", "LAVA_PORT", "LSF_BINDIR", "LSF_SERVERDIR", "LSF_CONFDIR", "LSF_LOGDIR")
+    lines = [f'{name}="{value}"' for name, value in extra.items() if name in places or name not in known]
+    with path.open("a") as file:
+        file.write("\n# --- this cluster\n" + "\n".join(lines) + "\n")
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _check(folder: Folder) -> None:
+    wrong = [problem for problem in load(str(folder.conf)).problems if problem.fatal]
+    if wrong:
+        first = wrong[0]
+        raise CannotUp(f"{first.file}:{first.line}: {first.text}")
+
+
+def _database(folder: Folder, wanted: str) -> str:
+    if wanted == "sqlite":
+        return f"sqlite:///{folder.path}/lavad.sqlite"
+    if wanted == "postgres":
+        done = _store(folder, "start")
+        if done.returncode:
+            raise CannotUp(done.stderr.strip() or "the private PostgreSQL did not start")
+        return done.stdout.strip()
+    return wanted
+
+
+def _store(folder: Folder, what: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from lavad.store.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-I", "-c", code, what, str(folder.path / "postgres")]
+    return subprocess.run(words, capture_output=True, text=True, cwd="/", check=False)
+
+
+def _start_master(folder: Folder, number: int, port: int, database: str) -> None:
+    name = "lavad" if number == 1 else f"lavad-{number}"
+    if find_pid(folder, name):
+        return
+    start(folder, name, "lavad.main", [
+        "--conf", str(folder.conf), "--run", str(folder.run), "--host", _master_host(folder), "--number", str(number),
+        "--listen", f"127.0.0.1:{port}", "--database", database, "--log", str(folder.log / f"{name}.log"),
+    ])  # fmt: skip
+
+
+def _master_host(folder: Folder) -> str:
+    shape = folder.find_shape() or {}
+    return str(shape["hosts"][0])  # type: ignore[index]
+
+
+def _start_agent(folder: Folder, host: str, masters: str, shape: dict[str, object]) -> None:
+    if find_pid(folder, f"agent-{host}"):
+        return
+    words = [
+        "--host", host, "--conf", str(folder.conf), "--run", str(folder.run), "--spool", str(folder.spool / host),
+        "--master", masters, "--address", "127.0.0.1", "--pidfile", str(folder.pid_file(f"agent-{host}")),
+        "--log", str(folder.log / f"agent-{host}.log"),
+    ]  # fmt: skip
+    if shape.get("gpus"):
+        words += ["--gpus", str(shape["gpus"])]
+    start(folder, f"agent-{host}", "agent.main", words)
+
+
+def _wait_ok(folder: Folder, hosts: list[str]) -> None:
+    """Ask for bhosts until every host is ok."""
+    deadline = time.monotonic() + READY_WITHIN
+    states: dict[str, str] = {}
+    while time.monotonic() < deadline:
+        states = _states(folder)
+        if all(states.get(host, "").startswith(("ok", "closed")) for host in hosts):
+            return
+        time.sleep(0.1)
+    missing = next(host for host in hosts if not states.get(host, "").startswith(("ok", "closed")))
+    raise CannotUp(
+        f"{missing} is not ok after {READY_WITHIN:.0f} s: {states.get(missing, 'unknown')}; see {folder.log}"
+    )
+
+
+def _states(folder: Folder) -> dict[str, str]:
+    for path in sorted(folder.run.glob("lavad*.sock")):
+        text = query(path, "bhosts", {"noheader": True, "o": "host_name status"})
+        if text is not None:
+            return {words[0]: words[1] for line in text.splitlines() if len(words := line.split()) > 1}
+    return {}
+
+
+def down(folder: Folder) -> None:
+    """End every process that ``up`` started, and the jobs; raises CannotUp if something would not end."""
+    names = [path.stem for path in sorted(folder.run.glob("*.pid"))]
+    agents = [find_pid(folder, name) for name in names if name.startswith("agent-")]
+    starters = [find_pid(folder, name) for name in names if name.startswith("starter-")]
+    masters = [find_pid(folder, name) for name in names if name.startswith("lavad")]
+    everything = children(agents + starters + masters)
+    end({pid for pid in agents if pid}, 5.0)
+    end({pid for pid in starters if pid}, 10.0)
+    end({pid for pid in masters if pid}, 5.0)
+    left = end(everything, 1.0)
+    if (folder.path / "postgres").exists():
+        _store(folder, "stop")
+    if left:
+        raise CannotUp(f"these processes would not end: {' '.join(map(str, sorted(left)))}")
+
+
+def status_lines(folder: Folder) -> list[str]:
+    """One line for each daemon that should be there."""
+    shape = folder.find_shape()
+    if shape is None:
+        raise CannotUp(f"{folder.path}: no cluster was made here")
+    hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
+    lines = []
+    serving = _serving(folder, len(shape["ports"]))  # type: ignore[arg-type]
+    for number in range(1, len(shape["ports"]) + 1):  # type: ignore[arg-type]
+        name = "lavad" if number == 1 else f"lavad-{number}"
+        pid = find_pid(folder, name)
+        role = "master" if name == serving else "standby"
+        lines.append(f"{role} lavad {pid or '-'} {name if pid else 'down'}")
+    for kind in ("agent", "starter"):
+        for host in hosts:
+            pid = find_pid(folder, f"{kind}-{host}")
+            lines.append(f"{kind} {host} {pid or '-'} {'up' if pid else 'down'}")
+    return lines
+
+
+def _serving(folder: Folder, masters: int) -> str:
+    """The master that answers, "" if none does."""
+    names = ["lavad", *(f"lavad-{number}" for number in range(2, masters + 1))]
+    return next((name for name in names if query(folder.run / f"{name}.sock", "lsid", {}) is not None), "")

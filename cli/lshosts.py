@@ -1,0 +1,18 @@
+"""lshosts: show what hosts are and have."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import BASE, run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table("lshosts", "l w s a T gpu noheader json cname", "R o", "[host_name ...]")
+    return run_listing(context, table, help_status=0, caller=BASE, form=("LSF_LSHOSTS_FORMAT", "l w s T gpu"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

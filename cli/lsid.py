@@ -1,0 +1,18 @@
+"""lsid: show the cluster and its master."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import BASE, run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table("lsid", "", "", "")
+    return run_listing(context, table, help_status=0, caller=BASE)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

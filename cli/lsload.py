@@ -1,0 +1,18 @@
+"""lsload: show the load of hosts."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.listing import BASE, run_listing
+from cli.common.options import Table
+
+
+def run(context: Context) -> int:
+    """Ask and print."""
+    table = Table("lsload", "l w s N E a gpu gpuload noheader json cname", "R n I o", "[host_name ...]")
+    return run_listing(context, table, help_status=0, caller=BASE, form=("LSF_LSLOAD_FORMAT", "l w s gpu gpuload I"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

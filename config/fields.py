@@ -1,0 +1,158 @@
+"""From a row of cells to the fields of a record, by a table of parameter name -> parser.
+
+Rule: the field's name is the parameter's in lower case (`JL/U` -> `jl_u`), so a table needs no second name.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from config import known
+from config import values as v
+from config.problems import Problems
+from config.sections import Cell, Row
+
+Table = Mapping[str, v.Parser]
+
+RESOURCE_LIMITS: Table = {
+    "RUNLIMIT": v.time_limit,
+    "CPULIMIT": v.time_limit,
+    "MEMLIMIT": v.size_limit,
+    "SWAPLIMIT": v.size_limit,
+    "FILELIMIT": v.size_limit,
+    "DATALIMIT": v.size_limit,
+    "STACKLIMIT": v.size_limit,
+    "CORELIMIT": v.size_limit,
+    "PROCESSLIMIT": v.count_limit,
+    "THREADLIMIT": v.count_limit,
+    "TASKLIMIT": v.task_limit,
+}
+
+JOB_PARAMETERS: Table = {
+    "DESCRIPTION": v.text,
+    "RES_REQ": v.text,
+    "GPU_REQ": v.text,
+    "NICE": v.number(-20, 20),
+    "RERUNNABLE": v.yes_no,
+    "PRE_EXEC": v.text,
+    "POST_EXEC": v.text,
+    "JOB_STARTER": v.text,
+    "JOB_CONTROLS": v.job_controls,
+    "REQUEUE_EXIT_VALUES": v.requeue_exit,
+    "SUCCESS_EXIT_VALUES": v.exit_values,
+    "MAX_JOB_REQUEUE": v.number(0),
+    "MIG": v.minutes,
+    "JOB_WARNING_ACTION": v.text,
+    "JOB_ACTION_WARNING_TIME": v.minutes,
+}
+
+QUEUE: Table = {
+    **RESOURCE_LIMITS,
+    **JOB_PARAMETERS,
+    "PRIORITY": v.number(1, 2**31 - 2),
+    "ADMINISTRATORS": v.words,
+    "USERS": v.words,
+    "HOSTS": v.words,
+    "QJOB_LIMIT": v.number(0),
+    "UJOB_LIMIT": v.number(0),
+    "PJOB_LIMIT": v.real(),
+    "HJOB_LIMIT": v.number(0),
+    "RUN_WINDOW": v.window_list,
+    "DISPATCH_WINDOW": v.window_list,
+    "NEW_JOB_SCHED_DELAY": v.second_count,
+    "JOB_ACCEPT_INTERVAL": v.number(0),
+    "DISPATCH_BY_QUEUE": v.yes_no,
+    "HOSTLIMIT_PER_JOB": v.number(1),
+    "DEFAULT_HOST_SPEC": v.text,
+    "STOP_COND": v.text,
+    "RESUME_COND": v.text,
+    "EXCLUSIVE": v.exclusive,
+    "INTERACTIVE": v.choice("YES", "NO", "ONLY", "Y", "N"),
+    "CHKPNT": v.chkpnt,
+    "PRE_POST_EXEC_USER": v.text,
+    "TERMINATE_WHEN": v.choices("LOAD", "PREEMPT", "WINDOW"),
+    "FAIRSHARE": v.fairshare,
+    "HIST_HOURS": v.real(),
+    "CPU_TIME_FACTOR": v.real(),
+    "RUN_TIME_FACTOR": v.real(),
+    "RUN_JOB_FACTOR": v.real(),
+    "PREEMPTION": v.preemption,
+    "SLOT_RESERVE": v.reserve_time,
+    "RESOURCE_RESERVE": v.reserve_time,
+    "BACKFILL": v.yes_no,
+    "IGNORE_DEADLINE": v.yes_no,
+    "IMPT_JOBBKLG": v.number(0),
+    "MAX_RSCHED_TIME": v.number(0),
+    "JOBS_PER_SCHED_CYCLE": v.number(1),
+    "LEASE": v.positive_seconds,
+    "LEASE_MARGIN": v.second_count,
+    "HOST_TIMEOUT": v.positive_seconds,
+}
+
+APPLICATION: Table = {
+    **RESOURCE_LIMITS,
+    **JOB_PARAMETERS,
+    "RUNTIME": v.one_time,
+    "CHKPNT_DIR": v.text,
+    "CHKPNT_PERIOD": v.minutes,
+    "CHKPNT_INITPERIOD": v.minutes,
+    "CHKPNT_METHOD": v.text,
+    "JOB_CWD": v.text,
+    "TERMINATE_CONTROL": v.text,
+    "SUSPEND_CONTROL": v.text,
+    "RESUME_CONTROL": v.text,
+    "JOB_INCLUDE_POSTPROC": v.yes_no,
+    "JOB_POSTPROC_TIMEOUT": v.second_count,
+    "JOB_PREPROC_TIMEOUT": v.second_count,
+    "USE_PAM_CREDS": v.yes_no,
+}
+
+OTHER_NAMES = {
+    "PROCLIMIT": "TASKLIMIT",
+    "SWPLIMIT": "SWAPLIMIT",
+    "QUEUE_DESCRIPTION": "DESCRIPTION",
+    "JOBS_PER_SCHED": "JOBS_PER_SCHED_CYCLE",
+    "RESOURCE_RESERVE_PER_SLOT": "RESOURCE_RESERVE_PER_TASK",
+}
+"""Older spellings that LSF still reads."""
+
+UNSUPPORTED = {"lsb.queues": known.QUEUES, "lsb.applications": known.APPLICATIONS, "lsb.params": known.PARAMS}
+
+
+def fill(
+    row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()
+) -> dict[str, Any]:
+    """The row's known parameters as fields. `others` are names (upper case) that the caller reads itself."""
+    fields: dict[str, Any] = {}
+    for key, cell in row.cells.items():
+        key = OTHER_NAMES.get(key, key)
+        if key in others:
+            continue
+        parser = table.get(key)
+        if parser is None:
+            report_unknown(cell, owner, problems)
+        elif cell.value not in ("", "-"):
+            take(fields, key, cell, parser, scope, problems, owner)
+    return fields
+
+
+def take(
+    fields: dict[str, Any], key: str, cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str
+) -> None:
+    """Parse one cell into `fields`; what cannot be read is an error and leaves the default."""
+    try:
+        fields[key.lower().replace("/", "_")] = parser(cell.value, scope)
+    except ValueError as wrong:
+        problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
+
+
+def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:
+    if cell.name.upper() in UNSUPPORTED.get(cell.place.file.rpartition("/")[2], ()):
+        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
+    else:
+        problems.warn(cell.place, f"{owner}: unknown parameter {shortened(cell.name)}")
+
+
+def shortened(text: str) -> str:
+    """At most 200 characters, and printable: a file may hold anything."""
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= 200 else text[:197] + "..."

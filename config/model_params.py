@@ -1,0 +1,152 @@
+"""The cluster-wide parameters: lsb.params, and those of lsf.conf that change what lava does.
+
+Rule: a field is the parameter's name in lower case; its default is LSF 10.1's, so that a site that moves sees no
+change. (What `lava up` writes into its files is another set, see samples/.)
+"""
+
+import msgspec
+
+
+class Params(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are seconds, sizes KB."""
+
+    # --- lsb.params: queues, names, defaults of a job
+    default_queue: tuple[str, ...] = ()
+    default_project: str = "default"
+    default_application: str = ""
+    default_user_group: str = ""
+    default_jobgroup: str = ""
+    default_host_spec: str = ""
+    default_resreq_order: str = "r15s:pg"
+    default_job_cwd: str = ""
+    default_job_outdir: str = ""
+    max_jobid: int = 999_999
+    max_job_array_size: int = 1000
+    max_user_priority: int | None = None
+    job_priority_over_time: tuple[int, int] | None = None
+    """(steps, seconds): the priority of a pending job grows by `steps` every so many seconds."""
+    max_pend_jobs: int | None = None
+    max_pend_slots: int | None = None
+    max_job_msg_num: int = 128
+    job_dep_last_sub: bool = False
+    job_group_clean: int = 0
+    job_position_control_by_admin: bool = False
+    enable_user_resume: bool = False
+    strict_ug_control: bool = False
+    enforce_one_ug_limits: bool = False
+
+    # --- the clock of the cluster
+    mbd_sleep_time: int = 60
+    sbd_sleep_time: int = 30
+    mbd_refresh_time: int = 5
+    # LSF documents 1 and ships 0; without a file 0 holds, as load reports arrive far faster here.
+    job_accept_interval: int = 0
+    job_scheduling_interval: float = 1.0
+    clean_period: int = 3600
+    max_job_num: int = 1000
+    job_terminate_interval: int = 10
+    max_sbd_fail: int = 3
+    sub_try_interval: int = 60
+    pend_reason_update_interval: int = 60
+    condense_pending_reasons: bool = False
+
+    # --- running
+    abs_runlimit: bool = False
+    job_include_postproc: bool = False
+    job_postproc_timeout: int | None = None
+    job_preproc_timeout: int | None = None
+    max_preexec_retry: int | None = None
+    local_max_preexec_retry: int | None = None
+    max_job_requeue: int | None = None
+    pg_susp_it: int = 180
+    job_spool_dir: str = ""
+    # LSF has these two on queues and applications only; here they are also the default of all queues.
+    job_warning_action: str = ""
+    job_action_warning_time: int | None = None
+
+    # --- placing
+    parallel_sched_by_slot: bool = False
+    resource_reserve_per_task: bool = False
+    use_susp_slots: bool = True
+    preempt_for: tuple[str, ...] = ()
+    preemptable_resources: tuple[str, ...] = ()
+    preemption_wait_time: int = 300
+    no_preempt_run_time: int | None = None
+    no_preempt_finish_time: int | None = None
+    max_job_preempt: int | None = None
+    relax_job_dispatch_order: bool = False
+
+    # --- fair share
+    hist_hours: float = 5.0
+    cpu_time_factor: float = 0.7
+    run_time_factor: float = 0.7
+    run_job_factor: float = 3.0
+    fairshare_adjustment_factor: float = 0.0
+    gpu_run_time_factor: float = 0.0
+    enable_hist_run_time: bool = False
+    run_time_decay: bool = False
+    committed_run_time_factor: float = 0.0
+
+    # --- lsf.conf: commands
+    lsb_bsub_parse_script: bool = False
+    lsb_stdout_direct: bool = False
+    lsb_short_hostlist: bool = False
+    lsb_enable_hpc_allocation: bool = False
+    lsb_bjobs_pendreason_level: int = 0
+    lsb_bjobs_format: str = ""
+    lsb_bjobs_consistent_exit_code: bool = False
+    lsb_default_jobmaxsize: str = ""
+    lsb_mod_all_jobs: bool = False
+    lsb_set_tmpdir: str = "n"
+    lsb_esub_method: str = ""
+    lsb_jobmsg_num: int | None = None
+    lsb_keep_sysdef_rlimit: bool = False
+    lsf_compat_version: str = ""
+    lsf_tmpdir: str = "/tmp"
+
+    # --- lsf.conf: limits and control
+    lsf_unit_for_limits: str = "KB"
+    lsb_resource_enforce: tuple[str, ...] = ()
+    """Of "memory", "cpu", "gpu": what cgroups enforce."""
+    lsb_job_memlimit: bool | None = None
+    lsb_memlimit_enforce: bool = False
+    lsb_job_cpulimit: bool | None = None
+    lsb_use_sequential_signal: bool = False
+    lsf_root_user: bool = False
+
+    # --- lsf.conf: places
+    lsf_master_list: tuple[str, ...] = ()
+    lsb_sharedir: str = ""
+    lsf_confdir: str = ""
+    lsb_confdir: str = ""
+    lsf_logdir: str = ""
+    lsf_log_mask: str = "LOG_WARNING"
+    lsf_bindir: str = ""
+    lsf_serverdir: str = ""
+    lsf_libdir: str = ""
+    lsf_mandir: str = ""
+    lsf_top: str = ""
+    lsf_strip_domain: tuple[str, ...] = ()
+    lsb_mailto: str = ""
+    lsb_mailprog: str = ""
+    lsb_mailsize_limit: int | None = None
+    lsb_mailserver: str = ""
+
+    # --- lsf.conf: lava's own
+    lava_rundir: str = "/run/lava"
+    lava_spooldir: str = "/var/lib/lava"
+    lava_database_url: str = ""
+    lava_database_url_file: str = ""
+    """A file that only the daemon can read, for a URL with a password: every user reads lsf.conf."""
+    lava_host_timeout: int = 60
+    lava_lease: int = 600
+    lava_lease_margin: int = 30
+    lava_heartbeat: int = 10
+    lava_sample_period: int = 10
+    lava_submit_hosts: tuple[str, ...] = ("all",)
+    lava_port: int = 16879
+    lava_tls_dir: str = ""
+    lava_fence: str = ""
+    lava_key_file: str = ""
+    lava_gpus: int = 0
+    """Simulated GPUs on each host; for trying things out on a laptop."""

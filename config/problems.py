@@ -1,0 +1,48 @@
+"""What is wrong with a configuration, said with file and line.
+
+Rule: reading configuration never raises; whatever cannot be taken as it stands becomes a Problem.
+"""
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """`fatal`: the value was not understood, its default stands, and a reconfiguration is refused.
+
+    Not fatal is a warning: the file says something that lava does not do.
+    """
+
+    file: str
+    line: int
+    text: str
+    fatal: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    file: str
+    line: int
+
+
+class Problems:
+    """Collects problems in the order of reading; says each once, and stops at LARGEST."""
+
+    LARGEST = 1000
+
+    def __init__(self) -> None:
+        self._found: dict[Problem, None] = {}
+
+    def warn(self, place: Place, text: str) -> None:
+        self._add(Problem(place.file, place.line, text))
+
+    def error(self, place: Place, text: str) -> None:
+        self._add(Problem(place.file, place.line, text, fatal=True))
+
+    def all(self) -> tuple[Problem, ...]:
+        """File by file in the order of reading, each by line."""
+        files = {file: rank for rank, file in enumerate(dict.fromkeys(problem.file for problem in self._found))}
+        return tuple(sorted(self._found, key=lambda problem: (files[problem.file], problem.line)))
+
+    def _add(self, problem: Problem) -> None:
+        has_room = len(self._found) < self.LARGEST
+        if has_room or (problem.fatal and not any(known.fatal for known in self._found)):
+            self._found.setdefault(problem)

@@ -1,0 +1,87 @@
+"""lsb.resources: Limit sections -> Limit."""
+
+import re
+from typing import Any
+
+from config import values as v
+from config.fields import Table, fill, shortened
+from config.model import Limit
+from config.problems import Problems
+from config.sections import Row, Section
+
+CONSUMERS = (
+    "USERS", "PER_USER", "HOSTS", "PER_HOST", "QUEUES", "PER_QUEUE", "PROJECTS", "PER_PROJECT", "APPS", "PER_APP",
+)
+LIMIT: Table = {
+    **dict.fromkeys(CONSUMERS, v.words),
+    "SLOTS": v.number(0),
+    "SLOTS_PER_PROCESSOR": v.real(),
+    "JOBS": v.number(0),
+    "ELIGIBLE_PEND_JOBS": v.number(0),
+}
+SIZES = ("MEM", "SWP", "TMP")
+
+
+def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[Limit, ...]:
+    found: dict[str, Limit] = {}
+    for section in sections:
+        if section.name.lower() != "limit":
+            problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
+            continue
+        for row in section.rows:
+            limit = _read_limit(row, f"limit{len(found) + 1}", scope, problems)
+            if limit is None:
+                continue
+            if limit.name in found:
+                problems.error(row.place, f"limit {shortened(limit.name)} is defined twice; the first one holds")
+            found.setdefault(limit.name, limit)
+    return tuple(found.values())
+
+
+def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> Limit | None:
+    name = row.text("NAME") or unnamed
+    owner = f"limit {shortened(name)}"
+    fields = fill(row, LIMIT, scope, problems, owner, {"NAME", "RESOURCE", *SIZES})
+    amounts, percent = _amounts(row, owner, scope, problems)
+    for plain, each in zip(CONSUMERS[::2], CONSUMERS[1::2], strict=True):
+        if row.text(plain) and row.text(each):
+            problems.error(row.place, f"{owner}: {plain} and {each} exclude each other")
+            return None
+    if row.text("SLOTS_PER_PROCESSOR") and not row.text("PER_HOST"):
+        problems.error(row.place, f"{owner}: SLOTS_PER_PROCESSOR needs PER_HOST")
+        return None
+    bounds = ("slots", "slots_per_processor", "jobs", "eligible_pend_jobs")
+    if not amounts and not any(field in fields for field in bounds):
+        problems.error(row.place, f"{owner} bounds nothing")
+        return None
+    return Limit(name=name, resources=tuple(amounts.items()), percent=tuple(percent), **fields)
+
+
+def _amounts(row: Row, owner: str, scope: v.Scope, problems: Problems) -> tuple[dict[str, float], list[str]]:
+    """MEM, SWP, TMP (bare numbers are MB unless LSF_UNIT_FOR_LIMITS is set) and RESOURCE."""
+    amounts: dict[str, float] = {}
+    percent: list[str] = []
+    for key in SIZES:
+        value = row.text(key)
+        if not value:
+            continue
+        try:
+            amounts[key.lower()] = _amount(value, scope)
+        except ValueError as wrong:
+            problems.error(row.cells[key].place, f"{owner}: {key}: {shortened(str(wrong))}")
+        if value.endswith("%"):
+            percent.append(key.lower())
+    listed = row.text("RESOURCE")
+    pairs = re.findall(r"\[\s*([A-Za-z_]\w*)\s*,\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*\]", listed)
+    if listed and (not pairs or re.sub(r"\[[^\[\]]*\]", "", listed).strip(" ,\t") or listed.count("[") != len(pairs)):
+        problems.error(row.cells["RESOURCE"].place, f"{owner}: RESOURCE '{shortened(listed)}' is not [name, amount] …")
+        return amounts, percent
+    amounts |= {name: float(amount) for name, amount in pairs}
+    return amounts, percent
+
+
+def _amount(value: str, scope: v.Scope) -> float:
+    found: Any = v.real()(value[:-1], scope) if value.endswith("%") else v.size(value, scope)
+    if value.endswith("%") and found > 100:
+        raise ValueError(f"{value} is more than 100%")
+    return float(found)

@@ -1,0 +1,195 @@
+"""lsb.params and the parameters of lsf.conf that lava acts on -> Params."""
+
+import re
+from typing import Any
+
+from config import known
+from config import values as v
+from config.fields import Table, fill, take
+from config.lsfconf import parse_lsf_conf
+from config.model_params import Params
+from config.problems import Place, Problems
+from config.sections import Cell, Section
+
+LSB_PARAMS: Table = {
+    "DEFAULT_QUEUE": v.words,
+    "DEFAULT_PROJECT": v.text,
+    "DEFAULT_APPLICATION": v.text,
+    "DEFAULT_USER_GROUP": v.text,
+    "DEFAULT_JOBGROUP": v.text,
+    "DEFAULT_HOST_SPEC": v.text,
+    "DEFAULT_RESREQ_ORDER": v.text,
+    "DEFAULT_JOB_CWD": v.text,
+    "DEFAULT_JOB_OUTDIR": v.text,
+    "MAX_JOBID": v.number(999_999, 2_147_483_646),
+    "MAX_JOB_ARRAY_SIZE": v.number(1, 2_147_483_646),
+    "MAX_USER_PRIORITY": v.number(1),
+    "JOB_PRIORITY_OVER_TIME": v.priority_over_time,
+    "MAX_PEND_JOBS": v.number(0),
+    "MAX_PEND_SLOTS": v.number(0),
+    "MAX_JOB_MSG_NUM": v.number(0),
+    "JOB_DEP_LAST_SUB": v.yes_no,
+    "JOB_GROUP_CLEAN": v.number(0, 3),
+    "JOB_POSITION_CONTROL_BY_ADMIN": v.yes_no,
+    "ENABLE_USER_RESUME": v.yes_no,
+    "STRICT_UG_CONTROL": v.yes_no,
+    "ENFORCE_ONE_UG_LIMITS": v.yes_no,
+    "MBD_SLEEP_TIME": v.positive_seconds,
+    "SBD_SLEEP_TIME": v.positive_seconds,
+    "MBD_REFRESH_TIME": v.second_count,
+    "JOB_ACCEPT_INTERVAL": v.number(0),
+    "JOB_SCHEDULING_INTERVAL": v.scheduling_interval,
+    "CLEAN_PERIOD": v.second_count,
+    "MAX_JOB_NUM": v.number(0),
+    "JOB_TERMINATE_INTERVAL": v.second_count,
+    "MAX_SBD_FAIL": v.number(1),
+    "SUB_TRY_INTERVAL": v.positive_seconds,
+    "PEND_REASON_UPDATE_INTERVAL": v.second_count,
+    "CONDENSE_PENDING_REASONS": v.yes_no,
+    "ABS_RUNLIMIT": v.yes_no,
+    "JOB_INCLUDE_POSTPROC": v.yes_no,
+    "JOB_POSTPROC_TIMEOUT": v.second_count,
+    "JOB_PREPROC_TIMEOUT": v.second_count,
+    "MAX_PREEXEC_RETRY": v.number(0),
+    "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
+    "MAX_JOB_REQUEUE": v.number(0),
+    "PG_SUSP_IT": v.second_count,
+    "JOB_SPOOL_DIR": v.text,
+    "JOB_WARNING_ACTION": v.text,
+    "JOB_ACTION_WARNING_TIME": v.minutes,
+    "PARALLEL_SCHED_BY_SLOT": v.yes_no,
+    "RESOURCE_RESERVE_PER_TASK": v.yes_no,
+    "USE_SUSP_SLOTS": v.yes_no,
+    "PREEMPT_FOR": v.words,
+    "PREEMPTABLE_RESOURCES": v.words,
+    "PREEMPTION_WAIT_TIME": v.second_count,
+    "NO_PREEMPT_RUN_TIME": v.minutes,
+    "NO_PREEMPT_FINISH_TIME": v.minutes,
+    "MAX_JOB_PREEMPT": v.number(0),
+    "RELAX_JOB_DISPATCH_ORDER": v.yes_no,
+    "HIST_HOURS": v.real(),
+    "CPU_TIME_FACTOR": v.real(),
+    "RUN_TIME_FACTOR": v.real(),
+    "RUN_JOB_FACTOR": v.real(),
+    "FAIRSHARE_ADJUSTMENT_FACTOR": v.real(),
+    "GPU_RUN_TIME_FACTOR": v.real(),
+    "ENABLE_HIST_RUN_TIME": v.yes_no,
+    "RUN_TIME_DECAY": v.yes_no,
+    "COMMITTED_RUN_TIME_FACTOR": v.real(),
+}
+
+
+def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
+    return tuple(value.replace(":", " ").split())
+
+
+LSF_CONF: Table = {
+    "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
+    "LSB_STDOUT_DIRECT": v.yes_no,
+    "LSB_SHORT_HOSTLIST": v.yes_no,
+    "LSB_ENABLE_HPC_ALLOCATION": v.yes_no,
+    "LSB_BJOBS_PENDREASON_LEVEL": v.number(0, 3),
+    "LSB_BJOBS_FORMAT": v.text,
+    "LSB_BJOBS_CONSISTENT_EXIT_CODE": v.yes_no,
+    "LSB_DEFAULT_JOBMAXSIZE": v.text,
+    "LSB_MOD_ALL_JOBS": v.yes_no,
+    "LSB_SET_TMPDIR": v.text,
+    "LSB_ESUB_METHOD": v.text,
+    "LSB_KEEP_SYSDEF_RLIMIT": v.yes_no,
+    "LSF_COMPAT_VERSION": v.text,
+    "LSF_TMPDIR": v.text,
+    "LSF_UNIT_FOR_LIMITS": v.unit,
+    "LSB_RESOURCE_ENFORCE": v.enforce,
+    "LSB_JOB_MEMLIMIT": v.yes_no,
+    "LSB_MEMLIMIT_ENFORCE": v.yes_no,
+    "LSB_JOB_CPULIMIT": v.yes_no,
+    "LSB_USE_SEQUENTIAL_SIGNAL": v.yes_no,
+    "LSF_ROOT_USER": v.yes_no,
+    "LSF_MASTER_LIST": v.words,
+    "LSB_SHAREDIR": v.text,
+    "LSF_CONFDIR": v.text,
+    "LSB_CONFDIR": v.text,
+    "LSF_LOGDIR": v.text,
+    "LSF_LOG_MASK": v.choice(
+        "LOG_EMERG", "LOG_ALERT", "LOG_CRIT", "LOG_ERR", "LOG_WARNING", "LOG_NOTICE", "LOG_INFO",
+        "LOG_DEBUG", "LOG_DEBUG1", "LOG_DEBUG2", "LOG_DEBUG3",
+    ),
+    "LSF_BINDIR": v.text,
+    "LSF_SERVERDIR": v.text,
+    "LSF_LIBDIR": v.text,
+    "LSF_MANDIR": v.text,
+    "LSF_TOP": v.text,
+    "LSF_STRIP_DOMAIN": colon_list,
+    "LSB_MAILTO": v.text,
+    "LSB_MAILPROG": v.text,
+    "LSB_MAILSIZE_LIMIT": v.number(0),
+    "LSB_MAILSERVER": v.text,
+    "LAVA_RUNDIR": v.text,
+    "LAVA_SPOOLDIR": v.text,
+    "LAVA_DATABASE_URL": v.text,
+    "LAVA_DATABASE_URL_FILE": v.text,
+    "LAVA_HOST_TIMEOUT": v.positive_seconds,
+    "LAVA_LEASE": v.positive_seconds,
+    "LAVA_LEASE_MARGIN": v.second_count,
+    "LAVA_HEARTBEAT": v.positive_seconds,
+    "LAVA_SAMPLE_PERIOD": v.positive_seconds,
+    "LAVA_SUBMIT_HOSTS": v.words,
+    "LAVA_PORT": v.number(0, 65535),
+    "LAVA_TLS_DIR": v.text,
+    "LAVA_FENCE": v.text,
+    "LAVA_KEY_FILE": v.text,
+    "LAVA_GPUS": v.number(0, 1024),
+}
+
+OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
+
+
+def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], dict[str, Any]]:
+    """-> (lsf.conf as it stands, the fields of Params it sets)."""
+    entries, bad = parse_lsf_conf(text)
+    for number in bad:
+        problems.error(Place(file, number), "not NAME=value")
+    synonyms = {other: name for name, others in OTHER_LSF_NAMES.items() for other in others}
+    conf: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    for name, value, number in entries:
+        place = Place(file, number)
+        if name in conf:
+            problems.warn(place, f"{name} is set twice; this one holds")
+        conf[name] = value
+        key = synonyms.get(name, name)
+        if key in LSF_CONF:
+            if value:
+                take(fields, key, Cell(name, value, place), LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+        elif name.startswith(known.LSF_PREFIXES):
+            problems.warn(place, f"{name} is not supported by lava and has no effect")
+        else:
+            problems.warn(place, f"unknown parameter {name}")
+    return conf, fields
+
+
+def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for section in sections:
+        if section.name.lower() != "parameters":
+            problems.warn(section.place, f"unknown section {section.name}")
+            continue
+        for row in section.rows:
+            fields |= fill(row, LSB_PARAMS, scope, problems, "section Parameters")
+    return fields
+
+
+def params_of(fields: dict[str, Any], file: str, problems: Problems) -> Params:
+    """The record, with what must hold between its fields."""
+    params = Params(**fields)
+    timeout = params.lava_host_timeout
+    if params.lava_heartbeat * 2 > timeout:
+        text = f"LAVA_HOST_TIMEOUT {timeout} s is less than two of LAVA_HEARTBEAT {params.lava_heartbeat} s"
+        problems.error(Place(file, 0), text)
+    if params.lava_lease < timeout:
+        text = f"LAVA_LEASE {params.lava_lease} s is shorter than LAVA_HOST_TIMEOUT {timeout} s"
+        problems.error(Place(file, 0), text)
+    if re.search(r"://[^/@]*:[^/@]+@", params.lava_database_url):
+        text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
+        problems.warn(Place(file, 0), text)
+    return params

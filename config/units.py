@@ -1,0 +1,107 @@
+"""Times, sizes and time windows as LSF's files write them.
+
+Rule: every function takes the text of a value and raises ValueError with words for the user. Times
+come out in seconds, sizes in KB.
+"""
+
+import re
+from typing import NamedTuple
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*([KMGTPEZ]?)B?", re.IGNORECASE)
+_MINUTES = re.compile(r"(?:([0-9]{1,7}):)?([0-9]{1,9}(?:\.[0-9]{1,6})?)")
+_MOMENT = re.compile(r"(?:(?:([0-9]):)?([0-9]{1,2}):([0-9]{1,2})|([0-9]{1,2}))")
+_POWERS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+LARGEST_KB = 2**62
+
+
+class Moment(NamedTuple):
+    """A time of the week: `day` 0 is Sunday, None is every day; `minute` counts from midnight."""
+
+    day: int | None
+    minute: int
+
+
+class Window(NamedTuple):
+    begin: Moment
+    end: Moment
+
+
+def duration_s(text: str) -> int:
+    """`[hours:]minutes`, also `90m`, `2h`, `30s`, `1d` -> seconds."""
+    text = text.strip()
+    match = _MINUTES.fullmatch(text)
+    if match:
+        hours, minutes = match.groups()
+        return round((int(hours or 0) * 60 + float(minutes)) * 60)
+    scale = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
+    if scale and re.fullmatch(r"[0-9]{1,9}", text[:-1]):
+        return int(text[:-1]) * scale
+    raise ValueError(f"'{text}' is not a time: write [hours:]minutes")
+
+
+def seconds(text: str) -> int:
+    """A number of seconds, also with a unit: `600`, `10m`, `2h`."""
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]{1,9}[smhdSMHD]", text):
+        return duration_s(text)
+    raise ValueError(f"'{text}' is not a number of seconds")
+
+
+def unit_letter(text: str) -> str:
+    """LSF_UNIT_FOR_LIMITS (KB, MB, GB, TB, PB, EB, ZB) -> its first letter."""
+    if re.fullmatch(r"[KMGTPEZ]B?", text, re.IGNORECASE):
+        return text[0].upper()
+    raise ValueError(f"'{text}' is not a unit: write KB, MB, GB, TB, PB or EB")
+
+
+def size_kb(text: str, unit: str = "K") -> int:
+    """`4`, `4G`, `500MB` -> KB; `unit` is the letter that holds for a bare number."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match or len(text) > 40:
+        raise ValueError(f"'{text}' is not a size: write a number, with K, M, G or T if you like")
+    number, letter = match.groups()
+    scale: int = 1 << (10 * _POWERS[(letter or unit).upper()])
+    kb = round(float(number) * scale) if "." in number else int(number) * scale
+    if kb > LARGEST_KB:
+        raise ValueError(f"'{text}' is too large")
+    return kb
+
+
+def window(text: str) -> Window:
+    """`[day:]hour[:minute]-[day:]hour[:minute]`, day 0 to 7 (0 and 7 are Sunday) or a day's name."""
+    begin_text, dash, end_text = text.partition("-")
+    if not dash:
+        raise ValueError(f"'{text}' is not a time window: write [day:]hour[:minute]-[day:]hour[:minute]")
+    begin, end = _moment(begin_text, text), _moment(end_text, text)
+    if (begin.day is None) != (end.day is None):
+        raise ValueError(f"time window '{text}' names a day on one side only")
+    if begin == end:
+        raise ValueError(f"time window '{text}' is empty")
+    return Window(begin, end)
+
+
+def windows(text: str) -> tuple[str, ...]:
+    """The windows of a RUN_WINDOW or DISPATCH_WINDOW line, checked, as they are written."""
+    found = tuple(text.split())
+    for one in found:
+        window(one)
+    return found
+
+
+def _moment(text: str, whole: str) -> Moment:
+    for number, name in enumerate(_DAYS):
+        if text.lower().startswith(name + ":"):
+            text = f"{number}:{text[4:]}"
+            break
+    if re.fullmatch(r"[0-9]:[0-9]{1,2}", text) and int(text[2:]) > 59:
+        raise ValueError(f"time window '{whole}': '{text}' is not a time")
+    match = _MOMENT.fullmatch(text)
+    if not match:
+        raise ValueError(f"time window '{whole}': '{text}' is not a time")
+    day, hour, minute, bare_hour = match.groups()
+    hours, minutes = int(hour or bare_hour), int(minute or 0)
+    if hours > 24 or minutes > 59 or hours * 60 + minutes > 1440 or (day and int(day) > 7):
+        raise ValueError(f"time window '{whole}': '{text}' is not a time")
+    return Moment(int(day) % 7 if day else None, hours * 60 + minutes)

@@ -1,0 +1,218 @@
+"""Checkpoints that a program writes itself, when lava asks for one (`bsub -k "DIR method=app"`, docs/checkpoint.md).
+
+    from appcheckpoint import AppCheckpoint        # before mpi4py: it installs the signal's handler
+    checkpoint = AppCheckpoint(MPI.COMM_WORLD)     # or AppCheckpoint() in a program without MPI
+    found = checkpoint.newest()                    # what to go on from, or None
+    while ...:
+        if checkpoint.wanted():                    # every rank asks, at the same place
+            checkpoint.save("part-of-this-rank", data, {"iteration": iteration})
+
+Rule: a folder `gen-N` exists only when it is whole. All calls are collective. The standard library is enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "MANIFEST"
+KEPT = 2
+"""Generations that stay: the newest, and the one before in case the newest turns out to be damaged."""
+
+_asked = False
+
+
+def _note(number: int, frame: object) -> None:
+    global _asked
+    _asked = True
+
+
+def _signal_number() -> int:
+    """LAVA_CKPT_SIGNAL: a number or a name (10, USR1, SIGUSR1)."""
+    word = os.environ.get("LAVA_CKPT_SIGNAL") or "USR1"
+    if word.isdigit():
+        return int(word)
+    return signal.Signals["SIG" + word.removeprefix("SIG")].value
+
+
+signal.signal(_signal_number(), _note)
+
+
+class _Alone:
+    """A communicator of one, for programs without MPI."""
+
+    rank, size = 0, 1
+
+    def bcast(self, item: Any) -> Any:
+        return item
+
+    def allgather(self, item: Any) -> list[Any]:
+        return [item]
+
+    def Allreduce(self, mine: Any, total: Any) -> None:
+        total[0] = mine[0]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One whole checkpoint: its folder, the names of its files, and the facts that were saved with it."""
+
+    number: int
+    folder: Path
+    names: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+class AppCheckpoint:
+    """The protocol of lava's `app` method over the ranks of ``comm`` (mpi4py's, or None for a program of one process).
+
+    ``folder``: the job's own checkpoint folder; LSB_CHKPNT_DIR when not given. Without either nothing is ever saved.
+    """
+
+    def __init__(self, comm: Any = None, folder: str | None = None) -> None:
+        self.comm = comm or _Alone()
+        name = folder or os.environ.get("LSB_CHKPNT_DIR", "")
+        self.folder = Path(name) if name else None
+        self._good: list[int] = []
+
+    def wanted(self) -> bool:
+        """Has any rank been asked for a checkpoint since the last one?"""
+        if self.folder is None:
+            return False
+        asked = array("i", [0])
+        self.comm.Allreduce(array("i", [_asked]), asked)
+        return asked[0] > 0
+
+    def newest(self) -> Generation | None:
+        """The newest whole generation, when this is a restart (LSB_RESTART=Y); a damaged one is passed over."""
+        if self.folder is None or os.environ.get("LSB_RESTART") != "Y":
+            return None
+        for number in self.comm.bcast(sorted(self._numbers(), reverse=True)):
+            found = self._verified(number)
+            if found is not None:
+                self._good = [number]
+                return found
+            self._say(f"generation {number} is damaged; the one before is used")
+        return None
+
+    def save(self, name: str, data: bytes | memoryview, facts: dict[str, Any]) -> bool:
+        """Write the next generation: every rank its own file ``name``, then the manifest, then one rename.
+
+        False, and a line on stderr, when a rank could not write (a full disk): the older generations stay.
+        """
+        global _asked
+        assert self.folder is not None
+        number = self.comm.bcast(self._begin())
+        whole = False
+        if number:
+            partial = self.folder / f"gen-{number}.tmp"
+            written = self.comm.allgather(_write_part(partial, name, data))
+            whole = self.comm.bcast(self._commit(number, partial, written, facts))
+        # A request that came while this one was written is served by it.
+        _asked = False
+        return whole
+
+    def _begin(self) -> int:
+        """Rank 0: the next number, with its empty folder made; 0: it cannot be made."""
+        if self.comm.rank:
+            return 0
+        assert self.folder is not None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for stale in self.folder.glob("gen-*.tmp"):
+                shutil.rmtree(stale)
+            number = max(self._numbers(), default=0) + 1
+            (self.folder / f"gen-{number}.tmp").mkdir()
+        except OSError as error:
+            self._say(f"no checkpoint: {error}")
+            return 0
+        return number
+
+    def _commit(self, number: int, partial: Path, written: list[dict[str, Any]], facts: dict[str, Any]) -> bool:
+        """Rank 0: the manifest, then the rename that makes the generation exist, then the old ones go."""
+        if self.comm.rank:
+            return False
+        assert self.folder is not None
+        try:
+            for rank, part in enumerate(written):
+                if "error" in part:
+                    raise OSError(f"rank {rank}: {part['error']}")
+            files = {part.pop("name"): part for part in written}
+            manifest = {"generation": number, "files": files, **facts}
+            _write_whole(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
+            _sync_folder(partial)
+            partial.rename(self.folder / f"gen-{number}")
+            _sync_folder(self.folder)
+        except OSError as error:
+            self._say(f"no checkpoint: {error}")
+            shutil.rmtree(partial, ignore_errors=True)
+            return False
+        self._good = [*self._good, number][-KEPT:]
+        for old in self._numbers():
+            if old not in self._good:
+                shutil.rmtree(self.folder / f"gen-{old}", ignore_errors=True)
+        return True
+
+    def _numbers(self) -> list[int]:
+        """Rank 0: the generations in the folder; nothing on the other ranks, which need not see it yet."""
+        if self.comm.rank or self.folder is None or not self.folder.is_dir():
+            return []
+        words = [path.name.removeprefix("gen-") for path in self.folder.glob("gen-*")]
+        return [int(word) for word in words if word.isdigit()]
+
+    def _verified(self, number: int) -> Generation | None:
+        """The generation if every file is as the manifest says; the ranks share the reading."""
+        assert self.folder is not None
+        folder = self.folder / f"gen-{number}"
+        try:
+            manifest = json.loads((folder / MANIFEST).read_bytes())
+            names = tuple(sorted(manifest["files"]))
+            mine = names[self.comm.rank :: self.comm.size]
+            right = all(_is_as_written(folder / name, manifest["files"][name]) for name in mine)
+        except (OSError, ValueError, KeyError, TypeError):
+            names, manifest, right = (), {}, False
+        if not all(self.comm.allgather(right)):
+            return None
+        facts = {key: value for key, value in manifest.items() if key not in ("generation", "files")}
+        return Generation(number, folder, names, facts)
+
+    def _say(self, line: str) -> None:
+        if self.comm.rank == 0:
+            print(f"checkpoint: {line}", file=sys.stderr, flush=True)
+
+
+def _write_part(partial: Path, name: str, data: bytes | memoryview) -> dict[str, Any]:
+    """One rank's file, and its line of the manifest; an error is told, not raised: the other ranks wait."""
+    try:
+        _write_whole(partial / name, data)
+    except OSError as error:
+        return {"error": str(error)}
+    return {"name": name, "size": memoryview(data).nbytes, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _write_whole(path: Path, data: bytes | memoryview) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_as_written(path: Path, said: dict[str, Any]) -> bool:
+    data = path.read_bytes()
+    return len(data) == said["size"] and hashlib.sha256(data).hexdigest() == said["sha256"]

@@ -1,0 +1,7 @@
+"""``python -m lavad``."""
+
+import sys
+
+from lavad.main import main
+
+sys.exit(main())

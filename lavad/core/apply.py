@@ -1,0 +1,22 @@
+"""``apply(cluster, event)``: the only code that changes a cluster. The same fold serves live running, replicas and a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core import fold_cluster, fold_job, fold_part
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event
+
+_FOLDS: dict[type[Event], Callable[[Cluster, Any], None]] = {
+    **fold_cluster.FOLDS,
+    **fold_job.FOLDS,
+    **fold_part.FOLDS,
+}
+
+
+def apply(cluster: Cluster, event: Event) -> None:
+    """Fold one event; raises ``IllegalMove`` (cluster unchanged) where the table of moves forbids it."""
+    _FOLDS[type(event)](cluster, event)
+    cluster.version += 1

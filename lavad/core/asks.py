@@ -1,0 +1,191 @@
+"""The wishes of callers, as the local socket's JSON frames and the gRPC servicers bring them. Decoded by msgspec, strictly."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks: the kernel or a vouching agent says so."""
+
+    user: str
+    uid: int
+    host: str
+    """The submission host."""
+    local: bool = True
+
+
+class Refused(Exception):
+    """An ask that lava will not do; the text is what the user reads (LSF's words)."""
+
+    def __init__(self, text: str, exit_code: int = 255) -> None:
+        super().__init__(text)
+        self.text = text
+        self.exit_code = exit_code
+
+
+class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
+    """A wish; ``uuid`` makes a retry safe: the answer is stored with it."""
+
+    uuid: str = ""
+    again: bool = False
+    """The caller asked this before and got no answer."""
+
+
+OptionValue = str | bool | list[str]
+
+
+class Submit(Ask, frozen=True):
+    """bsub. ``options``: LSF option name without its dash to its raw text (True where it takes none, a list where repeated)."""
+
+    command: str
+    script: str = ""
+    env: dict[str, str] = {}
+    cwd: str = ""
+    home: str = ""
+    umask: int = 0o022
+    shell: str = ""
+    options: dict[str, OptionValue] = {}
+    env_hash: str = ""
+    """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
+    restart_of: int = 0
+    """brestart: the job whose checkpoint it starts from."""
+
+
+class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which jobs a command is about: ids as given (``105``, ``105[1-3]``, ``0``), or filters. "" is no filter."""
+
+    ids: list[str] = []
+    name: str = ""
+    queue: str = ""
+    user: str = ""
+    host: str = ""
+    group: str = ""
+    app: str = ""
+
+
+class Kill(Ask, frozen=True):
+    """bkill; ``signal`` 0 is the usual end (INT, TERM, KILL)."""
+
+    jobs: Select = Select()
+    signal: int = 0
+    now: bool = False
+    """bkill -r: forget the job without waiting for its host."""
+    reason: str = ""
+
+
+class Stop(Ask, frozen=True):
+    """bstop."""
+
+    jobs: Select = Select()
+
+
+class Resume(Ask, frozen=True):
+    """bresume."""
+
+    jobs: Select = Select()
+
+
+class Switch(Ask, frozen=True):
+    """bswitch."""
+
+    queue: str
+    jobs: Select = Select()
+
+
+class Move(Ask, frozen=True):
+    """btop and bbot; ``place`` counts from 1."""
+
+    job: str
+    top: bool
+    place: int = 1
+
+
+class Modify(Ask, frozen=True):
+    """bmod: ``options`` as in Submit; an option with ``n`` behind it resets."""
+
+    job: str
+    options: dict[str, OptionValue] = {}
+    command: str = ""
+
+
+class Requeue(Ask, frozen=True):
+    """brequeue."""
+
+    jobs: Select = Select()
+    hold: bool = False
+    states: list[str] = []
+
+
+class Checkpoint(Ask, frozen=True):
+    """bchkpnt; ``period`` in minutes, -1: as it is."""
+
+    jobs: Select = Select()
+    kill: bool = False
+    force: bool = False
+    period: int = -1
+
+
+class Migrate(Ask, frozen=True):
+    """bmig."""
+
+    jobs: Select = Select()
+    hosts: list[str] = []
+    force: bool = False
+
+
+class Hosts(Ask, frozen=True, kw_only=True):
+    """badmin hopen and hclose."""
+
+    hosts: list[str] = []
+    close: bool
+    comment: str = ""
+
+
+class Queues(Ask, frozen=True, kw_only=True):
+    """badmin qopen qclose qact qinact; ``what`` is that word."""
+
+    queues: list[str] = []
+    what: str
+    comment: str = ""
+
+
+class Reconfig(Ask, frozen=True):
+    """badmin reconfig."""
+
+
+class Lease(Ask, frozen=True):
+    """badmin lease extend: no rerunnable job is fenced for this many seconds."""
+
+    seconds: float
+
+
+class Query(Ask, frozen=True):
+    """A command that only shows: its name and options; answered with text."""
+
+    command: str
+    options: dict[str, OptionValue] = {}
+    words: list[str] = []
+    width: int = 80
+
+
+class Wait(Ask, frozen=True):
+    """bsub -K: answer when the job is in one of the states ``started`` or ``finished``."""
+
+    job: int
+    until: str = "finished"
+
+
+class Peek(Ask, frozen=True):
+    """bpeek: the output of a job from ``offset`` on; an answer for each piece, at the latest one at its end."""
+
+    job: str
+    select: Select = Select()
+    stderr: bool = False
+    follow: bool = False
+
+
+AnyAsk = (
+    Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
+    | Lease | Query | Wait | Peek
+)  # fmt: skip

@@ -1,0 +1,279 @@
+"""The cluster as the master knows it: live records in tables, and indexes derived from them.
+
+Records are frozen; ``put`` and ``drop`` are the only ways to change a table. Each table remembers the value that a row had when
+the batch began: that gives the rows to store, and the way back when a commit fails. Finished jobs leave memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from lavad.core.conf import Conf, HostConf, QueueAdmin, QueueConf
+from lavad.core.host import Host
+from lavad.core.job import Array, Job
+from lavad.core.spec import Spec
+from lavad.core.states import WAITING, JobState
+from lavad.core.use import Use
+
+KEPT_SPECS = 1000
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Table(Generic[K, V]):
+    """Rows by key, with the values that changed rows had when the batch began."""
+
+    __slots__ = ("changed", "moved", "rows")
+
+    def __init__(self, moved: Callable[[V | None, V | None], None] | None = None) -> None:
+        self.rows: dict[K, V] = {}
+        self.changed: dict[K, V | None] = {}
+        self.moved = moved
+
+    def put(self, key: K, value: V) -> None:
+        """Add or replace a row."""
+        old = self.rows.get(key)
+        self.changed.setdefault(key, old)
+        self.rows[key] = value
+        if self.moved is not None:
+            self.moved(old, value)
+
+    def drop(self, key: K) -> None:
+        """Remove a row that is there."""
+        old = self.rows.pop(key)
+        self.changed.setdefault(key, old)
+        if self.moved is not None:
+            self.moved(old, None)
+
+    def undo(self) -> None:
+        """Bring back the rows as they were when the batch began."""
+        for key, old in list(self.changed.items()):
+            if old is not None:
+                self.put(key, old)
+            elif key in self.rows:
+                self.drop(key)
+        self.changed.clear()
+
+
+class Pending:
+    """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order once sorted."""
+
+    __slots__ = ("keys", "ordered", "touched")
+
+    def __init__(self) -> None:
+        self.keys: dict[int, None] = {}
+        self.ordered = True
+        self.touched = 0
+        """Grows with every change, so that a scheduler sees which classes to look at again."""
+
+    def add(self, key: int, in_order: bool) -> None:
+        """Add at the end; ``in_order`` says that this is where it belongs."""
+        self.keys[key] = None
+        self.ordered = self.ordered and in_order
+        self.touched += 1
+
+    def discard(self, key: int) -> None:
+        """Remove if there."""
+        if key in self.keys:
+            del self.keys[key]
+            self.touched += 1
+
+
+class Cluster:
+    """All live state. Changed by ``apply`` alone."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Sequence number of the newest event applied."""
+        self.epoch = 0
+        self.incarnation = ""
+        self.next_job = 1
+        self.next_spec = 1
+        self.conf = Conf()
+        self.queue_conf: dict[str, QueueConf] = {}
+        self.host_conf: dict[str, HostConf] = {}
+        self.use = Use()
+        self.pending: dict[int, Pending] = {}
+        """Spec number to its pending jobs."""
+        self.elements: dict[int, dict[int, None]] = {}
+        """Array id to the keys of its touched live elements."""
+        self.spec_jobs: dict[int, int] = {}
+        """Spec number to the live jobs and arrays that have it."""
+        self.spec_numbers: dict[Spec, int] = {}
+        self.idle_specs: dict[int, None] = {}
+        self.by_user: dict[str, dict[int, None]] = {}
+        """User to the keys of live jobs and arrays, oldest first."""
+        self.started: dict[int, None] = {}
+        """Keys of jobs with an attempt."""
+        self.held_back: dict[int, None] = {}
+        """Keys of pending jobs with ``not_before`` or another reason of their own."""
+        self.finished: dict[int, Job] = {}
+        """Jobs that finished in this batch: their last records, for the store and for whoever waits for them."""
+        self.finished_arrays: dict[int, Array] = {}
+        """Arrays whose last element finished in this batch: their last records."""
+        self.jobs: Table[int, Job] = Table(self._job_moved)
+        self.arrays: Table[int, Array] = Table(self._array_moved)
+        self.specs: Table[int, Spec] = Table(self._spec_moved)
+        self.hosts: Table[str, Host] = Table()
+        self.queues: Table[str, QueueAdmin] = Table()
+        self.configure(self.conf)
+
+    def configure(self, conf: Conf) -> None:
+        """Take a configuration."""
+        self.conf = conf
+        self.queue_conf = {queue.name: queue for queue in conf.queues}
+        self.host_conf = {host.name: host for host in conf.hosts}
+
+    def spec_of(self, key: int) -> Spec:
+        """The spec of a live job, element or array."""
+        return self.specs.rows[self.get(key).spec]
+
+    def get(self, key: int) -> Job | Array:
+        """The live job or touched element, or the array that an untouched element or a plain array id names."""
+        job = self.jobs.rows.get(key)
+        return job if job is not None else self.arrays.rows[key & 0xFFFFFFFF]
+
+    def find_job(self, key: int) -> Job | None:
+        """The live job or touched element of this key."""
+        return self.jobs.rows.get(key)
+
+    def find_array(self, key: int) -> Array | None:
+        """The live array that this key or the array of this element names."""
+        return self.arrays.rows.get(key & 0xFFFFFFFF)
+
+    def queue_state(self, name: str) -> QueueAdmin:
+        """What administrators did to a queue (open and active if nothing)."""
+        return self.queues.rows.get(name) or QueueAdmin(name=name)
+
+    def slots_of(self, host: str) -> int:
+        """How many slots a host has (MXJ; -1 is unlimited), by configuration or CPUs."""
+        conf = self.host_conf.get(host)
+        if conf is not None and conf.slots is not None:
+            return conf.slots
+        known = self.hosts.rows.get(host)
+        return known.facts.ncpus if known is not None else 0
+
+    def forget_changes(self) -> None:
+        """A batch is committed: what it changed is no longer remembered."""
+        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues):
+            table.changed.clear()
+        self.finished.clear()
+        self.finished_arrays.clear()
+
+    def undo_changes(self) -> None:
+        """A batch could not be committed: everything is as before it (numbers may be skipped)."""
+        for number, spec in self.specs.changed.items():
+            if spec is not None:
+                self.specs.rows[number] = spec  # dropped in this batch, and jobs that come back may need it
+        self.jobs.undo()
+        self.arrays.undo()
+        self.specs.undo()
+        self.spec_numbers = {spec: number for number, spec in self.specs.rows.items()}
+        self.idle_specs = {number: None for number in self.idle_specs if number in self.specs.rows}
+        self.hosts.undo()
+        self.queues.undo()
+        self.finished.clear()
+        self.finished_arrays.clear()
+
+    def _spec_moved(self, old: Spec | None, new: Spec | None) -> None:
+        if new is None and old is not None:
+            self.spec_numbers.pop(old, None)
+
+    def _job_moved(self, old: Job | None, new: Job | None) -> None:
+        if old is not None:
+            self._unindex(old)
+        if new is not None:
+            self._index(new)
+        if old is None or new is None or old.spec != new.spec:
+            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+
+    def _index(self, job: Job) -> None:
+        spec = self.specs.rows[job.spec]
+        self.use.job(job, spec, 1)
+        if job.state is JobState.PEND:
+            self._queue_up(job.key, job.spec, job.position == 0.0)
+        if job.run is not None:
+            self.started[job.key] = None
+        if job.state in WAITING and (job.not_before or job.reason or job.avoid):
+            self.held_back[job.key] = None
+        if job.key >> 32:
+            self.elements.setdefault(job.key & 0xFFFFFFFF, {})[job.key] = None
+        self.by_user.setdefault(spec.user, {})[job.key] = None
+
+    def _unindex(self, job: Job) -> None:
+        spec = self.specs.rows[job.spec]
+        self.use.job(job, spec, -1)
+        if job.state is JobState.PEND:
+            self._leave(job.key, job.spec)
+        if job.run is not None:
+            self.started.pop(job.key, None)
+        self.held_back.pop(job.key, None)
+        if job.key >> 32:
+            siblings = self.elements[job.key & 0xFFFFFFFF]
+            del siblings[job.key]
+            if not siblings:
+                del self.elements[job.key & 0xFFFFFFFF]
+        self._drop_user_key(spec.user, job.key)
+
+    def _array_moved(self, old: Array | None, new: Array | None) -> None:
+        if old is not None:
+            spec = self.specs.rows[old.spec]
+            self.use.array(old, spec, -1)
+            if new is None or new.spec != old.spec or not new.pending:
+                self._leave(old.job, old.spec)
+            if new is None:
+                self._drop_user_key(spec.user, old.job)
+        if new is not None:
+            spec = self.specs.rows[new.spec]
+            self.use.array(new, spec, 1)
+            if new.pending:
+                self._queue_up(new.job, new.spec, new.position == 0.0)
+            self.by_user.setdefault(spec.user, {})[new.job] = None
+        if old is None or new is None or old.spec != new.spec:
+            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+
+    def _drop_user_key(self, user: str, key: int) -> None:
+        keys = self.by_user[user]
+        del keys[key]
+        if not keys:
+            del self.by_user[user]
+
+    def _queue_up(self, key: int, spec: int, in_order: bool) -> None:
+        pending = self.pending.get(spec)
+        if pending is None:
+            pending = self.pending[spec] = Pending()
+        if key in pending.keys:
+            pending.ordered = pending.ordered and in_order
+            pending.touched += 1
+            return
+        last = next(reversed(pending.keys), -1)
+        pending.add(key, in_order and last < key)
+
+    def _leave(self, key: int, spec: int) -> None:
+        pending = self.pending.get(spec)
+        if pending is not None:
+            pending.discard(key)
+            if not pending.keys:
+                del self.pending[spec]
+
+    def _retain(self, old: int | None, new: int | None) -> None:
+        if new is not None:
+            self.spec_jobs[new] = self.spec_jobs.get(new, 0) + 1
+            self.idle_specs.pop(new, None)
+        if old is not None:
+            left = self.spec_jobs[old] - 1
+            if left:
+                self.spec_jobs[old] = left
+            else:
+                del self.spec_jobs[old]
+                self._retire(old)
+
+    def _retire(self, spec: int) -> None:
+        """No live job has this spec any more; the newest such are kept, as the next job is often the same again."""
+        self.idle_specs[spec] = None
+        if len(self.idle_specs) > KEPT_SPECS:
+            oldest = next(iter(self.idle_specs))
+            del self.idle_specs[oldest]
+            self.specs.drop(oldest)

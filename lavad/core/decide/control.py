@@ -1,0 +1,183 @@
+"""bkill, bstop, bresume, brequeue, bmig: wishes about jobs that are there. One answer line a target; nothing half done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lavad.core import events as ev
+from lavad.core.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.select import UNKNOWN, Target, select
+from lavad.core.job import Array, Job, Wish
+from lavad.core.ranges import Ranges
+from lavad.core.rights import is_admin, may_control
+from lavad.core.states import STARTED, WAITING, JobState, TermReason
+
+NOT_STARTED = "Job has not started yet"
+DENIED = "User permission denied"
+_ENDING = frozenset({0, 2, 9, 15})
+PEND_USER_RESUME = 605
+
+OnJob = Callable[[Job], "list[ev.Event] | str"]
+OnElements = Callable[[Array, Ranges], "list[ev.Event] | str"]
+
+
+def each(
+    cluster: Cluster, jobs: Select, caller: Caller, on_job: OnJob, on_elements: OnElements
+) -> Decided:
+    """Ask ``on_job`` and ``on_elements`` for every target that the caller may control; a text says why not."""
+    decided = Decided(answer={"results": []})
+    targets = select(cluster, jobs, caller)
+    if not targets:
+        decided.answer["none"] = UNKNOWN
+    for target in targets:
+        events: list[ev.Event] = []
+        why = target.why or _on_target(cluster, target, caller, on_job, on_elements, events)
+        decided.answer["results"].append({"id": target.shown, "ok": not why, "why": why})
+        if not why:
+            decided.events += events
+    return decided
+
+
+def _on_target(
+    cluster: Cluster, target: Target, caller: Caller, on_job: OnJob, on_elements: OnElements, events: list[ev.Event]
+) -> str:
+    """Collect the events; the text is why nothing could be done for any part of the target."""
+    refusal = ""
+    done = False
+    if target.untouched:
+        array = cluster.arrays.rows[target.array]
+        answer = _allowed(cluster, array, caller) or on_elements(array, target.untouched)
+        refusal, done = _take(answer, events)
+    for key in target.keys:
+        job = cluster.jobs.rows[key]
+        why, did = _take(_allowed(cluster, job, caller) or on_job(job), events)
+        refusal, done = refusal or why, done or did
+    return "" if done else refusal
+
+
+def _take(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:
+    if isinstance(answer, str):
+        return answer, False
+    events += answer
+    return "", True
+
+
+def _allowed(cluster: Cluster, job: Job | Array, caller: Caller) -> str:
+    spec = cluster.specs.rows[job.spec]
+    return "" if may_control(cluster.conf, spec.user, spec.queue, caller) else DENIED
+
+
+def _reason(cluster: Cluster, job: Job | Array, caller: Caller) -> TermReason:
+    owner = cluster.specs.rows[job.spec].user == caller.user
+    return TermReason.TERM_OWNER if owner else TermReason.TERM_ADMIN
+
+
+def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
+    """bkill: the end of a job, or one signal to it."""
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        reason = _reason(cluster, job, caller)
+        if job.state in WAITING:
+            return _kill_waiting(job, ask, caller, reason, now)
+        if ask.now:
+            force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
+            return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user)]
+        kind = "kill" if ask.signal == 0 else "signal"
+        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason)
+        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+        if ask.signal not in _ENDING:
+            return NOT_STARTED
+        reason = _reason(cluster, array, caller)
+        return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
+
+    return each(cluster, ask.jobs, caller, on_job, on_elements)
+
+
+def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
+    if ask.signal not in _ENDING:
+        return NOT_STARTED
+    return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user)]
+
+
+def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
+    """bstop: hold what waits, suspend what runs."""
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        if job.state is JobState.PEND:
+            return [ev.JobHeld(at=now, key=job.key, by=caller.user)]
+        if job.state in (JobState.RUN, JobState.SSUSP):
+            return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user)]
+        return []
+
+    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+        pending = array.pending.intersect(elements)
+        return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user)] if pending else []
+
+    return each(cluster, ask.jobs, caller, on_job, on_elements)
+
+
+def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
+    """bresume: let go what was held or suspended."""
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        if job.state is JobState.PSUSP:
+            return [ev.JobReleased(at=now, key=job.key, by=caller.user)]
+        if job.state in (JobState.USUSP, JobState.SSUSP):
+            return [ev.JobResumed(at=now, key=job.key, by=caller.user)]
+        return []
+
+    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+        held = array.held.intersect(elements)
+        return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user)] if held else []
+
+    return each(cluster, ask.jobs, caller, on_job, on_elements)
+
+
+def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
+    """brequeue: end what runs and let it wait again, at the head of its class."""
+    wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
+    target = JobState.PSUSP if ask.hold else JobState.PEND
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        if job.state in WAITING:
+            return NOT_STARTED
+        if job.state not in wanted:
+            return f"Job is not in the wanted state ({job.state.name})"
+        reason = TermReason.TERM_REQUEUE_OWNER
+        if cluster.specs.rows[job.spec].user != caller.user:
+            reason = TermReason.TERM_REQUEUE_ADMIN
+        wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target)
+        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    return each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+
+
+def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
+    """bmig: checkpoint (if it can), end and start elsewhere; only of a checkpointable or rerunnable job."""
+    _known_hosts(cluster, ask.hosts)
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        spec = cluster.specs.rows[job.spec]
+        if job.state not in STARTED:
+            return NOT_STARTED
+        if spec.checkpoint is None and not spec.rerunnable:
+            return "Job is not checkpointable or rerunnable"
+        wish = Wish(kind="migrate", at=now, by=caller.user, kill_after=True)
+        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    return each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+
+
+def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:
+    for host in hosts:
+        if host not in cluster.hosts.rows:
+            raise Refused(f"{host}: Bad host name, host group name or cluster name")
+
+
+def may_see_all(cluster: Cluster, caller: Caller) -> bool:
+    """Whether environment and script of others' jobs may be shown to the caller."""
+    return is_admin(cluster.conf, caller)

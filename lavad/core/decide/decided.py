@@ -1,0 +1,18 @@
+"""What a decision yields: events to commit, and the answer that the caller gets once they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lavad.core.events import Event
+from lavad.core.spec import JobText
+
+
+class Decided(msgspec.Struct):
+    """Events in order, the answer (plain data for the wire), and texts of new or changed jobs for the store."""
+
+    events: list[Event] = []
+    answer: dict[str, Any] = {}
+    texts: list[tuple[int, JobText]] = []

@@ -1,0 +1,229 @@
+"""bmod, bswitch, btop and bbot of jobs that wait."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.asks import Caller, Modify, Move, Refused, Switch
+from lavad.core.cluster import Cluster
+from lavad.core.decide.control import DENIED, each
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.options import Draft, read_options
+from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
+from lavad.core.decide.submit import (
+    apply_queue,
+    check_against_queue,
+    choose_queue,
+    known_names,
+    known_resources,
+    spec_number,
+)
+from lavad.core.job import Array, Job
+from lavad.core.ranges import Ranges
+from lavad.core.rights import is_admin, is_queue_admin, may_control
+from lavad.core.spec import JobText, Limits, Spec
+from lavad.core.states import WAITING
+
+RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
+_RESET_SPEC: dict[str, dict[str, Any]] = {
+    "n": {"slots": 1, "max_slots": 1}, "R": {"resreq": ""}, "m": {"hosts": ()}, "sp": {"priority": -1},
+    "gpu": {"gpu": None}, "k": {"checkpoint": None}, "b": {"begin": 0.0}, "t": {"deadline": 0.0},
+    "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False}, "a": {"launch": ""},
+}  # fmt: skip
+_RESET_LIMIT = {
+    "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
+    "p": "processes",
+}  # fmt: skip
+_RESET_TEXT: dict[str, dict[str, Any]] = {
+    "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
+    "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
+    "cwd": {"cwd_given": False}, "outdir": {"output_dir": ""},
+}  # fmt: skip
+_WORDS = {
+    "n": "Processors", "R": "Resource requirement", "m": "Hosts", "sp": "Job priority", "q": "Job queue", "J": "Job name",
+    "W": "Run limit", "c": "CPU limit", "M": "Memory limit", "o": "Output file", "e": "Error file", "i": "Input file",
+    "P": "Project", "b": "Start time", "t": "Termination time", "E": "Pre-execution command", "gpu": "GPU requirement",
+}  # fmt: skip
+
+
+def find_one(cluster: Cluster, text: str, caller: Caller) -> Target:
+    """The live target of a command that takes one job; raises Refused with LSF's words."""
+    try:
+        job, elements = parse_job_id(text)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+    target = find_target(cluster, job, elements, text)
+    if target.why:
+        raise Refused(target.why if target.why == FINISHED else f"{text}: {UNKNOWN}")
+    record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
+    spec = cluster.specs.rows[record.spec]
+    if not may_control(cluster.conf, spec.user, spec.queue, caller):
+        raise Refused(DENIED)
+    return target
+
+
+def modify(
+    cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime
+) -> Decided:
+    """bmod of a waiting job, or of all waiting elements of an array."""
+    target = find_one(cluster, ask.job, caller)
+    decided = Decided(answer={"job": ask.job})
+    if target.array and "[" in ask.job and not cluster.conf.params.mod_all_jobs:
+        raise Refused("An element's parameters are its array's: modify the whole array")
+    records: list[Job | Array] = [cluster.jobs.rows[key] for key in target.keys]
+    if target.array:
+        records.insert(0, cluster.arrays.rows[target.array])
+    elif isinstance(records[0], Job) and records[0].state not in WAITING:
+        raise Refused(RUNNING)
+    for record in records:
+        if isinstance(record, Job) and record.state not in WAITING:
+            continue
+        new_text = _modify_one(cluster, record, ask, text, caller, now, local, decided)
+    decided.texts.append((int(ask.job.partition("[")[0]), new_text))
+    return decided
+
+
+def _modify_one(
+    cluster: Cluster, record: Job | Array, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime,
+    decided: Decided,
+) -> JobText:  # fmt: skip
+    old = cluster.specs.rows[record.spec]
+    options = dict(ask.options)
+    draft = Draft(
+        spec=old, text=text, conf=cluster.conf, local=local, name=record.name,
+        known_hosts=known_names(cluster), known_resources=known_resources(cluster),
+    )  # fmt: skip
+    _reset(draft, options)
+    if ask.command:
+        draft.say(command=ask.command, script="")
+    read_options(draft, {name: value for name, value in options.items() if not _is_reset(name)})
+    queue = cluster.queue_conf.get(old.queue)
+    if draft.queues:
+        queue = choose_queue(cluster, draft.queues, draft, caller)
+    if queue is not None:
+        apply_queue(cluster, draft, queue)
+        check_against_queue(draft, queue)
+    number = spec_number(cluster, draft.spec, decided.events, now)
+    key = record.key if isinstance(record, Job) else record.job
+    changes = tuple(_change(name, value) for name, value in options.items())
+    if ask.command:
+        changes = (*changes, f"Job command changes to : {ask.command}")
+    decided.events.append(
+        ev.JobModified(at=now, key=key, spec=number, name=draft.name, by=caller.user, changes=changes)
+    )
+    return draft.text
+
+
+def _is_reset(option: str) -> bool:
+    return len(option) > 1 and option.endswith("n") and option[:-1] in {*_RESET_SPEC, *_RESET_LIMIT, *_RESET_TEXT}
+
+
+def _reset(draft: Draft, options: dict[str, Any]) -> None:
+    for option in options:
+        if not _is_reset(option):
+            continue
+        name = option[:-1]
+        if name in _RESET_SPEC:
+            draft.set(**_RESET_SPEC[name])
+        if name in _RESET_TEXT:
+            draft.say(**_RESET_TEXT[name])
+        if name in _RESET_LIMIT:
+            draft.limit(**{_RESET_LIMIT[name]: getattr(Limits(), _RESET_LIMIT[name])})
+
+
+def _change(option: str, value: Any) -> str:
+    if _is_reset(option):
+        return f"{_WORDS.get(option[:-1], f'Option -{option[:-1]}')} is reset"
+    shown = " ".join(value) if isinstance(value, list) else value
+    return f"{_WORDS.get(option, f'Option -{option}')} changes to : {shown}"
+
+
+def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
+    """bswitch of waiting jobs to another queue."""
+    queue = cluster.queue_conf.get(ask.queue)
+    if queue is None:
+        raise Refused(f"{ask.queue}: No such queue")
+    events: list[ev.Event] = []
+
+    def to_spec(old: Spec) -> int | str:
+        draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=datetime.min,
+                      known_hosts=known_names(cluster))  # fmt: skip
+        try:
+            choose_queue(cluster, (ask.queue,), draft, caller)
+            draft.spec = replace(old, queue=ask.queue)
+            check_against_queue(draft, queue)
+        except Refused as refusal:
+            return refusal.text
+        return spec_number(cluster, draft.spec, events, now)
+
+    def switched(record: Job | Array, key: int) -> list[ev.Event] | str:
+        number = to_spec(cluster.specs.rows[record.spec])
+        if isinstance(number, str):
+            return number
+        return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
+
+    def on_job(job: Job) -> list[ev.Event] | str:
+        return switched(job, job.key) if job.state in WAITING else RUNNING
+
+    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+        if len(elements) == len(array.pending) + len(array.held):
+            return switched(array, array.job)
+        done: list[ev.Event] = []
+        for index in elements:
+            answer = switched(array, index << 32 | array.job)
+            if isinstance(answer, str):
+                return answer
+            done += answer
+        return done
+
+    decided = each(cluster, ask.jobs, caller, on_job, on_elements)
+    decided.events[:0] = events
+    return decided
+
+
+def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
+    """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
+    target = find_one(cluster, ask.job, caller)
+    key = target.array if target.array and not target.keys and "[" not in ask.job else 0
+    if not key:
+        key = target.keys[0] if target.keys else target.untouched.min() << 32 | target.array
+    record = cluster.get(key)
+    if isinstance(record, Job) and record.state not in WAITING:
+        raise Refused(f"{ask.job}: Job has already started")
+    spec = cluster.specs.rows[record.spec]
+    admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
+    others = sorted(_positions(cluster, spec, key, None if admin else spec.user))
+    place = min(max(ask.place, 1), len(others) + 1)
+    position = _between(others, place, ask.top)
+    event = ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=ask.top, place=place)
+    return Decided(events=[event], answer={"job": ask.job, "place": place})
+
+
+def _positions(cluster: Cluster, spec: Spec, key: int, user: str | None) -> list[tuple[float, int]]:
+    found = []
+    for number, pending in cluster.pending.items():
+        other = cluster.specs.rows[number]
+        if other.queue == spec.queue and (user is None or other.user == user):
+            found += [(cluster.get(one).position, one) for one in pending.keys if one != key]
+    return found
+
+
+def _between(others: list[tuple[float, int]], place: int, top: bool) -> float:
+    if not others:
+        return -1.0 if top else 1.0
+    if top:
+        if place == 1:
+            return min(others[0][0], 0.0) - 1.0
+        before = others[place - 2][0]
+        after = others[place - 1][0] if place - 1 < len(others) else before + 2.0
+        return (before + after) / 2
+    if place == 1:
+        return max(others[-1][0], 0.0) + 1.0
+    after = others[-(place - 1)][0]
+    before = others[-place][0] if place <= len(others) else after - 2.0
+    return (before + after) / 2

@@ -1,0 +1,326 @@
+"""The options of bsub and bmod, from their raw text to fields of ``Spec`` and ``JobText``. One small reader an option.
+
+Rule: an option that is not in the table is refused by its name; none is ignored or misread. Error texts are LSF's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core import gpureq, resreq, when
+from lavad.core.asks import OptionValue, Refused
+from lavad.core.conf import Conf
+from lavad.core.spec import Checkpoint, JobText, Limits, Spec
+
+_MEMORY = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
+_UNITS = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4, "E": 1024**5, "Z": 1024**6}
+MAX_SLOTS = 2**31 - 1
+
+
+class Draft(msgspec.Struct):
+    """A job in the making."""
+
+    spec: Spec
+    text: JobText
+    conf: Conf
+    local: datetime
+    name: str = ""
+    held: bool = False
+    queues: tuple[str, ...] = ()
+    never_rerun: bool = False
+    notices: list[str] = []
+    known_hosts: frozenset[str] = frozenset()
+    known_resources: frozenset[str] = frozenset()
+
+    def set(self, **fields: Any) -> None:
+        """Change fields of the spec."""
+        self.spec = replace(self.spec, **fields)
+
+    def say(self, **fields: Any) -> None:
+        """Change fields of the text."""
+        self.text = replace(self.text, **fields)
+
+    def limit(self, **fields: int | None) -> None:
+        """Change limits."""
+        self.spec = replace(self.spec, limits=replace(self.spec.limits, **fields))
+
+
+def _text(option: str, value: OptionValue) -> str:
+    if isinstance(value, list):
+        value = value[-1] if value else ""
+    if not isinstance(value, str):
+        raise Refused(f"{option}: option requires an argument")
+    return value
+
+
+def _texts(value: OptionValue) -> list[str]:
+    return value if isinstance(value, list) else [_text("R", value)]
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_SLOTS:
+        raise Refused("The number of processors must be a positive integer")
+    return int(text)
+
+
+def _slots(draft: Draft, value: OptionValue) -> None:
+    least, _, most = _text("n", value).partition(",")
+    slots = _positive(least.strip())
+    top = _positive(most.strip()) if most else slots
+    if top < slots:
+        raise Refused(f"{least},{most}: The maximum number of processors is less than the minimum")
+    draft.set(slots=slots, max_slots=top)
+
+
+def _resreq(draft: Draft, value: OptionValue) -> None:
+    try:
+        merged = resreq.merge(_texts(value), draft.conf.params.unit_kb / 1024)
+        unknown = resreq.unknown_names(resreq.parse(merged), draft.known_resources)
+    except resreq.ResReqError as error:
+        raise Refused(str(error)) from None
+    if unknown:
+        raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
+    draft.set(resreq=merged)
+
+
+def _hosts(draft: Draft, value: OptionValue) -> None:
+    words = _text("m", value).split()
+    if not words:
+        raise Refused("Bad host name, host group name or cluster name")
+    for word in words:
+        name = base_host(word)
+        if name not in draft.known_hosts:
+            raise Refused(f"{name}: Bad host name, host group name or cluster name")
+    draft.set(hosts=tuple(words))
+
+
+def base_host(word: str) -> str:
+    """The host or group name of a ``-m`` word: without ``+n`` and ``!``."""
+    return word.rstrip("!").partition("+")[0]
+
+
+def _time_limit(draft: Draft, option: str, title: str, value: OptionValue) -> tuple[int, str]:
+    text = _text(option, value)
+    try:
+        seconds, host = when.parse_limit(text)
+    except when.WhenError:
+        raise Refused(f"{text}: Bad {title} specification") from None
+    models = {name for name, _ in draft.conf.models}
+    if host is not None and host not in draft.known_hosts and host not in models:
+        raise Refused(f"{host}: Bad host specification")
+    return seconds, host or ""
+
+
+def _run_limit(draft: Draft, value: OptionValue) -> None:
+    seconds, host = _time_limit(draft, "W", "RUNLIMIT", value)
+    draft.limit(run=seconds or None)
+    draft.set(run_host=host)
+
+
+def _cpu_limit(draft: Draft, value: OptionValue) -> None:
+    seconds, host = _time_limit(draft, "c", "CPULIMIT", value)
+    draft.limit(cpu=seconds or None)
+    draft.set(cpu_host=host)
+
+
+def memory_kb(option: str, value: OptionValue, conf: Conf) -> int:
+    """A size: a number in the site's unit (LSF_UNIT_FOR_LIMITS) or with a unit of its own; ``!`` behind it is allowed."""
+    text = _text(option, value)
+    match = _MEMORY.fullmatch(text.strip())
+    if match is None:
+        raise Refused(f"{text}: Bad {_SIZES[option][1]} specification")
+    unit = _UNITS[match[2].upper()] if match[2] else conf.params.unit_kb
+    return int(match[1]) * unit
+
+
+_SIZES = {
+    "M": ("mem", "MEMLIMIT"),
+    "v": ("swap", "SWAPLIMIT"),
+    "D": ("data", "DATALIMIT"),
+    "F": ("file", "FILELIMIT"),
+    "S": ("stack", "STACKLIMIT"),
+    "C": ("core", "CORELIMIT"),
+}
+
+
+def _size(option: str) -> Callable[[Draft, OptionValue], None]:
+    def read(draft: Draft, value: OptionValue) -> None:
+        kb = memory_kb(option, value, draft.conf)
+        draft.limit(**{_SIZES[option][0]: kb if kb or option == "C" else None})
+
+    return read
+
+
+def _processes(draft: Draft, value: OptionValue) -> None:
+    text = _text("p", value)
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_SLOTS:
+        raise Refused(f"{text}: Bad PROCESSLIMIT specification")
+    draft.limit(processes=int(text))
+
+
+def _priority(draft: Draft, value: OptionValue) -> None:
+    text = _text("sp", value)
+    most = draft.conf.params.max_user_priority
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= (most or 2**31 - 1):
+        raise Refused("Bad user priority")
+    if most is None:
+        raise Refused("Bad user priority: MAX_USER_PRIORITY is not set in lsb.params")
+    draft.set(priority=int(text))
+
+
+def _gpu(draft: Draft, value: OptionValue) -> None:
+    try:
+        req = gpureq.parse(_text("gpu", value))
+    except gpureq.GpuReqError as error:
+        raise Refused(str(error)) from None
+    missing = gpureq.unsupported(req)
+    if missing:
+        raise Refused(f"GPU requirement {missing[0]} is not supported by lava")
+    draft.set(gpu=req)
+
+
+def _checkpoint(draft: Draft, value: OptionValue) -> None:
+    folder, period, initial, method = "", 0, 0, ""
+    for word in _text("k", value).split():
+        if not folder:
+            folder = word
+        elif word.startswith("method="):
+            method = word[7:]
+        elif word.startswith("init="):
+            initial = _minutes(word[5:]) * 60
+        else:
+            period = _minutes(word) * 60
+    if not folder:
+        raise Refused("Checkpoint directory is missing")
+    if method and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", method):
+        raise Refused(f"{method}: Bad checkpoint method")
+    draft.set(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial))
+
+
+def _minutes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 10**6:
+        raise Refused(f"{text}: Bad checkpoint period")
+    return int(text)
+
+
+def _point(draft: Draft, option: str, value: OptionValue) -> float:
+    text = _text(option, value)
+    try:
+        return when.parse_point(text, draft.local).timestamp()
+    except when.WhenError:
+        raise Refused(f"{text}: Bad time specification") from None
+
+
+def _begin(draft: Draft, value: OptionValue) -> None:
+    draft.set(begin=_point(draft, "b", value))
+
+
+def _deadline(draft: Draft, value: OptionValue) -> None:
+    draft.set(deadline=_point(draft, "t", value))
+
+
+def _launch(draft: Draft, value: OptionValue) -> None:
+    """``-a``: lava's built-in ways to start tasks; a site's own esub has been run by the command already."""
+    names = [word for text in _texts(value) for word in text.replace(",", " ").split()]
+    for name in names:
+        if name not in ("mpi",):
+            raise Refused(f"{name}: no such esub, and lava has no application of this name")
+        first = draft.text.command.split(None, 1)[0].rpartition("/")[2] if draft.text.command.strip() else ""
+        if first.startswith(("mpirun", "mpiexec", "srun", "prun", "orterun")):
+            raise Refused(
+                f"{first}: -a mpi starts every rank itself; give the program alone (bsub -a mpi -n N PROGRAM), "
+                f"or leave -a mpi out (bsub -n N {first} …)"
+            )
+        draft.set(launch="mpi")
+    draft.say(esub=" ".join(names))
+
+
+def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionValue], None]:
+    def read(draft: Draft, value: OptionValue) -> None:
+        path = _text(field[0], value)
+        if not path or "\0" in path or len(path) > 4095:
+            raise Refused(f"{path[:80]}: Bad file name")
+        draft.say(**{field: path})
+        if overwrite is not None:
+            draft.say(**{f"{field}_overwrite": overwrite})
+
+    return read
+
+
+def _say(field: str) -> Callable[[Draft, OptionValue], None]:
+    def read(draft: Draft, value: OptionValue) -> None:
+        draft.say(**{field: value if isinstance(value, bool) else _text(field, value)})
+
+    return read
+
+
+def _spec_text(field: str, option: str) -> Callable[[Draft, OptionValue], None]:
+    def read(draft: Draft, value: OptionValue) -> None:
+        draft.set(**{field: _text(option, value)})
+
+    return read
+
+
+def _flag(**fields: Any) -> Callable[[Draft, OptionValue], None]:
+    def read(draft: Draft, value: OptionValue) -> None:
+        if value:
+            draft.set(**fields)
+
+    return read
+
+
+def _job_name(draft: Draft, value: OptionValue) -> None:
+    draft.name = _text("J", value)
+
+
+def _queues(draft: Draft, value: OptionValue) -> None:
+    draft.queues = tuple(_text("q", value).split())
+
+
+def _hold(draft: Draft, value: OptionValue) -> None:
+    draft.held = bool(value)
+
+
+def _cwd(draft: Draft, value: OptionValue) -> None:
+    draft.say(cwd=_text("cwd", value), cwd_given=True)
+
+
+def _never(draft: Draft, value: OptionValue) -> None:
+    draft.never_rerun = bool(value)
+
+
+def _nothing(draft: Draft, value: OptionValue) -> None:
+    """Options that the command itself carries out."""
+
+
+READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
+    "J": _job_name, "q": _queues, "H": _hold, "n": _slots, "R": _resreq, "m": _hosts, "W": _run_limit, "c": _cpu_limit,
+    **{option: _size(option) for option in _SIZES}, "p": _processes, "sp": _priority, "gpu": _gpu, "k": _checkpoint,
+    "b": _begin, "t": _deadline, "a": _launch, "o": _file("output", False), "oo": _file("output", True),
+    "e": _file("error", False), "eo": _file("error", True), "i": _file("input"), "outdir": _file("output_dir"),
+    "cwd": _cwd, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"), "u": _say("mail_user"),
+    "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
+    "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
+    "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
+}  # fmt: skip
+
+
+def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
+    """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
+    for option, value in options.items():
+        reader = READERS.get(option)
+        if reader is None:
+            raise Refused(f"option -{option} is not supported by lava")
+        reader(draft, value)
+
+
+def with_defaults(limits: Limits, defaults: Limits) -> Limits:
+    """The job's limits, a queue's defaults where it has none."""
+    own = msgspec.structs.asdict(limits)
+    return Limits(**{name: getattr(defaults, name) if value is None else value for name, value in own.items()})

@@ -1,0 +1,232 @@
+"""What agents say of attempts: prepared, started, refused, ended, gone. A report of another attempt than the current is dropped.
+
+An attempt ends when every part is over; then the job is finished, or waits again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster import Cluster
+from lavad.core.job import Attempt, End, Job, Part, Wish
+from lavad.core.requeue_exit import wants_requeue
+from lavad.core.spec import Spec
+from lavad.core.states import OVER, JobState, PartState, TermReason
+
+PEND_PRE_EXEC, PEND_START_FAIL, PEND_REQUEUED, PEND_MIGRATED = 6, 1603, 23, 5
+_USERS_FAULT = {
+    "no_user": TermReason.TERM_OTHER,
+    "cwd": TermReason.TERM_CWD_NOTEXIST,
+    "output": TermReason.TERM_OTHER,
+    "input": TermReason.TERM_OTHER,
+}
+"""Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
+MAX_BACKOFF = 300.0
+
+
+def find_part(cluster: Cluster, key: int, uid: str, host: str) -> tuple[Job, Attempt, Part] | None:
+    """The live part that a report is about."""
+    job = cluster.jobs.rows.get(key)
+    if job is None or job.run is None or job.run.uid != uid:
+        return None
+    for part in job.run.parts:
+        if part.host == host and part.state not in OVER:
+            return job, job.run, part
+    return None
+
+
+def prepared(cluster: Cluster, key: int, uid: str, host: str, address: str, now: float) -> list[ev.Event]:
+    """A host is ready for its part; when all are, the gang is told to go."""
+    found = find_part(cluster, key, uid, host)
+    if found is None or found[2].state is not PartState.OFFERED:
+        return []
+    _, run, _ = found
+    events: list[ev.Event] = [ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address)]
+    others = [part for part in run.parts if part.host != host]
+    if all(part.state is PartState.PREPARED for part in others) and not run.refused and run.verdict is None:
+        events.append(ev.GangReleased(at=now, key=key, attempt=run.number))
+    return events
+
+
+def started(
+    cluster: Cluster, key: int, uid: str, host: str, pid: int, at: float, cwd: str, now: float
+) -> list[ev.Event]:
+    """A part runs."""
+    found = find_part(cluster, key, uid, host)
+    if found is None or found[2].state is PartState.RUNNING or found[2].end is not None:
+        return []
+    number = found[1].number
+    return [ev.PartStarted(at=now, key=key, attempt=number, host=host, pid=pid, started=at, cwd=cwd)]
+
+
+def stopped(cluster: Cluster, key: int, uid: str, host: str, is_stopped: bool, now: float) -> list[ev.Event]:
+    """A part's processes are stopped, or go on."""
+    found = find_part(cluster, key, uid, host)
+    if found is None or found[2].stopped == is_stopped:
+        return []
+    return [ev.PartStopped(at=now, key=key, attempt=found[1].number, host=host, stopped=is_stopped)]
+
+
+def granted(cluster: Cluster, key: int, uid: str, host: str, wish: int, ok: bool, why: str, now: float) -> list[ev.Event]:
+    """A wish was carried out on a host; a kill stays until the end shows it."""
+    found = find_part(cluster, key, uid, host)
+    if found is None:
+        return []
+    _, run, _ = found
+    for asked in run.wishes:
+        if asked.number == wish and asked.kind not in ("kill", "requeue", "migrate"):
+            return [ev.WishGranted(at=now, key=key, attempt=run.number, number=wish, ok=ok, why=why)]
+    return []
+
+
+def checkpointed(cluster: Cluster, key: int, uid: str, host: str, generation: int, now: float) -> list[ev.Event]:
+    """A whole checkpoint is on disk."""
+    found = find_part(cluster, key, uid, host)
+    if found is None or found[1].checkpoint >= generation:
+        return []
+    return [ev.CheckpointMade(at=now, key=key, attempt=found[1].number, generation=generation)]
+
+
+def refused(cluster: Cluster, key: int, uid: str, host: str, code: str, why: str, now: float) -> list[ev.Event]:
+    """A host would not start its part; the gang is over, and waits again or ends with the reason."""
+    found = find_part(cluster, key, uid, host)
+    if found is None:
+        return []
+    job, run, _ = found
+    event = ev.PartRefused(at=now, key=key, attempt=run.number, host=host, code=code, why=why)
+    parts = _with(run, host, state=PartState.GONE)
+    run = replace(run, parts=parts, refused=why, refused_code=code)
+    return [event, *_over(cluster, replace(job, run=run, avoid=(*job.avoid, host)), now)]
+
+
+def ended(cluster: Cluster, key: int, uid: str, host: str, end: End, gone: bool, now: float) -> list[ev.Event]:
+    """A part's job process ended."""
+    found = find_part(cluster, key, uid, host)
+    if found is None:
+        return []
+    job, run, part = found
+    if len(run.parts) == 1 and gone:
+        return _over(cluster, replace(job, run=_final(run, part, end)), now, end)
+    events: list[ev.Event] = []
+    if part.end is None:
+        events.append(ev.PartEnded(at=now, key=key, attempt=run.number, host=host, end=end))
+        run = replace(run, parts=_with(run, host, end=end))
+        if run.verdict is None or run.parts[0].host == host:
+            run = replace(run, verdict=end, started=run.started or end.started)
+    if gone:
+        events.append(ev.PartGone(at=now, key=key, attempt=run.number, host=host))
+        run = replace(run, parts=_with(run, host, state=PartState.GONE))
+    return events + _over(cluster, replace(job, run=run), now)
+
+
+def _final(run: Attempt, part: Part, end: End) -> Attempt:
+    return replace(run, verdict=end, parts=(replace(part, end=end, state=PartState.GONE),))
+
+
+def gone(cluster: Cluster, key: int, uid: str, host: str, now: float) -> list[ev.Event]:
+    """Nothing of a part is left on its host."""
+    found = find_part(cluster, key, uid, host)
+    if found is None:
+        return []
+    job, run, part = found
+    event = ev.PartGone(at=now, key=key, attempt=run.number, host=host)
+    run = replace(run, parts=_with(run, host, state=PartState.GONE))
+    if run.verdict is None and part.end is None and not run.refused and _killed(run) is None:
+        run = replace(run, refused="the host no longer had it")
+        return [ev.PartRefused(at=now, key=key, attempt=run.number, host=host, code="gone", why=run.refused),
+                *_over(cluster, replace(job, run=run), now)]  # fmt: skip
+    return [event, *_over(cluster, replace(job, run=run), now)]
+
+
+def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
+    """The lease of a silent host is over: its part can no longer run there."""
+    job = cluster.jobs.rows[key]
+    assert job.run is not None
+    run = job.run
+    event = ev.PartFenced(at=now, key=key, attempt=run.number, host=host)
+    verdict = run.verdict or End(at=now, lost=f"host {host} was lost")
+    run = replace(run, parts=_with(run, host, state=PartState.FENCED), verdict=verdict)
+    return [event, *_over(cluster, replace(job, run=run), now)]
+
+
+def _with(run: Attempt, host: str, **changes: object) -> tuple[Part, ...]:
+    return tuple(replace(part, **changes) if part.host == host else part for part in run.parts)
+
+
+def _killed(run: Attempt) -> Wish | None:
+    return next((wish for wish in run.wishes if wish.kind == "kill"), None)
+
+
+def _over(cluster: Cluster, job: Job, now: float, end: End | None = None) -> list[ev.Event]:
+    """If every part is over: how the job goes on."""
+    run = job.run
+    assert run is not None
+    if any(part.state not in OVER for part in run.parts):
+        return []
+    spec = cluster.specs.rows[job.spec]
+    again = _again(cluster, job, run, spec, now, end)
+    if again is not None:
+        return [again]
+    return [_finish(job, run, now, end)]
+
+
+def _again(
+    cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None
+) -> ev.JobRequeued | None:
+    """The event that lets the job wait again, if it is to."""
+    if _killed(run) is not None:
+        return None
+    hosts = tuple(dict.fromkeys(job.avoid))
+    for wish in run.wishes:
+        if wish.kind == "requeue":
+            return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, state=wish.state, end=end, top=True,
+                                  why="requeued by " + wish.by)  # fmt: skip
+        if wish.kind == "migrate":
+            return ev.JobRequeued(at=now, key=job.key, reason=PEND_MIGRATED, end=end, why="migrated by " + wish.by,
+                                  avoid=tuple(part.host for part in run.parts))  # fmt: skip
+    if run.refused:
+        if run.refused_code in _USERS_FAULT:
+            return None
+        delay = min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
+        reason = PEND_PRE_EXEC if run.refused_code == "pre_exec" else PEND_START_FAIL
+        return ev.JobRequeued(at=now, key=job.key, reason=reason, why=run.refused, failures=job.failures + 1,
+                              not_before=now + delay, avoid=hosts, end=end)  # fmt: skip
+    verdict = run.verdict
+    if verdict is None:
+        return None
+    if verdict.lost:
+        lost = tuple(part.host for part in run.parts if part.state is PartState.FENCED)
+        restarts = spec.rerunnable or spec.checkpoint is not None
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, why=verdict.lost, avoid=lost,
+                              end=end) if restarts else None  # fmt: skip
+    queue = cluster.queue_conf.get(spec.queue)
+    exit_code = os.waitstatus_to_exitcode(verdict.status)
+    if queue is not None and verdict.limit is TermReason.NONE and wants_requeue(queue.requeue_exit_values, exit_code):
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end,
+                              why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
+    return None
+
+
+def _finish(job: Job, run: Attempt, now: float, end: End | None) -> ev.JobFinished:
+    verdict = run.verdict
+    killed = _killed(run)
+    if verdict is None:
+        reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
+        return ev.JobFinished(
+            at=now, key=job.key, state=JobState.EXIT, status=9 if killed else 255 << 8, reason=reason, why=run.refused,
+            end=end,
+        )  # fmt: skip
+    reason, why = verdict.limit, verdict.lost
+    if reason is TermReason.NONE and killed is not None and verdict.status:
+        reason = killed.reason
+    if verdict.lost:
+        reason = TermReason.TERM_UNKNOWN
+    elif verdict.first_rank >= 0 and verdict.status:
+        why = f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
+    ok = verdict.status == 0 and not verdict.lost and reason is TermReason.NONE
+    state = JobState.DONE if ok else JobState.EXIT
+    status = verdict.status if not verdict.lost else 255 << 8
+    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end)

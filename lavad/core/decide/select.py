@@ -1,0 +1,116 @@
+"""Which live jobs a command is about: ids, or filters, as LSF reads them.
+
+Without an id, filters mean the matching job submitted last; id 0 means all that match. An id that is not live but was given out
+is a finished job.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+
+import msgspec
+
+from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.asks import Caller, Refused, Select
+from lavad.core.cluster import Cluster
+from lavad.core.ids import job_of, key_of, show
+from lavad.core.job import Array, Job
+from lavad.core.ranges import EMPTY, Ranges
+from lavad.core.rights import is_admin
+
+FINISHED = "Job has already finished"
+UNKNOWN = "No matching job found"
+
+
+class Target(msgspec.Struct):
+    """One answer line of a command: live jobs or elements, untouched elements of an array, or why there are none."""
+
+    shown: str
+    keys: list[int] = []
+    array: int = 0
+    untouched: Ranges = EMPTY
+    why: str = ""
+
+
+def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
+    """The targets in the order given (id 0 and filters: newest last); raises Refused for a malformed id."""
+    filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app
+    if wanted.queue and wanted.queue not in cluster.queue_conf:
+        raise Refused(f"{wanted.queue}: No such queue")
+    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
+        raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
+    if not wanted.ids:
+        matching = list(_matching(cluster, wanted, caller)) if filters else []
+        return matching[-1:]
+    targets: list[Target] = []
+    for text in wanted.ids:
+        try:
+            job, elements = parse_job_id(text)
+        except ArrayError as error:
+            raise Refused(str(error)) from None
+        targets += _matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
+    return targets
+
+
+def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) -> Target:
+    """The target that an id argument names."""
+    array = cluster.arrays.rows.get(job)
+    if elements is None:
+        if array is not None:
+            return _whole(cluster, array)
+        if job in cluster.jobs.rows:
+            return Target(shown=str(job), keys=[job])
+        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+    if array is None:
+        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+    if not array.indices.intersect(elements):
+        return Target(shown=text, why=UNKNOWN)
+    touched = cluster.elements.get(job, {})
+    keys = [key for index in array.indices.intersect(elements) if (key := key_of(job, index)) in touched]
+    untouched = array.pending.union(array.held).intersect(elements)
+    why = "" if keys or untouched else FINISHED
+    return Target(shown=text, keys=keys, array=job, untouched=untouched, why=why)
+
+
+def _whole(cluster: Cluster, array: Array) -> Target:
+    keys = list(cluster.elements.get(array.job, ()))
+    return Target(shown=str(array.job), keys=keys, array=array.job, untouched=array.pending.union(array.held))
+
+
+def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Target]:
+    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target."""
+    everyone = wanted.user == "all" or (not wanted.user and is_admin(cluster.conf, caller) and caller.uid != 0)
+    owner = caller.user if not wanted.user or not is_admin(cluster.conf, caller) else wanted.user
+    users = list(cluster.by_user) if everyone and is_admin(cluster.conf, caller) else [owner]
+    keys = sorted((key for user in users for key in cluster.by_user.get(user, ())), key=lambda k: (job_of(k), k))
+    for key in keys:
+        array = cluster.arrays.rows.get(key)
+        if array is not None:
+            if _passes(cluster, array, wanted) and not wanted.host:
+                yield _whole(cluster, array)
+            continue
+        job = cluster.jobs.rows[key]
+        if not _passes(cluster, job, wanted):
+            continue
+        if key >> 32 and not wanted.host and _passes(cluster, cluster.arrays.rows[job_of(key)], wanted):
+            continue  # its array is a target as a whole
+        yield Target(shown=show(key), keys=[key])
+
+
+def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
+    spec = cluster.specs.rows[job.spec]
+    if wanted.queue and spec.queue != wanted.queue:
+        return False
+    if wanted.group and spec.group != wanted.group:
+        return False
+    if wanted.app and spec.app != wanted.app:
+        return False
+    if wanted.name and not fnmatch.fnmatchcase(job.name, wanted.name):
+        return False
+    if wanted.host:
+        if not isinstance(job, Job) or job.run is None:
+            return False
+        hosts = {wanted.host, *dict(cluster.conf.host_groups).get(wanted.host, ())}
+        return any(part.host in hosts for part in job.run.parts)
+    return True

@@ -1,0 +1,238 @@
+"""bsub: a wish to run a command becomes a job or an array, or is refused with LSF's words and nothing is left of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core import gpureq, resreq
+from lavad.core.arrays import ArrayError, ArraySpec, parse_job_name
+from lavad.core.asks import Caller, Refused, Submit
+from lavad.core.cluster import Cluster
+from lavad.core.conf import QueueConf
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.options import Draft, read_options, with_defaults
+from lavad.core.rights import is_admin, may_use_queue
+from lavad.core.spec import Checkpoint, JobText, Spec
+
+MAX_COMMAND = 2**20
+MAX_NAME = 4094
+_LIMIT_NAMES = {
+    "run": "RUNLIMIT", "cpu": "CPULIMIT", "mem": "MEMLIMIT", "swap": "SWAPLIMIT", "file": "FILELIMIT",
+    "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT", "processes": "PROCESSLIMIT",
+}  # fmt: skip
+
+
+def submit(cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime) -> Decided:
+    """Check a submission and make it a job; raises Refused."""
+    _check_caller(cluster, ask, caller)
+    draft = read_draft(cluster, ask, caller, local)
+    queue = choose_queue(cluster, draft.queues, draft, caller)
+    apply_queue(cluster, draft, queue)
+    check_against_queue(draft, queue)
+    _notice_times(draft, now)
+    name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
+    _check_pending_limits(cluster, draft, name)
+    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller)
+
+
+def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
+    if caller.uid == 0 and not cluster.conf.params.root_jobs:
+        raise Refused("User permission denied")
+    if not ask.command.strip() and not ask.script:
+        raise Refused("No command is specified")
+    if len(ask.command) > MAX_COMMAND or "\0" in ask.command:
+        raise Refused("The command is too long" if "\0" not in ask.command else "Bad command")
+
+
+def known_names(cluster: Cluster) -> frozenset[str]:
+    """Hosts and host groups that ``-m`` may name."""
+    groups = (name for name, _ in cluster.conf.host_groups)
+    return frozenset((*cluster.hosts.rows, *cluster.host_conf, *groups, "all", "others", "allremote"))
+
+
+def known_resources(cluster: Cluster) -> frozenset[str]:
+    """Resource names that a requirement may use beside the built-in ones."""
+    return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
+
+
+def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime) -> Draft:
+    """The options of a submission, read."""
+    conf = cluster.conf
+    spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
+    text = JobText(
+        command=ask.command, script=ask.script, env=ask.env_hash, cwd=ask.cwd, home=ask.home, umask=ask.umask & 0o777,
+        shell=ask.shell,
+    )  # fmt: skip
+    draft = Draft(
+        spec=spec, text=text, conf=conf, local=local,
+        known_hosts=known_names(cluster), known_resources=known_resources(cluster),
+    )  # fmt: skip
+    read_options(draft, ask.options)
+    return draft
+
+
+def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConf:
+    """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
+    asked = names or cluster.conf.params.default_queues
+    refusal = Refused("No such queue")
+    for name in asked:
+        queue = cluster.queue_conf.get(name)
+        try:
+            if queue is None:
+                raise Refused(f"{name}: No such queue")
+            _check_queue(cluster, queue, draft, caller)
+        except Refused as why:
+            refusal = why
+            continue
+        return queue
+    raise refusal
+
+
+def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Caller) -> None:
+    if not cluster.queue_state(queue.name).open:
+        raise Refused(f"{queue.name}: Queue has been closed")
+    if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
+        raise Refused(f"{queue.name}: User cannot use the queue")
+    if draft.spec.exclusive and not queue.exclusive:
+        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+    if draft.spec.interactive and queue.interactive == "no":
+        raise Refused("Queue does not accept interactive jobs")
+    if not draft.spec.interactive and queue.interactive == "only":
+        raise Refused("Queue only accepts interactive jobs")
+
+
+def apply_queue(cluster: Cluster, draft: Draft, queue: QueueConf) -> None:
+    """What the queue gives a job that does not say otherwise."""
+    spec = draft.spec
+    checkpoint = spec.checkpoint
+    if checkpoint is None and queue.checkpoint:
+        folder, _, period = queue.checkpoint.partition(" ")
+        checkpoint = Checkpoint(folder=folder, period=int(period or 0) * 60, method="app")
+    gpu = spec.gpu
+    if gpu is not None or queue.gpu:
+        gpu = gpureq.merge(gpu or gpureq.parse("-"), gpureq.parse(queue.gpu) if queue.gpu else None)
+    params = cluster.conf.params
+    priority = spec.priority
+    if priority < 0 and params.max_user_priority:
+        priority = params.max_user_priority // 2
+    slots, most = spec.slots, spec.max_slots
+    if slots == 1 and most == 1 and queue.default_slots > 1:
+        slots = most = queue.default_slots
+    draft.spec = replace(
+        spec,
+        queue=queue.name,
+        checkpoint=checkpoint,
+        gpu=gpu,
+        priority=priority,
+        slots=slots,
+        max_slots=most,
+        limits=with_defaults(spec.limits, queue.defaults),
+        rerunnable=(spec.rerunnable or queue.rerunnable) and not draft.never_rerun,
+    )
+
+
+def check_against_queue(draft: Draft, queue: QueueConf) -> None:
+    """The queue's own limits on what a job may ask for."""
+    limits = draft.spec.limits
+    for field, title in _LIMIT_NAMES.items():
+        most, wanted = getattr(queue.limits, field), getattr(limits, field)
+        if most is not None and wanted is not None and wanted > most:
+            raise Refused(f"{title}: Cannot exceed queue's hard limit(s)")
+        if most is not None and wanted is None:
+            draft.limit(**{field: most})
+    if queue.job_max_slots is not None and draft.spec.slots > queue.job_max_slots:
+        raise Refused("Too many processors requested")
+    if draft.spec.max_slots < queue.min_slots:
+        raise Refused("Too few processors requested")
+    for most in (queue.max_slots, queue.user_limit):
+        if most is not None and draft.spec.slots > most:
+            raise Refused("Queue does not have enough per-user job slots")
+    conf = draft.known_hosts
+    named = [word for word in draft.spec.hosts if word.rstrip("!").partition("+")[0] in conf]
+    if named and "all" not in queue.hosts:
+        _check_queue_hosts(draft, queue)
+
+
+def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
+    groups = dict(draft.conf.host_groups)
+    allowed = {word.rstrip("!").partition("+")[0] for word in queue.hosts}
+    allowed |= {member for group in allowed for member in groups.get(group, ())}
+    for word in draft.spec.hosts:
+        name = word.rstrip("!").partition("+")[0]
+        if name not in ("all", "others") and name not in allowed and not allowed & set(groups.get(name, ())):
+            raise Refused(f"{name}: Host or host group is not used by the queue")
+
+
+def _notice_times(draft: Draft, now: float) -> None:
+    spec = draft.spec
+    if spec.begin and spec.deadline and spec.deadline <= spec.begin:
+        raise Refused("Start time is later than termination time")
+    for at, verb in ((spec.begin, "scheduled after"), (spec.deadline, "terminated by")):
+        if at:
+            shown = datetime.fromtimestamp(at, tz=draft.local.tzinfo).strftime("%a %b %e %H:%M:%S %Y")
+            draft.notices = [*draft.notices, f"Job will be {verb} {shown}"]
+
+
+def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
+    try:
+        return parse_job_name(text, cluster.conf.params.max_array)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+
+
+def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str) -> None:
+    count = len(name.indices) if isinstance(name, ArraySpec) else 1
+    used = cluster.use.users[draft.spec.user]
+    limits = [user.max_pend for user in cluster.conf.users if user.name in (draft.spec.user, "default")][:1]
+    for most in (cluster.conf.params.max_pend_jobs, *limits):
+        if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
+            raise Refused("Pending job threshold reached")
+
+
+def _submitted(
+    cluster: Cluster, draft: Draft, name: ArraySpec | str, queue: QueueConf, now: float, named: bool, caller: Caller
+) -> Decided:
+    job = next_job_id(cluster)
+    events: list[ev.Event] = []
+    spec = spec_number(cluster, draft.spec, events, now)
+    array = name if isinstance(name, ArraySpec) else None
+    text = draft.text if array is None else replace(draft.text, array_spec=draft.name)
+    events.append(
+        ev.JobSubmitted(
+            at=now, key=job, spec=spec, held=draft.held, by=caller.user,
+            name=array.name if array is not None else str(name),
+            indices=array.indices if array is not None else None,
+            limit=(array.limit or 0) if array is not None else 0,
+            spec_text=draft.name if array is not None else "",
+        )
+    )  # fmt: skip
+    answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
+    return Decided(events=events, answer=answer, texts=[(job, text)])
+
+
+def next_job_id(cluster: Cluster) -> int:
+    """The next free job id; ids wrap at MAX_JOBID, and skip jobs that still live."""
+    most = cluster.conf.params.max_jobid
+    job = cluster.next_job if cluster.next_job <= most else 1
+    for _ in range(most):
+        if job not in cluster.jobs.rows and job not in cluster.arrays.rows:
+            return job
+        job = job + 1 if job < most else 1
+    raise Refused("No job id is free: MAX_JOBID is too small for the jobs in the system")
+
+
+def spec_number(cluster: Cluster, spec: Spec, events: list[ev.Event], now: float) -> int:
+    """The number of an equal live spec, or a new one (then an event adds it)."""
+    known = cluster.spec_numbers.get(spec)
+    if known is not None:
+        return known
+    for event in events:
+        if isinstance(event, ev.SpecAdded) and event.value == spec:
+            return event.spec
+    number = cluster.next_spec + sum(isinstance(event, ev.SpecAdded) for event in events)
+    events.append(ev.SpecAdded(at=now, spec=number, value=spec))
+    return number
+

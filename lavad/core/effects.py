@@ -1,0 +1,92 @@
+"""What must be done now, read from the state of a job alone: after a restart each live job is asked again, and nothing is lost.
+
+Effects are idempotent: (key, attempt, uid, wish number) tell the agent whether it has done one already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lavad.core.job import Attempt, Job, Part, Wish
+from lavad.core.states import OVER, SUSPENDED, JobState, PartState
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Something for one host's agent to do."""
+
+    host: str
+    key: int
+    attempt: int
+    uid: str
+
+
+class StartPart(Effect, frozen=True):
+    """Start the part (a gang's: only prepare it)."""
+
+    two_phase: bool
+
+
+class ReleasePart(Effect, frozen=True):
+    """All hosts of the gang are prepared: go. ``root`` is where the first host's shepherd listens."""
+
+    root: str
+
+
+class KillPart(Effect, frozen=True):
+    """End everything of the part now (its gang is over, or it must not exist)."""
+
+
+class SignalPart(Effect, frozen=True):
+    """A wish of a user or the system: signal, kill sequence, checkpoint …"""
+
+    wish: Wish
+
+
+class StopPart(Effect, frozen=True):
+    """Stop (or let go on) all processes of the part."""
+
+    stopped: bool
+
+
+def effects_due(job: Job) -> list[Effect]:
+    """All that is due for a job with an attempt, in the order in which an agent must get it."""
+    run = job.run
+    if run is None:
+        return []
+    due: list[Effect] = []
+    for place, part in enumerate(run.parts):
+        due += _part_effects(job, run, part, place)
+    return due
+
+
+def is_released(run: Attempt) -> bool:
+    """Whether a gang was told to go."""
+    return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
+
+
+def _part_effects(job: Job, run: Attempt, part: Part, place: int) -> list[Effect]:
+    if part.state in OVER:
+        return []
+    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": run.uid}
+    if _must_end(run, part, place):
+        return [KillPart(**name)]
+    gang = len(run.parts) > 1
+    if part.state is PartState.OFFERED:
+        due: list[Effect] = [StartPart(two_phase=gang, **name)]
+    elif part.state is PartState.STARTING:
+        due = [ReleasePart(root=run.parts[0].address, **name)]
+    else:
+        due = []
+    stopped = job.state in SUSPENDED
+    if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
+        due.append(StopPart(stopped=stopped, **name))
+    return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
+
+
+def _must_end(run: Attempt, part: Part, place: int) -> bool:
+    """A part that is to go: its gang is refused or ended. The first part's own leftovers are its agent's business."""
+    if run.refused:
+        return True
+    return run.verdict is not None and part.end is None and (place > 0 or run.parts[0].end is None)

@@ -1,0 +1,319 @@
+"""The facts: everything that ever changes a cluster. Only these are stored; ``apply`` folds them.
+
+Every event has ``at`` (seconds since the epoch) and is encoded by msgspec with its class name as tag, so an event of an older
+version decodes as long as fields are only added, with defaults.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.conf import Conf
+from lavad.core.host import Facts
+from lavad.core.job import End, Placed, Wish
+from lavad.core.ranges import Ranges
+from lavad.core.spec import Spec
+from lavad.core.states import JobState, TermReason
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, tag_field="is", kw_only=True):
+    """A fact. ``at``: seconds since the epoch."""
+
+    at: float
+
+
+class JobEvent(Event, frozen=True):
+    """A fact about one job, array or element; ``key`` as in ``core.ids``."""
+
+    key: int
+
+
+class MasterStarted(Event, frozen=True):
+    """A master took over with this epoch; ``incarnation`` changes when the store is a new or restored one."""
+
+    epoch: int
+    incarnation: str
+    host: str = ""
+
+
+class Configured(Event, frozen=True):
+    """The configuration changed as a whole."""
+
+    conf: Conf
+
+
+class SpecAdded(Event, frozen=True):
+    """A spec that no live job has had, under its number."""
+
+    spec: int
+    value: Spec
+
+
+class HostJoined(Event, frozen=True):
+    """A host's agent said what the host is (first time, or the facts changed)."""
+
+    host: str
+    facts: Facts
+
+
+class HostUp(Event, frozen=True):
+    """The master hears the host."""
+
+    host: str
+
+
+class HostDown(Event, frozen=True):
+    """The master has not heard the host for its timeout."""
+
+    host: str
+
+
+class HostSwitched(Event, frozen=True):
+    """An administrator opened or closed a host."""
+
+    host: str
+    closed: bool
+    by: str
+    comment: str = ""
+
+
+class QueueSwitched(Event, frozen=True):
+    """An administrator opened, closed, activated or inactivated a queue."""
+
+    queue: str
+    open: bool
+    active: bool
+    by: str
+    comment: str = ""
+
+
+class JobSubmitted(JobEvent, frozen=True):
+    """A job or (with ``indices``) an array was accepted. ``key`` has no index."""
+
+    spec: int
+    name: str
+    held: bool = False
+    indices: Ranges | None = None
+    limit: int = 0
+    spec_text: str = ""
+    by: str = ""
+    restart: int = -1
+    """Checkpoint generation to start from (brestart)."""
+
+
+class ElementsHeld(JobEvent, frozen=True):
+    """Untouched elements of an array: PEND to PSUSP."""
+
+    elements: Ranges
+    by: str = ""
+
+
+class ElementsReleased(JobEvent, frozen=True):
+    """Untouched elements of an array: PSUSP to PEND."""
+
+    elements: Ranges
+    by: str = ""
+
+
+class ElementsKilled(JobEvent, frozen=True):
+    """Untouched elements of an array ended before they ever ran."""
+
+    elements: Ranges
+    by: str = ""
+    reason: TermReason = TermReason.TERM_OWNER
+
+
+class ElementSplit(JobEvent, frozen=True):
+    """An untouched element becomes a job of its own (``key`` has its index), in the state it was in."""
+
+
+class JobHeld(JobEvent, frozen=True):
+    """PEND to PSUSP."""
+
+    by: str = ""
+
+
+class JobReleased(JobEvent, frozen=True):
+    """PSUSP to PEND."""
+
+    by: str = ""
+
+
+class JobModified(JobEvent, frozen=True):
+    """bmod: another spec and perhaps name; ``changes`` are bhist's lines (what, to what)."""
+
+    spec: int
+    name: str
+    by: str = ""
+    changes: tuple[str, ...] = ()
+    limit: int = -1
+
+
+class JobSwitched(JobEvent, frozen=True):
+    """bswitch: another queue."""
+
+    spec: int
+    queue: str
+    by: str = ""
+
+
+class JobMoved(JobEvent, frozen=True):
+    """btop or bbot."""
+
+    position: float
+    by: str = ""
+    top: bool = True
+    place: int = 1
+
+
+class JobDispatched(JobEvent, frozen=True):
+    """PEND to RUN: an attempt is offered to its hosts. ``key`` may be an untouched element."""
+
+    attempt: int
+    uid: str
+    parts: tuple[Placed, ...]
+
+
+class PartPrepared(JobEvent, frozen=True):
+    """A host has all in place for its part of a gang."""
+
+    attempt: int
+    host: str
+    address: str = ""
+
+
+class GangReleased(JobEvent, frozen=True):
+    """Every host is prepared: all parts are told to go."""
+
+    attempt: int
+
+
+class PartStarted(JobEvent, frozen=True):
+    """A part runs on its host; of the first part it is the start of the job."""
+
+    attempt: int
+    host: str
+    pid: int = 0
+    started: float = 0.0
+    cwd: str = ""
+
+
+class PartStopped(JobEvent, frozen=True):
+    """The processes of a part are stopped (or go on)."""
+
+    attempt: int
+    host: str
+    stopped: bool
+
+
+class PartEnded(JobEvent, frozen=True):
+    """The job process of a part ended; something of it may still be there."""
+
+    attempt: int
+    host: str
+    end: End
+
+
+class PartRefused(JobEvent, frozen=True):
+    """A host would not start its part; nothing of it is there."""
+
+    attempt: int
+    host: str
+    code: str
+    why: str
+
+
+class PartGone(JobEvent, frozen=True):
+    """Nothing of a part is left on its host."""
+
+    attempt: int
+    host: str
+
+
+class PartFenced(JobEvent, frozen=True):
+    """A silent host's lease and margin have passed: nothing of the part can be left there."""
+
+    attempt: int
+    host: str
+
+
+class JobWished(JobEvent, frozen=True):
+    """Something was asked of a running attempt."""
+
+    wish: Wish
+
+
+class WishGranted(JobEvent, frozen=True):
+    """A wish was carried out (or can no longer be)."""
+
+    number: int
+    attempt: int
+    ok: bool = True
+    why: str = ""
+
+
+class JobSuspended(JobEvent, frozen=True):
+    """RUN to USUSP (by a user) or SSUSP (by the system)."""
+
+    state: JobState = JobState.USUSP
+    by: str = ""
+    why: str = ""
+
+
+class JobResumed(JobEvent, frozen=True):
+    """USUSP or SSUSP to RUN."""
+
+    by: str = ""
+
+
+class JobLost(JobEvent, frozen=True):
+    """A host of the attempt is silent: RUN (or suspended) to UNKWN."""
+
+    host: str
+
+
+class JobFound(JobEvent, frozen=True):
+    """Its silent host speaks again and still has it: UNKWN to what it was."""
+
+    state: JobState
+
+
+class CheckpointMade(JobEvent, frozen=True):
+    """A whole checkpoint of the job is on disk."""
+
+    attempt: int
+    generation: int
+
+
+class JobRequeued(JobEvent, frozen=True):
+    """The attempt is over and the job waits again (``state`` PEND or PSUSP)."""
+
+    reason: int = 0
+    why: str = ""
+    state: JobState = JobState.PEND
+    avoid: tuple[str, ...] = ()
+    failures: int = 0
+    not_before: float = 0.0
+    end: End | None = None
+    top: bool = False
+
+
+class JobFinished(JobEvent, frozen=True):
+    """DONE or EXIT: the attempt, if any, is over on every host."""
+
+    state: JobState
+    status: int = 0
+    reason: TermReason = TermReason.NONE
+    why: str = ""
+    end: End | None = None
+    """The end of the only part, where no PartEnded went before."""
+    by: str = ""
+
+
+AnyEvent = (
+    MasterStarted | Configured | SpecAdded | HostJoined | HostUp | HostDown | HostSwitched | QueueSwitched
+    | JobSubmitted | ElementsHeld | ElementsReleased | ElementsKilled | ElementSplit | JobHeld | JobReleased
+    | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
+    | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
+    | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished
+)  # fmt: skip

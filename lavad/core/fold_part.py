@@ -1,0 +1,144 @@
+"""Folds of events about attempts and their parts: dispatched, prepared, started, ended, gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster import Cluster
+from lavad.core.fold_job import split
+from lavad.core.job import Attempt, End, Job, Part
+from lavad.core.moves import IllegalMove, move
+from lavad.core.states import JobState, PartState
+
+
+def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
+    job = split(cluster, event.key)
+    state = move(job, event)
+    parts = tuple(
+        Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved) for placed in event.parts
+    )
+    run = Attempt(number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint)
+    job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0)
+    cluster.jobs.put(job.key, job)
+
+
+def _attempt(job: Job, number: int) -> Attempt:
+    if job.run is None or job.run.number != number:
+        raise IllegalMove(f"attempt {number} is not the current one of {job}")
+    return job.run
+
+
+def with_part(run: Attempt, host: str, **changes: Any) -> Attempt:
+    """The attempt with one part changed."""
+    return replace(run, parts=tuple(replace(part, **changes) if part.host == host else part for part in run.parts))
+
+
+def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
+    job: Job = cluster.jobs.rows[event.key]
+    move(job, event)
+    return replace(job, run=with_part(_attempt(job, event.attempt), event.host, **changes))
+
+
+def _part_prepared(cluster: Cluster, event: ev.PartPrepared) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address))
+
+
+def _gang_released(cluster: Cluster, event: ev.GangReleased) -> None:
+    job = cluster.jobs.rows[event.key]
+    move(job, event)
+    run = _attempt(job, event.attempt)
+    parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
+
+
+def _part_started(cluster: Cluster, event: ev.PartStarted) -> None:
+    job = _part(cluster, event, state=PartState.RUNNING, pid=event.pid)
+    run = _attempt(job, event.attempt)
+    if run.parts[0].host == event.host:
+        run = replace(run, started=event.started or event.at, cwd=event.cwd)
+    cluster.jobs.put(job.key, replace(job, run=run, failures=0))
+
+
+def _part_stopped(cluster: Cluster, event: ev.PartStopped) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, stopped=event.stopped))
+
+
+def _part_ended(cluster: Cluster, event: ev.PartEnded) -> None:
+    job = _part(cluster, event, end=event.end)
+    run = _attempt(job, event.attempt)
+    if run.verdict is None or run.parts[0].host == event.host:
+        run = replace(run, verdict=event.end, started=run.started or event.end.started)
+    cluster.jobs.put(job.key, replace(job, run=run))
+
+
+def _part_refused(cluster: Cluster, event: ev.PartRefused) -> None:
+    job = _part(cluster, event, state=PartState.GONE)
+    run = replace(_attempt(job, event.attempt), refused=event.why, refused_code=event.code)
+    cluster.jobs.put(job.key, replace(job, run=run, avoid=(*job.avoid, event.host)))
+
+
+def _part_gone(cluster: Cluster, event: ev.PartGone) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.GONE))
+
+
+def _part_fenced(cluster: Cluster, event: ev.PartFenced) -> None:
+    job = _part(cluster, event, state=PartState.FENCED)
+    run = _attempt(job, event.attempt)
+    if run.verdict is None:
+        run = replace(run, verdict=End(at=event.at, lost=f"host {event.host} was lost"))
+    cluster.jobs.put(event.key, replace(job, run=run))
+
+
+def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
+    job = cluster.jobs.rows[event.key]
+    kill = event.wish.kind == "kill"
+    state = move(job, event, JobState.ZOMBI if kill else job.state)
+    run = job.run
+    if run is None:
+        raise IllegalMove(f"a wish needs an attempt: {job}")
+    wish = replace(event.wish, number=run.next_wish)
+    kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
+    run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
+    cluster.jobs.put(job.key, replace(job, state=state, run=run))
+
+
+def _wish_granted(cluster: Cluster, event: ev.WishGranted) -> None:
+    job = cluster.jobs.rows[event.key]
+    move(job, event)
+    run = _attempt(job, event.attempt)
+    wishes = tuple(wish for wish in run.wishes if wish.number != event.number)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, wishes=wishes)))
+
+
+def _job_found(cluster: Cluster, event: ev.JobFound) -> None:
+    job = cluster.jobs.rows[event.key]
+    state = move(job, event, event.state)
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
+
+
+def _checkpoint_made(cluster: Cluster, event: ev.CheckpointMade) -> None:
+    job = cluster.jobs.rows[event.key]
+    move(job, event)
+    run = replace(_attempt(job, event.attempt), checkpoint=event.generation)
+    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
+
+
+FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
+    ev.JobDispatched: _job_dispatched,
+    ev.PartPrepared: _part_prepared,
+    ev.GangReleased: _gang_released,
+    ev.PartStarted: _part_started,
+    ev.PartStopped: _part_stopped,
+    ev.PartEnded: _part_ended,
+    ev.PartRefused: _part_refused,
+    ev.PartGone: _part_gone,
+    ev.PartFenced: _part_fenced,
+    ev.JobWished: _job_wished,
+    ev.WishGranted: _wish_granted,
+    ev.JobFound: _job_found,
+    ev.CheckpointMade: _checkpoint_made,
+}

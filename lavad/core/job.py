@@ -1,0 +1,165 @@
+"""Records of jobs, arrays and attempts: what the master knows of each live job."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.ranges import Ranges
+from lavad.core.states import JobState, PartState, TermReason
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Where a part of an attempt goes: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount)."""
+
+    host: str
+    slots: int
+    gpus: tuple[str, ...] = ()
+    reserved: tuple[tuple[str, float], ...] = ()
+
+
+class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The end of one task (rank); ``status`` is a wait status, times in seconds, memory in KB."""
+
+    rank: int
+    pid: int = 0
+    status: int = 0
+    utime: float = 0.0
+    stime: float = 0.0
+    maxrss: int = 0
+
+
+class End(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a part ended on its host, as its agent reported it."""
+
+    status: int = 0
+    """Wait status of the job process, or of the rank that failed first."""
+    at: float = 0.0
+    started: float = 0.0
+    utime: float = 0.0
+    stime: float = 0.0
+    max_mem: int = 0
+    max_swap: int = 0
+    max_processes: int = 0
+    max_threads: int = 0
+    avg_mem: int = 0
+    tasks: tuple[TaskEnd, ...] = ()
+    first_rank: int = -1
+    first_reason: str = ""
+    limit: TermReason = TermReason.NONE
+    """The limit that the agent enforced, if that is why it ended."""
+    lost: str = ""
+    """Why the end is unknown (its shepherd died); "" when it is known."""
+    output: str = ""
+    """Where output without ``-o`` is kept on the first host."""
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attempt on one host."""
+
+    host: str
+    slots: int
+    state: PartState = PartState.OFFERED
+    gpus: tuple[str, ...] = ()
+    reserved: tuple[tuple[str, float], ...] = ()
+    address: str = ""
+    """Where its shepherd listens for the other hosts (``ip:port``), once prepared."""
+    pid: int = 0
+    stopped: bool = False
+    """The agent said that its processes are stopped."""
+    end: End | None = None
+
+
+class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Something asked of a running attempt and not yet done."""
+
+    kind: str
+    """``kill``, ``signal``, ``checkpoint``, ``requeue`` or ``migrate``."""
+    at: float
+    by: str = ""
+    signal: int = 0
+    reason: TermReason = TermReason.NONE
+    number: int = 0
+    """Counts wishes of an attempt, so that the agent does each one once."""
+    kill_after: bool = False
+    state: JobState = JobState.PEND
+    """requeue: the state the job goes to."""
+
+
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One run of a job. It ends only when every part is GONE or FENCED."""
+
+    number: int
+    uid: str
+    dispatched: float
+    parts: tuple[Part, ...]
+    started: float = 0.0
+    """When the first part's process started; 0: not yet."""
+    wishes: tuple[Wish, ...] = ()
+    next_wish: int = 1
+    verdict: End | None = None
+    """How the job ended, once its first part (or a failing one) has."""
+    refused: str = ""
+    """Why a host refused to start it: it goes back to PEND when every part is over."""
+    refused_code: str = ""
+    cwd: str = ""
+    checkpoint: int = -1
+    """Generation of the newest whole checkpoint of the job, -1: none."""
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a finished job ended."""
+
+    at: float
+    status: int = 0
+    reason: TermReason = TermReason.NONE
+    why: str = ""
+    """One line for the user where a status does not say enough (first failing rank and host, lost host)."""
+
+
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A separate job, or an element that differs from its untouched siblings."""
+
+    key: int
+    spec: int
+    name: str
+    submitted: float
+    state: JobState = JobState.PEND
+    since: float = 0.0
+    """When it came into this state."""
+    attempt: int = 0
+    """Number of the newest attempt; 0: never dispatched."""
+    run: Attempt | None = None
+    position: float = 0.0
+    """Rank among the jobs of its queue given by btop (negative) or bbot (positive)."""
+    reason: int = 0
+    """Pend reason that its own history gives it (requeued, resumed by user …), 0: none."""
+    checkpoint: int = -1
+    """Generation to restart from, -1: from the beginning."""
+    avoid: tuple[str, ...] = ()
+    """Hosts not to use at the next dispatch."""
+    failures: int = 0
+    """Starts in a row that failed before the command ran."""
+    not_before: float = 0.0
+    """Earliest next dispatch after such a failure."""
+    outcome: Outcome | None = None
+
+
+class Array(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job array: its untouched elements are ranges; every other live element is a ``Job`` of its own."""
+
+    job: int
+    spec: int
+    name: str
+    """Name without the index list."""
+    spec_text: str
+    """Name with the index list, as given."""
+    submitted: float
+    indices: Ranges
+    pending: Ranges
+    held: Ranges
+    """Untouched elements in PSUSP."""
+    limit: int = 0
+    """``%n``: how many may run at a time, 0: no limit."""
+    done: int = 0
+    exited: int = 0
+    position: float = 0.0

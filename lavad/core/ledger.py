@@ -1,0 +1,211 @@
+"""The ledger of one decision: what every host still has, counted from the cluster's use and from what was taken since.
+
+Rule: the scheduler and ``accept_plan`` place by this ledger alone; it never changes the cluster and gives nothing back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lavad.core.cluster import Cluster
+from lavad.core.gpus import is_exclusive
+from lavad.core.host import Gpu
+from lavad.core.job import Placed
+from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
+from lavad.core.spec import Spec
+from lavad.core.states import HostState
+from lavad.core.use import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight
+
+UNLIMITED = 1_000_000_000
+_FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
+
+
+class HostLedger:
+    """One host: what it has and what of it is taken."""
+
+    __slots__ = ("exclusive", "gpus", "gpus_taken", "jobs", "ncpus", "reserved", "slots", "taken")
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        host = cluster.hosts.rows[name]
+        use = cluster.use.hosts.get(name)
+        most = cluster.slots_of(name)
+        self.slots = UNLIMITED if most < 0 else most
+        self.ncpus = host.facts.ncpus
+        self.gpus: Sequence[Gpu] = host.facts.gpus
+        self.taken = use.slots if use else 0
+        self.exclusive = use.exclusive if use else 0
+        self.jobs = len(use.jobs) if use else 0
+        self.reserved: dict[str, float] = use.reserved.copy() if use else {}
+        self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
+
+    @property
+    def free(self) -> int:
+        """Slots that nobody has."""
+        return max(0, self.slots - self.taken)
+
+    def take(self, part: Placed, spec: Spec) -> None:
+        """One more part of a job of ``spec``."""
+        self.taken += part.slots
+        self.exclusive += spec.exclusive
+        self.jobs += 1
+        for name, amount in part.reserved:
+            self.reserved[name] = self.reserved.get(name, 0.0) + amount
+        for gpu in part.gpus:
+            self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + gpu_weight(spec)
+
+
+class Ledger:
+    """All hosts, and the sums that limits are about."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.hosts: dict[str, HostLedger] = {}
+        self.names = index_names(cluster.conf)
+        self.queues: defaultdict[str, int] = defaultdict(int)
+        self.users: defaultdict[str, int] = defaultdict(int)
+        self.pairs: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.arrays: defaultdict[int, int] = defaultdict(int)
+        self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
+        self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
+        self._shared: dict[tuple[str, int], float] | None = None
+
+    def host(self, name: str) -> HostLedger:
+        """The ledger of a known host."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = HostLedger(self.cluster, name)
+        return found
+
+    def queue_slots(self, queue: str) -> int:
+        """Started slots of a queue."""
+        return _started(self.cluster.use.queues.get(queue)) + self.queues[queue]
+
+    def user_slots(self, user: str) -> int:
+        """Started slots of a user."""
+        return _started(self.cluster.use.users.get(user)) + self.users[user]
+
+    def pair_slots(self, queue: str, user: str) -> int:
+        """Started slots of a user in a queue."""
+        return _started(self.cluster.use.pairs.get((queue, user))) + self.pairs[queue, user]
+
+    def array_running(self, job: int) -> int:
+        """Started elements of an array."""
+        return self.cluster.use.array_running.get(job, 0) + self.arrays[job]
+
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """A job starts on these hosts."""
+        slots = 0
+        for part in parts:
+            slots += part.slots
+            self.host(part.host).take(part, spec)
+            if self._shared is not None:
+                self._add_shared(part.host, part.reserved)
+        self.queues[spec.queue] += slots
+        self.users[spec.user] += slots
+        self.pairs[spec.queue, spec.user] += slots
+        if key >> 32:
+            self.arrays[key & 0xFFFFFFFF] += 1
+        self.placed.append((spec, parts))
+
+    def capacity(self, host: str, name: str) -> float | None:
+        """How much of a resource a host has by itself (MB for memory); None where only its load says."""
+        fact = _FACTS.get(name)
+        if fact is not None:
+            return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None
+        conf = self.cluster.host_conf.get(host)
+        for own, value in conf.resources if conf is not None else ():
+            if own == name:
+                return _number(value)
+        return None
+
+    def instance(self, host: str, name: str) -> int:
+        """Which shared instance of a resource a host uses; -1: none."""
+        resource = self._consumable.get(name)
+        for at, (_, hosts) in enumerate(resource.locations if resource is not None else ()):
+            if host in hosts or "all" in hosts:
+                return at
+        return -1
+
+    def is_shared(self, name: str) -> bool:
+        """Whether hosts share this resource."""
+        return name in self._consumable
+
+    def room(self, host: str, name: str) -> float | None:
+        """How much of a resource may still be reserved on a host; None where the ledger does not know."""
+        if name in self._consumable:
+            return self.shared_room(name, self.instance(host, name))
+        most = self.capacity(host, name)
+        return None if most is None else most - self.host(host).reserved.get(name, 0.0)
+
+    def shared_room(self, name: str, instance: int) -> float:
+        """How much is left of a shared instance."""
+        if instance < 0:
+            return 0.0
+        if self._shared is None:
+            self._count_shared()
+        taken = (self._shared or {}).get((name, instance), 0.0)
+        return self._consumable[name].locations[instance][0] - taken
+
+    def _count_shared(self) -> None:
+        self._shared = {}
+        for host, use in self.cluster.use.hosts.items():
+            self._add_shared(host, use.reserved.items())
+        for _, parts in self.placed:
+            for part in parts:
+                self._add_shared(part.host, part.reserved)
+
+    def _add_shared(self, host: str, reserved: Iterable[tuple[str, float]]) -> None:
+        shared = self._shared if self._shared is not None else {}
+        for name, amount in reserved:
+            if name in self._consumable:
+                at = (name, self.instance(host, name))
+                shared[at] = shared.get(at, 0.0) + amount
+
+    def why_not_host(self, name: str) -> int:
+        """Why no job may start on a host at all, 0: it may."""
+        host = self.cluster.hosts.rows.get(name)
+        if host is None or host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if host.closed:
+            return PendReason.HOST_DISABLED
+        conf = self.cluster.host_conf.get(name)
+        return PendReason.HOST_QUE_MEMB if conf is not None and not conf.server else 0
+
+    def why_not_part(self, spec: Spec, part: Placed) -> int:
+        """Why a host has no room for a part of a job, 0: it has."""
+        reason = self.why_not_host(part.host)
+        if reason:
+            return reason
+        host = self.host(part.host)
+        if host.exclusive:
+            return PendReason.HOST_EXCLUSIVE
+        if spec.exclusive and host.jobs:
+            return PendReason.HOST_NONEXCLUSIVE
+        if part.slots > host.free:
+            return PendReason.HOST_LESS_SLOTS if host.free else PendReason.HOST_JOB_LIMIT
+        for name, amount in part.reserved:
+            room = self.room(part.host, name)
+            if room is not None and amount > room + 1e-6:
+                return about(JOB_RUSAGE, name, self.names)
+        return self._why_not_gpus(spec, part, host)
+
+    def _why_not_gpus(self, spec: Spec, part: Placed, host: HostLedger) -> int:
+        gpu = spec.gpu
+        if gpu is None:
+            return 0
+        top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
+        known = {card.uuid for card in host.gpus}
+        free = all(uuid in known and host.gpus_taken.get(uuid, 0) < top for uuid in part.gpus)
+        return 0 if free and part.gpus else PendReason.GPU_BUSY
+
+
+def _started(column: list[int] | None) -> int:
+    return 0 if column is None else column[RUN] + column[SSUSP] + column[USUSP] + column[RSV]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,58 @@
+"""The table of legal moves: which event may meet a job in which state. An illegal one raises with the job's story.
+
+``None`` as the target means that the event (or the job's past) decides it; the same state means that only other fields change.
+"""
+
+from __future__ import annotations
+
+from lavad.core import events as ev
+from lavad.core.job import Job
+from lavad.core.states import JobState as S
+
+_RUNNING = (S.RUN, S.SSUSP, S.USUSP, S.UNKWN, S.ZOMBI)
+
+
+def _stay(*states: S) -> dict[S, S | None]:
+    return {state: state for state in states}
+
+
+MOVES: dict[type[ev.JobEvent], dict[S, S | None]] = {
+    ev.JobHeld: {S.PEND: S.PSUSP},
+    ev.JobReleased: {S.PSUSP: S.PEND},
+    ev.JobModified: _stay(S.PEND, S.PSUSP, *_RUNNING),
+    ev.JobSwitched: _stay(S.PEND, S.PSUSP, *_RUNNING),
+    ev.JobMoved: _stay(S.PEND, S.PSUSP),
+    ev.JobDispatched: {S.PEND: S.RUN},
+    ev.PartPrepared: _stay(*_RUNNING),
+    ev.GangReleased: _stay(*_RUNNING),
+    ev.PartStarted: _stay(*_RUNNING),
+    ev.PartStopped: _stay(*_RUNNING),
+    ev.PartEnded: _stay(*_RUNNING),
+    ev.PartRefused: _stay(*_RUNNING),
+    ev.PartGone: _stay(*_RUNNING),
+    ev.PartFenced: _stay(*_RUNNING),
+    ev.JobWished: {S.UNKWN: None, **_stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)},
+    ev.WishGranted: _stay(*_RUNNING),
+    ev.JobSuspended: {S.RUN: None, S.SSUSP: None},
+    ev.JobResumed: {S.USUSP: S.RUN, S.SSUSP: S.RUN},
+    ev.JobLost: {S.RUN: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN},
+    ev.JobFound: {S.UNKWN: None, S.ZOMBI: None},
+    ev.CheckpointMade: _stay(*_RUNNING),
+    ev.JobRequeued: dict.fromkeys(_RUNNING),
+    ev.JobFinished: dict.fromkeys((S.PEND, S.PSUSP, *_RUNNING)),
+}
+
+
+class IllegalMove(Exception):
+    """An event met a job in a state that the table does not allow; nothing was changed."""
+
+
+def move(job: Job, event: ev.JobEvent, wanted: S | None = None) -> S:
+    """The state that ``event`` brings ``job`` to (``wanted`` where the table leaves it to the event)."""
+    targets = MOVES[type(event)]
+    if job.state not in targets:
+        raise IllegalMove(f"{type(event).__name__} met a job in {job.state.name}: {job}; event {event}")
+    target = targets[job.state]
+    if target is not None:
+        return target
+    return job.state if wanted is None else wanted

@@ -1,0 +1,268 @@
+"""Sets of array indices kept as spans, so that a million elements cost a few bytes.
+
+Rule: a set has exactly one form (greedy from the left, spans of three or more unless contiguous), so equal sets
+compare and hash equal, and no operation on contiguous spans walks through their elements.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import compress, pairwise
+from math import gcd
+
+import msgspec
+
+Span = tuple[int, int, int]
+
+MAX_INDEX = 2_147_483_646
+_MAX_MIXED_HULL = 10_000_000
+_ITEM = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
+
+
+class _Builder:
+    """Turns ascending spans into the one form, a whole span at a time."""
+
+    def __init__(self) -> None:
+        self.parts: list[Span] = []
+        self.start = self.last = self.step = self.count = 0
+
+    def add(self, start: int, last: int, step: int) -> None:
+        while start <= last:
+            if not self.count:
+                self._take(start, last, step)
+                return
+            gap = start - self.last
+            if self.count == 1:
+                self.step, self.last, self.count = gap, start, 2
+                start += step
+            elif gap == self.step and (step == gap or start == last):
+                self.count += (last - start) // step + 1
+                self.last = last
+                return
+            elif gap == self.step:
+                self.last, self.count = start, self.count + 1
+                start += step
+            else:
+                self._close()
+
+    def _take(self, start: int, last: int, step: int) -> None:
+        self.start, self.last, self.step = start, last, step
+        self.count = (last - start) // step + 1
+
+    def _close(self) -> None:
+        """End the run; a stepped pair gives back its second element, which may begin a longer run."""
+        if self.count == 2 and self.step > 1:
+            self.parts.append((self.start, self.start, 1))
+            self.start, self.step, self.count = self.last, 1, 1
+            return
+        self.parts.append((self.start, self.last, self.step if self.count > 1 else 1))
+        self.count = 0
+
+    def finish(self) -> Ranges:
+        while self.count:
+            self._close()
+        return Ranges(tuple(self.parts))
+
+
+class Ranges(msgspec.Struct, frozen=True):
+    """A set of positive integers: ascending spans (first, last, step), whose hulls do not overlap."""
+
+    parts: tuple[Span, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Ranges:
+        """`1-1000:2,7`; raises ValueError."""
+        spans = [_parse_item(item.strip()) for item in text.split(",")]
+        ordered = sorted(spans, key=lambda span: span.start)
+        mixed = any(a[-1] >= b[0] and (a.step > 1 or b.step > 1) for a, b in pairwise(ordered))
+        if mixed and max(span[-1] for span in spans) - ordered[0][0] > _MAX_MIXED_HULL:
+            raise ValueError("overlapping stepped ranges are too large")
+        return _union(ordered)
+
+    @classmethod
+    def span(cls, first: int, last: int, step: int = 1) -> Ranges:
+        return _union([range(first, last + 1, step)]) if first <= last else EMPTY
+
+    @classmethod
+    def from_indices(cls, indices: Iterable[int]) -> Ranges:
+        builder = _Builder()
+        for index in sorted(set(indices)):
+            builder.add(index, index, 1)
+        return builder.finish()
+
+    def __len__(self) -> int:
+        return sum((last - first) // step + 1 for first, last, step in self.parts)
+
+    def __contains__(self, index: object) -> bool:
+        if not isinstance(index, int):
+            return False
+        at = bisect_left(self.parts, index, key=lambda part: part[1])
+        return at < len(self.parts) and index in _range(self.parts[at])
+
+    def __iter__(self) -> Iterator[int]:
+        for part in self.parts:
+            yield from _range(part)
+
+    def min(self) -> int:
+        return self.parts[0][0]
+
+    def max(self) -> int:
+        return self.parts[-1][1]
+
+    def first(self, count: int) -> tuple[Ranges, Ranges]:
+        """The `count` smallest and the rest."""
+        left = max(count, 0)
+        for at, part in enumerate(self.parts):
+            span = _range(part)
+            if left < len(span):
+                return self._cut(at, span[:left], span[left:])
+            left -= len(span)
+        return self, EMPTY
+
+    def _cut(self, at: int, head: range, tail: range) -> tuple[Ranges, Ranges]:
+        if not head:
+            return Ranges(self.parts[:at]), Ranges(self.parts[at:])
+        taken = Ranges(self.parts[:at] + _short(head))
+        if tail.step == 1 < len(tail) or len(tail) > 2:
+            return taken, Ranges(((tail[0], tail[-1], tail.step), *self.parts[at + 1 :]))
+        return taken, _build([tail, *map(_range, self.parts[at + 1 :])])
+
+    def minus(self, other: Ranges) -> Ranges:
+        return _build(piece for part in self.parts for piece in _subtract(_range(part), other._near(part)))
+
+    def intersect(self, other: Ranges) -> Ranges:
+        return _build(
+            common for part in self.parts for near in other._near(part) if (common := _common(_range(part), near))
+        )
+
+    def union(self, other: Ranges) -> Ranges:
+        if not other.parts or not self.parts:
+            return self if self.parts else other
+        return _union(sorted(map(_range, self.parts + other.parts), key=lambda span: span.start))
+
+    def _near(self, part: Span) -> Iterator[range]:
+        """Own spans whose hull touches the hull of `part`."""
+        for at in range(bisect_left(self.parts, part[0], key=lambda own: own[1]), len(self.parts)):
+            if self.parts[at][0] > part[1]:
+                return
+            yield _range(self.parts[at])
+
+    def text(self) -> str:
+        return ",".join(_part_text(*part) for part in self.parts)
+
+
+EMPTY = Ranges()
+
+
+def _range(part: Span) -> range:
+    return range(part[0], part[1] + 1, part[2])
+
+
+def _part_text(first: int, last: int, step: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}-{last}" if step == 1 else f"{first}-{last}:{step}"
+
+
+def _parse_item(item: str) -> range:
+    match = _ITEM.fullmatch(item)
+    if match is None:
+        raise ValueError("bad index list")
+    first = int(match[1])
+    last = int(match[2] or first)
+    step = int(match[3] or 1)
+    if not 1 <= first <= last <= MAX_INDEX or step < 1:
+        raise ValueError("bad index list")
+    return range(first, last + 1, step)
+
+
+def _build(spans: Iterable[range]) -> Ranges:
+    builder = _Builder()
+    for span in spans:
+        builder.add(span[0], span[-1], span.step)
+    return builder.finish()
+
+
+def _short(span: range) -> tuple[Span, ...]:
+    if len(span) == 2 and span.step > 1:
+        return ((span[0], span[0], 1), (span[1], span[1], 1))
+    return ((span[0], span[-1], span.step if len(span) > 1 else 1),)
+
+
+def _clip(span: range, low: int, high: int) -> range:
+    """The part of `span` within low..high."""
+    start = max(0, -((span.start - low) // span.step))
+    stop = max(start, (high - span.start) // span.step + 1)
+    return span[start:stop]
+
+
+def _common(left: range, right: range) -> range:
+    """The common elements of two spans are a span again."""
+    shared = gcd(left.step, right.step)
+    if (right.start - left.start) % shared:
+        return range(0)
+    step = left.step // shared * right.step
+    inverse = pow(left.step // shared, -1, right.step // shared) if right.step > shared else 0
+    first = left.start + (right.start - left.start) // shared * inverse % (right.step // shared) * left.step
+    low, high = max(left.start, right.start), min(left[-1], right[-1])
+    if first < low:
+        first += -((first - low) // step) * step
+    return range(first, high + 1, step)
+
+
+def _subtract(span: range, others: Iterator[range]) -> Iterator[range]:
+    for other in others:
+        gone = _common(span, other)
+        if not gone:
+            continue
+        before = _clip(span, span.start, gone[0] - 1)
+        if before:
+            yield before
+        if gone.step == span.step:
+            span = _clip(span, gone[-1] + 1, span[-1])
+        else:
+            yield from _between(span, gone)
+            span = _clip(span, gone[-1] + 1, span[-1])
+        if not span:
+            return
+    yield span
+
+
+def _between(span: range, gone: range) -> Iterator[range]:
+    for low, high in pairwise(gone):
+        piece = _clip(span, low + 1, high - 1)
+        if piece:
+            yield piece
+
+
+def _union(ordered: list[range]) -> Ranges:
+    """Of spans sorted by their start; a stretch where they interleave goes through a bitmap."""
+    builder = _Builder()
+    for group in _overlapping(ordered):
+        steps = {(span.step, span.start % span.step) for span in group if len(span) > 1}
+        top = max(span[-1] for span in group)
+        if len(group) == 1 or steps == {(1, 0)}:
+            builder.add(group[0][0], top, group[0].step if len(group) == 1 else 1)
+            continue
+        base = group[0].start
+        bits = bytearray(top - base + 1)
+        for span in group:
+            bits[span.start - base : span[-1] - base + 1 : span.step] = b"\1" * len(span)
+        for index in compress(range(base, top + 1), bits):
+            builder.add(index, index, 1)
+    return builder.finish()
+
+
+def _overlapping(ordered: list[range]) -> Iterator[list[range]]:
+    group: list[range] = []
+    top = 0
+    for span in ordered:
+        if group and span.start > top:
+            yield group
+            group = []
+        group.append(span)
+        top = max(top, span[-1])
+    if group:
+        yield group

@@ -1,0 +1,83 @@
+"""What is known for the moment only: load, usage and pend reasons. Never stored; rebuilt within a heartbeat or a cycle."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TaskUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One process tree of a part (a rank, or rank -1: the job process). Times in seconds, memory in KB, ``gpu_mem`` in MB."""
+
+    rank: int
+    pid: int
+    cpu: float = 0.0
+    rss: int = 0
+    pss: int = 0
+    threads: int = 0
+    processes: int = 1
+    state: str = "R"
+    gpu_mem: int = 0
+    gpu_util: int = 0
+
+
+class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a part uses on its host now, and its peaks. Times in seconds, memory in KB."""
+
+    key: int
+    attempt: int
+    at: float
+    cpu: float = 0.0
+    rss: int = 0
+    pss: int = 0
+    swap: int = 0
+    threads: int = 0
+    max_mem: int = 0
+    max_swap: int = 0
+    avg_mem: int = 0
+    pids: tuple[int, ...] = ()
+    pgids: tuple[int, ...] = ()
+    tasks: tuple[TaskUsage, ...] = ()
+
+
+class WhyClass(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a class of jobs waits: (pend reason, number of hosts, a few host names) most important first."""
+
+    reasons: tuple[tuple[int, int, tuple[str, ...]], ...]
+    at: float = 0.0
+
+
+class Soft:
+    """The soft state, in the master and in each replica."""
+
+    def __init__(self) -> None:
+        self.load: dict[str, dict[str, float]] = {}
+        """Host to load index to value (r15s r1m r15m ut pg io ls it tmp swp mem, and the site's)."""
+        self.usage: dict[int, dict[str, PartUsage]] = {}
+        """Job key to host to usage."""
+        self.why: dict[int, WhyClass] = {}
+        """Spec number to why its jobs wait."""
+        self.why_job: dict[int, int] = {}
+        """Job key to a pend reason of its own."""
+
+
+class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
+    """News for replicas about soft state."""
+
+    load: dict[str, dict[str, float]] = {}
+    usage: list[tuple[str, PartUsage]] = []
+    gone: list[int] = []
+    why: dict[int, WhyClass] | None = None
+    why_job: dict[int, int] | None = None
+
+
+def update(soft: Soft, news: SoftUpdate) -> None:
+    """Fold news into the soft state; ``why`` replaces what was known of its classes, ``why_job`` all."""
+    soft.load.update(news.load)
+    for host, usage in news.usage:
+        soft.usage.setdefault(usage.key, {})[host] = usage
+    for key in news.gone:
+        soft.usage.pop(key, None)
+    if news.why is not None:
+        soft.why.update(news.why)
+    if news.why_job is not None:
+        soft.why_job = news.why_job

@@ -1,0 +1,103 @@
+"""What a user asked for. ``Spec`` is what the scheduler needs, shared by all jobs equal to it; ``JobText`` is the rest.
+
+A ``Spec`` never changes and is kept once in memory under a number (the job's class); ``JobText`` (command, files, mail)
+differs from job to job and stays in the store.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.gpureq import GpuReq
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Limits of one job. Times in seconds, sizes in KB; None is unlimited."""
+
+    run: int | None = None
+    cpu: int | None = None
+    mem: int | None = None
+    swap: int | None = None
+    file: int | None = None
+    data: int | None = None
+    stack: int | None = None
+    core: int | None = None
+    processes: int | None = None
+
+
+class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """``bsub -k``: folder, period and initial period in seconds (0: only when asked), method (``app``, a site's)."""
+
+    folder: str
+    period: int = 0
+    method: str = ""
+    initial: int = 0
+
+
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that decides where and when a job may run. Jobs with an equal spec form one class for the scheduler."""
+
+    user: str
+    queue: str
+    slots: int = 1
+    max_slots: int = 1
+    project: str = "default"
+    resreq: str = ""
+    gpu: GpuReq | None = None
+    hosts: tuple[str, ...] = ()
+    """``-m`` as given: host or group names, each perhaps with ``+n`` or ``!``."""
+    exclusive: bool = False
+    limits: Limits = Limits()
+    cpu_host: str = ""
+    run_host: str = ""
+    """Host or model that the CPU or run limit is given for."""
+    priority: int = -1
+    """User priority (``-sp``), -1: not given."""
+    begin: float = 0.0
+    deadline: float = 0.0
+    rerunnable: bool = False
+    checkpoint: Checkpoint | None = None
+    dependency: str = ""
+    launch: str = ""
+    """How tasks are started: "" (the command once, on the first host) or "mpi" (every rank, by lava's PMI service)."""
+    from_host: str = ""
+    group: str = ""
+    """Job group path (``-g``)."""
+    user_group: str = ""
+    app: str = ""
+    interactive: bool = False
+
+
+class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text of a job: kept in the store, read when it starts or is shown at length. Paths are as given."""
+
+    command: str
+    script: str = ""
+    """The whole script of ``bsub < FILE`` or ``bsub FILE``; then ``command`` is what bjobs shows."""
+    env: str = ""
+    """Hash of the environment, kept once in the store (see ``store``)."""
+    cwd: str = ""
+    home: str = ""
+    shell: str = ""
+    input: str = ""
+    output: str = ""
+    output_overwrite: bool = False
+    error: str = ""
+    error_overwrite: bool = False
+    output_dir: str = ""
+    mail_user: str = ""
+    notify_start: bool = False
+    notify_end: bool = False
+    pre_exec: str = ""
+    post_exec: str = ""
+    description: str = ""
+    umask: int = 0o022
+    label: bool = False
+    """Prefix each line of a rank with its number."""
+    rank_files: str = ""
+    """Pattern of one file a rank (%R)."""
+    login_shell: str = ""
+    array_spec: str = ""
+    """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""
+    esub: str = ""
+    cwd_given: bool = False

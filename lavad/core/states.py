@@ -1,0 +1,83 @@
+"""The states of jobs, parts, hosts and queues; job states carry LSF's own bit values (lsb.events uses them)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class JobState(IntEnum):
+    """What ``bjobs`` shows in STAT."""
+
+    PEND = 0x1
+    PSUSP = 0x2
+    RUN = 0x4
+    SSUSP = 0x8
+    USUSP = 0x10
+    EXIT = 0x20
+    DONE = 0x40
+    WAIT = 0x200
+    UNKWN = 0x10000
+    ZOMBI = 0x80000
+
+
+WAITING = frozenset({JobState.PEND, JobState.PSUSP})
+STARTED = frozenset({JobState.RUN, JobState.SSUSP, JobState.USUSP, JobState.UNKWN, JobState.ZOMBI})
+SUSPENDED = frozenset({JobState.SSUSP, JobState.USUSP})
+FINAL = frozenset({JobState.DONE, JobState.EXIT})
+
+
+class PartState(IntEnum):
+    """One attempt on one host.
+
+    OFFERED: the agent is to prepare or start it. PREPARED: all is in place there, it waits for the other hosts.
+    STARTING: told to go. RUNNING: the agent said that it runs. GONE: nothing of it is left there.
+    FENCED: the host is silent, and its lease has passed, so nothing of it can be left.
+    """
+
+    OFFERED = 1
+    PREPARED = 2
+    STARTING = 3
+    RUNNING = 4
+    GONE = 5
+    FENCED = 6
+
+
+OVER = frozenset({PartState.GONE, PartState.FENCED})
+
+
+class HostState(IntEnum):
+    """Whether the master hears a host's agent."""
+
+    OK = 1
+    UNAVAIL = 2
+    UNREACH = 3
+
+
+class TermReason(IntEnum):
+    """Why a job ended other than by itself; LSF's names."""
+
+    NONE = 0
+    TERM_OWNER = 1
+    TERM_ADMIN = 2
+    TERM_RUNLIMIT = 3
+    TERM_CPULIMIT = 4
+    TERM_MEMLIMIT = 5
+    TERM_SWAP = 6
+    TERM_PROCESSLIMIT = 7
+    TERM_DEADLINE = 8
+    TERM_FORCE_OWNER = 9
+    TERM_FORCE_ADMIN = 10
+    TERM_REQUEUE_OWNER = 11
+    TERM_REQUEUE_ADMIN = 12
+    TERM_CHKPNT = 13
+    TERM_CWD_NOTEXIST = 14
+    TERM_UNKNOWN = 15
+    TERM_ZOMBIE = 16
+    TERM_PREEMPT = 17
+    TERM_LOAD = 18
+    TERM_EXTERNAL_SIGNAL = 19
+    TERM_OTHER = 20
+    TERM_REQUEUE_RC = 21
+    TERM_ORPHAN_SYSTEM = 22
+    TERM_WINDOW = 23
+    TERM_THREADLIMIT = 24

@@ -1,0 +1,109 @@
+"""What live jobs hold: slots by queue, user and host, and on each host its slots, reserved resources and GPUs.
+
+One ledger for the master's re-check and for the scheduler's cycle; kept up to date job by job as ``Cluster`` changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from lavad.core.job import Array, Job, Part
+from lavad.core.spec import Spec
+from lavad.core.states import OVER, STARTED, JobState
+
+PEND, PSUSP, RUN, SSUSP, USUSP, RSV = range(6)
+_COLUMN = {
+    JobState.PEND: PEND,
+    JobState.PSUSP: PSUSP,
+    JobState.RUN: RUN,
+    JobState.SSUSP: SSUSP,
+    JobState.USUSP: USUSP,
+    JobState.UNKWN: RUN,
+    JobState.ZOMBI: RUN,
+}
+
+
+class HostUse:
+    """What is taken on one host."""
+
+    __slots__ = ("exclusive", "gpus", "jobs", "reserved", "slots", "touched")
+
+    def __init__(self) -> None:
+        self.touched = 0
+        """Grows with every change, so that a scheduler sees which hosts to look at again."""
+        self.slots = 0
+        self.exclusive = 0
+        self.jobs: dict[int, Part] = {}
+        self.reserved: dict[str, float] = {}
+        self.gpus: dict[str, int] = {}
+        """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
+
+    def add(self, key: int, part: Part, spec: Spec, sign: int) -> None:
+        """Take (``sign`` 1) or give back (-1) what ``part`` holds."""
+        self.touched += 1
+        self.slots += sign * part.slots
+        self.exclusive += sign * spec.exclusive
+        for name, amount in part.reserved:
+            left = self.reserved.get(name, 0.0) + sign * amount
+            if abs(left) < 1e-9:
+                self.reserved.pop(name, None)
+            else:
+                self.reserved[name] = left
+        weight = sign * gpu_weight(spec)
+        for gpu in part.gpus:
+            count = self.gpus.get(gpu, 0) + weight
+            if count:
+                self.gpus[gpu] = count
+            else:
+                self.gpus.pop(gpu, None)
+        if sign > 0:
+            self.jobs[key] = part
+        else:
+            self.jobs.pop(key, None)
+
+
+EXCLUSIVE_GPU = 1_000_000
+
+
+def gpu_weight(spec: Spec) -> int:
+    """How much of a GPU a job of this spec takes: everything, or one share of it."""
+    gpu = spec.gpu
+    return EXCLUSIVE_GPU if gpu is not None and (gpu.mode == "exclusive_process" or gpu.j_exclusive) else 1
+
+
+class Use:
+    """Sums of slots: ``queues``, ``users`` and ``pairs`` (queue, user) map to [pend, psusp, run, ssusp, ususp, rsv]."""
+
+    def __init__(self) -> None:
+        self.queues: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self.users: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
+        self.projects: defaultdict[str, int] = defaultdict(int)
+        self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
+        self.array_running: defaultdict[int, int] = defaultdict(int)
+        """Job id of an array to its started elements."""
+
+    def _count(self, spec: Spec, column: int, slots: int) -> None:
+        self.queues[spec.queue][column] += slots
+        self.users[spec.user][column] += slots
+        self.pairs[spec.queue, spec.user][column] += slots
+
+    def job(self, job: Job, spec: Spec, sign: int) -> None:
+        """Add or take away one live job."""
+        if job.run is None:
+            self._count(spec, _COLUMN[job.state], sign * spec.slots)
+            return
+        parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
+        slots = sum(part.slots for part in job.run.parts)
+        self._count(spec, _COLUMN[job.state], sign * slots)
+        self.projects[spec.project] += sign * slots
+        if job.key >> 32 and job.state in STARTED:
+            self.array_running[job.key & 0xFFFFFFFF] += sign
+        for part in parts:
+            self.hosts[part.host].add(job.key, part, spec, sign)
+
+    def array(self, array: Array, spec: Spec, sign: int) -> None:
+        """Add or take away an array's untouched elements."""
+        self._count(spec, PEND, sign * spec.slots * len(array.pending))
+        self._count(spec, PSUSP, sign * spec.slots * len(array.held))

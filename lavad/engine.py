@@ -1,0 +1,198 @@
+"""The engine: one writer. Takes all asks that wait, decides, applies, commits once, then answers and acts.
+
+Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers
+are told why; an unknown outcome, or an exception of ``apply``, ends the daemon with its story (a restart reads the truth).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from lavad.core.apply import apply
+from lavad.core.asks import Refused
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decided import Decided
+from lavad.core.events import Event
+from lavad.core.job import Job
+from lavad.core.spec import JobText
+from lavad.store.batch import Batch, batch_of
+from lavad.store.errors import Fenced, StoreFull, StoreRefused
+from lavad.store.writer import Store
+
+Decide = Callable[[Cluster, float], Decided]
+KEPT_ANSWERS = 20_000
+_json = msgspec.json.Encoder()
+
+
+class Committed(msgspec.Struct):
+    """What a batch made true: for replicas, waiters and the outbox."""
+
+    version: int
+    events: Sequence[Event]
+    changed: Sequence[Job]
+    finished: Sequence[Job]
+
+
+class Listener(Protocol):
+    """Told of each committed batch, in order; must not block."""
+
+    def __call__(self, committed: Committed) -> None: ...
+
+
+class _Wish:
+    __slots__ = ("answer", "decides", "env", "uuid")
+
+    def __init__(self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None) -> None:
+        self.decides = decides
+        self.uuid = uuid
+        self.env = env
+        self.answer: asyncio.Future[list[dict[str, Any]]] = asyncio.get_running_loop().create_future()
+
+
+class _Draft:
+    """What the decisions of a turn add up to."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.texts: list[tuple[int, JobText]] = []
+        self.envs: list[tuple[str, bytes]] = []
+        self.answers: list[tuple[str, bytes]] = []
+
+
+class Engine:
+    """Owns the cluster and the store's writer."""
+
+    def __init__(self, cluster: Cluster, store: Store, clock: Callable[[], float], answers: dict[str, bytes]) -> None:
+        self.cluster = cluster
+        self._store = store
+        self._clock = clock
+        self._waiting: list[_Wish] = []
+        self._wake = asyncio.Event()
+        self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
+        self._listeners: list[Listener] = []
+        self._texts_seen: Callable[[int, Any], None] | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Tell ``listener`` of every committed batch from now on."""
+        self._listeners.append(listener)
+
+    def on_text(self, seen: Callable[[int, Any], None]) -> None:
+        """Tell of each job's text once it is committed (a cache for starting it soon)."""
+        self._texts_seen = seen
+
+    async def ask(self, decide: Decide, uuid: str = "", env: tuple[str, bytes] | None = None) -> dict[str, Any]:
+        """Carry out one ask; its answer, once committed. Raises Refused."""
+        return (await self.ask_all([decide], uuid, env))[0]
+
+    async def ask_all(
+        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None
+    ) -> list[dict[str, Any]]:
+        """Several decisions of one caller, each seeing what the one before it changed, in one commit."""
+        known = self._answers.get(uuid) if uuid else None
+        if known is not None:
+            return [msgspec.json.decode(known)]
+        wish = _Wish(decides, uuid, env)
+        self._waiting.append(wish)
+        self._wake.set()
+        return await wish.answer
+
+    async def find_answer(self, uuid: str) -> dict[str, Any] | None:
+        """The stored answer of an ask that a caller repeats."""
+        known = self._answers.get(uuid)
+        if known is None:
+            known = await asyncio.to_thread(self._store.find_answer, uuid)
+        return None if known is None else msgspec.json.decode(known)
+
+    async def run(self) -> None:
+        """Serve for ever; returns only by an exception that ends the daemon."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                wishes, self._waiting = self._waiting, []
+                await self._turn(wishes)
+
+    async def _turn(self, wishes: list[_Wish]) -> None:
+        before = self.cluster.version
+        draft = _Draft()
+        answers: list[tuple[_Wish, list[dict[str, Any]] | Refused]] = []
+        for wish in wishes:
+            known = self._answers.get(wish.uuid) if wish.uuid else None
+            done = self._decide(wish, draft) if known is None else [msgspec.json.decode(known)]
+            answers.append((wish, done))
+        if draft.events:
+            batch = batch_of(self.cluster, draft.events)
+            batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, draft.answers
+            why = await self._commit(batch, before)
+            if why:
+                refusal = Refused(why)
+                answers = [(wish, answer if isinstance(answer, Refused) else refusal) for wish, answer in answers]
+            else:
+                self._tell(batch)
+        for wish, answer in answers:
+            _give(wish, answer)
+
+    def _tell(self, batch: Batch) -> None:
+        for uuid, stored in batch.answers:
+            self._answers[uuid] = stored
+            if len(self._answers) > KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        if self._texts_seen is not None:
+            for job, text in batch.texts:
+                self._texts_seen(job, text)
+        committed = Committed(self.cluster.version, batch.events, batch.jobs, batch.finished)
+        for listener in self._listeners:
+            listener(committed)
+
+    def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused:
+        """Decide and apply; a refusal fails its own caller only."""
+        now = self._clock()
+        given: list[dict[str, Any]] = []
+        for decide in wish.decides:
+            try:
+                decided = decide(self.cluster, now)
+            except Refused as refusal:
+                return refusal
+            for event in decided.events:
+                apply(self.cluster, event)
+            draft.events += decided.events
+            draft.texts += decided.texts
+            given.append(decided.answer)
+        if wish.env is not None and given:
+            draft.envs.append(wish.env)
+        if wish.uuid:
+            draft.answers.append((wish.uuid, _json.encode(given[0])))
+        return given
+
+    async def _commit(self, batch: Batch, before: int) -> str:
+        """Commit; why nothing of it was written, or "" when all of it is."""
+        try:
+            await asyncio.to_thread(self._store.commit, batch)
+        except Fenced:
+            raise
+        except StoreFull:
+            return self._undo(before, "The master's store is full")
+        except StoreRefused as error:
+            return self._undo(before, f"The master's store refused the change: {error}")
+        self.cluster.forget_changes()
+        return ""
+
+    def _undo(self, version: int, why: str) -> str:
+        self.cluster.undo_changes()
+        self.cluster.version = version
+        return why
+
+
+def _give(wish: _Wish, answer: list[dict[str, Any]] | Refused) -> None:
+    if wish.answer.done():
+        return  # the caller went away
+    if isinstance(answer, Refused):
+        wish.answer.set_exception(answer)
+    else:
+        wish.answer.set_result(answer)
+

@@ -1,0 +1,161 @@
+"""What the master sends its replicas (and they send back): msgpack frames on a socket pair.
+
+A replica starts from a ``Snapshot`` and folds each ``Events`` frame with the same ``apply``; frames come in commit order, so a
+request that follows a commit sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import msgspec
+
+from lavad.core.apply import apply
+from lavad.core.asks import Caller, Query
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Conf, QueueAdmin
+from lavad.core.events import AnyEvent, Event, JobRequeued
+from lavad.core.host import Host
+from lavad.core.job import Array, Job
+from lavad.core.plan import Plan
+from lavad.core.soft import Soft, SoftUpdate
+from lavad.core.spec import Spec
+
+HEAD = struct.Struct(">I")
+MAX_FRAME = 1 << 31
+
+
+class Snapshot(msgspec.Struct, tag=True):
+    """Everything live, at a version."""
+
+    version: int
+    epoch: int
+    incarnation: str
+    next_job: int
+    next_spec: int
+    conf: Conf
+    specs: list[tuple[int, Spec]]
+    hosts: list[Host]
+    queues: list[QueueAdmin]
+    arrays: list[Array]
+    jobs: list[Job]
+
+
+class Events(msgspec.Struct, tag=True):
+    """One commit."""
+
+    events: list[AnyEvent]
+
+
+class PlanDone(msgspec.Struct, tag=True):
+    """The plan made on this version has been dealt with; what of it was accepted came before as events."""
+
+    version: int
+
+
+class Ask(msgspec.Struct, tag=True):
+    """A query of a command."""
+
+    number: int
+    query: Query
+    caller: Caller
+    now: float
+
+
+class Drop(msgspec.Struct, tag=True):
+    """The caller of a query is gone."""
+
+    number: int
+
+
+class Site(msgspec.Struct, tag=True):
+    """What the replica is to know of its surroundings."""
+
+    master: str
+    version: str
+    lsf: dict[str, str]
+    database: str
+    confdir: str
+
+
+class Answer(msgspec.Struct, tag=True):
+    """Pieces of the answer to a query; ``exit`` is set with the last."""
+
+    number: int
+    pieces: list[tuple[str, str]]
+    exit: int | None = None
+
+
+ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
+FromReplica = Plan | Answer
+
+
+class _Planned(msgspec.Struct, tag="Planned"):
+    plan: Plan
+
+
+encoder = msgspec.msgpack.Encoder()
+to_replica = msgspec.msgpack.Decoder(ToReplica)
+from_replica: msgspec.msgpack.Decoder[_Planned | Answer] = msgspec.msgpack.Decoder(_Planned | Answer)
+
+
+def frame(message: msgspec.Struct) -> bytes:
+    """A message with its length before it."""
+    body = encoder.encode(_Planned(message) if isinstance(message, Plan) else message)
+    return HEAD.pack(len(body)) + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """The next frame's body; raises IncompleteReadError at the end."""
+    (size,) = HEAD.unpack(await reader.readexactly(HEAD.size))
+    return await reader.readexactly(size)
+
+
+def decode_answer(body: bytes) -> Plan | Answer:
+    """A frame from a replica."""
+    message = from_replica.decode(body)
+    return message.plan if isinstance(message, _Planned) else message
+
+
+def take(cluster: Cluster) -> Snapshot:
+    """A snapshot of the live records."""
+    return Snapshot(
+        version=cluster.version, epoch=cluster.epoch, incarnation=cluster.incarnation, next_job=cluster.next_job,
+        next_spec=cluster.next_spec, conf=cluster.conf, specs=list(cluster.specs.rows.items()),
+        hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
+        arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
+    )  # fmt: skip
+
+
+def restore(snapshot: Snapshot) -> Cluster:
+    """A cluster from a snapshot, indexes and all."""
+    cluster = Cluster()
+    cluster.configure(snapshot.conf)
+    cluster.epoch, cluster.incarnation = snapshot.epoch, snapshot.incarnation
+    for number, spec in snapshot.specs:
+        cluster.specs.put(number, spec)
+        cluster.spec_numbers[spec] = number
+        cluster.idle_specs[number] = None
+    for host in snapshot.hosts:
+        cluster.hosts.put(host.name, host)
+    for queue in snapshot.queues:
+        cluster.queues.put(queue.name, queue)
+    for array in snapshot.arrays:
+        cluster.arrays.put(array.job, array)
+    for job in snapshot.jobs:
+        cluster.jobs.put(job.key, job)
+    cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
+    cluster.forget_changes()
+    return cluster
+
+
+def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
+    """Apply one commit in a replica; the usage of jobs that are over is forgotten."""
+    for event in events:
+        apply(cluster, event)
+        if isinstance(event, JobRequeued):
+            soft.usage.pop(event.key, None)
+    for key in cluster.finished:
+        soft.usage.pop(key, None)
+    cluster.forget_changes()

@@ -1,0 +1,51 @@
+"""The key and certificate of one attempt, for the link between its hosts: derived, so that every order carries the same.
+
+Ed25519 signs deterministically; the key comes from the cluster's secret and the attempt's uid by HKDF (RFC 5869).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.x509.oid import NameOID
+
+_START = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def _derive(secret: bytes, uid: str, purpose: bytes) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose + uid.encode()).derive(secret)
+
+
+@lru_cache(maxsize=1024)
+def credentials(secret: bytes, uid: str) -> tuple[bytes, bytes]:
+    """(private key PEM, self-signed certificate PEM) of an attempt."""
+    key = Ed25519PrivateKey.from_private_bytes(_derive(secret, uid, b"link "))
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"lava attempt {uid}"[:64])])
+    serial = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big") | 1
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(_START)
+        .not_valid_after(_START + timedelta(days=36500))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, None)
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private, certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def token(secret: bytes, uid: str) -> str:
+    """The job's own token: it starts tasks inside this attempt's allocation, and nothing else."""
+    return hmac.new(_derive(secret, uid, b"token "), uid.encode(), hashlib.sha256).hexdigest()

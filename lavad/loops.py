@@ -1,0 +1,108 @@
+"""What happens by time alone: silent hosts, expired leases, deadlines, the masters' lease, the cleaning of old answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lavad.core import events as ev
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.hosts import expired, silent
+from lavad.core.job import Wish
+from lavad.core.states import WAITING, HostState, JobState, TermReason
+from lavad.engine import Engine
+from lavad.sessions import Sessions
+from lavad.store.lease import Lease
+from lavad.store.writer import Store
+
+log = logging.getLogger(__name__)
+
+ANSWERS_KEPT = 86_400.0
+
+
+class LeaseLost(Exception):
+    """Another master has taken over."""
+
+
+class Loops:
+    """The master's periodic tasks."""
+
+    def __init__(
+        self, engine: Engine, sessions: Sessions, store: Store, lease: Lease, clock: Callable[[], float], taken_over: float
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._store = store
+        self._lease = lease
+        self._clock = clock
+        self._taken_over = taken_over
+        self._fenced: set[str] = set()
+        self.extended_until = 0.0
+        """No host is fenced before this time (badmin lease extend)."""
+
+    async def hosts(self) -> None:
+        """Hosts that fall silent, and leases that run out."""
+        while True:
+            params = self._engine.cluster.conf.params
+            await asyncio.sleep(min(1.0, params.host_timeout / 4))
+            now = self._clock()
+            for name, host in list(self._engine.cluster.hosts.rows.items()):
+                heard = self._sessions.heard.get(name, self._taken_over)
+                if host.state is HostState.OK:
+                    self._fenced.discard(name)
+                    if now - heard > params.host_timeout:
+                        log.warning("host %s: silent for %.0f s", name, now - heard)
+                        await self._engine.ask(_bound(silent, name))
+                elif name not in self._fenced and self._may_fence(name, now):
+                    await self._engine.ask(_bound(expired, name))
+                    self._fenced.add(name)
+
+    def _may_fence(self, host: str, now: float) -> bool:
+        params = self._engine.cluster.conf.params
+        granted = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self.extended_until)
+        return now > granted + params.lease + params.margin
+
+    async def deadlines(self) -> None:
+        """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""
+        while True:
+            await asyncio.sleep(5.0)
+            if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
+                await self._engine.ask(_deadlines)
+
+    async def renew(self, epoch: int, seconds: float) -> None:
+        """Hold the masters' lease; raises LeaseLost."""
+        while True:
+            await asyncio.sleep(seconds / 4)
+            if not await asyncio.to_thread(self._lease.renew, epoch, seconds):
+                raise LeaseLost(f"another master has taken over from epoch {epoch}")
+
+    async def clean(self) -> None:
+        """Old answers leave the store."""
+        while True:
+            await asyncio.sleep(3600)
+            await asyncio.to_thread(self._store.purge, self._clock() - ANSWERS_KEPT)
+
+
+def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
+    return lambda cluster, now: Decided(events=decide(cluster, host, now))
+
+
+def _deadlines(cluster: Cluster, now: float) -> Decided:
+    events: list[ev.Event] = []
+    reason = TermReason.TERM_DEADLINE
+    for key, job in cluster.jobs.rows.items():
+        deadline = cluster.specs.rows[job.spec].deadline
+        if not deadline or now < deadline:
+            continue
+        if job.state in WAITING:
+            events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
+        elif job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes):
+            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="kill", at=now, reason=reason)))
+    for array in cluster.arrays.rows.values():
+        deadline = cluster.specs.rows[array.spec].deadline
+        left = array.pending.union(array.held)
+        if deadline and now >= deadline and left:
+            events.append(ev.ElementsKilled(at=now, key=array.job, elements=left, reason=reason))
+    return Decided(events=events)

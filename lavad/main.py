@@ -1,0 +1,141 @@
+"""lavad: reads the configuration, opens the store, waits for the lease, serves as master until it ends. Wiring only."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from config.check import report
+from config.load import Loaded
+from config.load import load as load_files
+from lavad.configure import core_conf
+from lavad.loops import LeaseLost
+from lavad.master import Master, Site
+from lavad.procs import set_title
+from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.local import LocalServer
+from lavad.store.errors import StoreError
+from lavad.store.lease import Lease
+from lavad.store.writer import Store
+
+log = logging.getLogger("lavad")
+
+STANDBY_PAUSE = 0.5
+
+
+class Cannot(Exception):
+    """Why lavad cannot start, in one line."""
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command line of the daemon."""
+    parser = argparse.ArgumentParser(prog="lavad", description="The master daemon of lava.")
+    parser.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help="LSF_ENVDIR")
+    parser.add_argument("--run", default="", help="folder of sockets and pid files (LAVA_RUNDIR)")
+    parser.add_argument("--host", default=os.uname().nodename, help="this host's name in the cluster")
+    parser.add_argument("--number", type=int, default=1, help="which of the masters on this machine")
+    parser.add_argument("--listen", default="", help="address for agents, HOST:PORT")
+    parser.add_argument("--database", default="", help="SQLAlchemy URL of the store (LAVA_DATABASE_URL)")
+    parser.add_argument("--log", default="", help="log file")
+    return parser.parse_args(argv)
+
+
+def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
+    """The site from the command line and lsf.conf."""
+    params = loaded.config.params
+    rundir = options.run or params.lava_rundir
+    Path(rundir).mkdir(parents=True, exist_ok=True)
+    key = Path(rundir, "cluster.key")
+    database = options.database or params.lava_database_url
+    if not database and params.lava_database_url_file:
+        database = Path(params.lava_database_url_file).read_text().strip()
+    if not database:
+        folder = Path(params.lava_spooldir)
+        folder.mkdir(parents=True, exist_ok=True)
+        database = f"sqlite:///{folder}/lavad.sqlite"
+    if not params.lava_tls_dir and not key.exists():
+        raise Cannot(f"neither LAVA_TLS_DIR in lsf.conf nor a cluster key in {rundir}: agents could not be told from others")
+    listen = options.listen or f"{'0.0.0.0' if params.lava_tls_dir else '127.0.0.1'}:{params.lava_port}"
+    if not params.lava_tls_dir and not listen.startswith(("127.", "localhost:", "[::1]")):
+        raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on loopback only")
+    return Site(
+        host=options.host, confdir=options.conf, rundir=rundir, database=database, address=listen,
+        tls_folder=params.lava_tls_dir, key=None if params.lava_tls_dir else key.read_bytes().strip(),
+        lsf=loaded.config.lsf, heartbeat=float(params.lava_heartbeat), sample=float(params.lava_sample_period),
+        lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
+    )  # fmt: skip
+
+
+async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:
+    """Wait for the lease, then serve."""
+    office: list[Master] = []
+
+    def dispatch() -> Dispatch | None:
+        return office[0].dispatch if office else None
+
+    name = "lavad" if number == 1 else f"lavad-{number}"
+    local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
+    await local.start()
+    pid_file(Path(site.rundir, f"{name}.pid"))
+    lease = Lease(store.engine)
+    holder = f"{site.host}/{number}"
+    while (epoch := await asyncio.to_thread(lease.acquire, holder, site.lease)) is None:
+        await asyncio.sleep(STANDBY_PAUSE)
+    master = Master(site, store, epoch, core_conf(loaded.config), sys.stderr.buffer)
+    serving = asyncio.ensure_future(master.serve())
+    await master.ready.wait()
+    office.append(master)
+    ended = asyncio.Event()
+    for number_ in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number_, ended.set)
+    stopping = asyncio.ensure_future(ended.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    serving.cancel()
+    local.close()
+    await asyncio.to_thread(lease.release, epoch)
+
+
+def pid_file(path: Path) -> None:
+    """Write this process's id."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(f"{os.getpid()}\n")
+    new.replace(path)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; exit 1 with one line where the daemon cannot start."""
+    options = arguments(argv)
+    set_title("lavad")
+    if options.log:
+        descriptor = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        loaded = load_files(options.conf)
+        if loaded.has_errors:
+            raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
+        site = read_site(options, loaded)
+        store = Store.open(site.database)
+    except (Cannot, StoreError, OSError) as error:
+        print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    status = 0
+    try:
+        asyncio.run(run(site, loaded, options.number, store))
+    except* LeaseLost as lost:
+        log.error("%s", lost.exceptions[0])
+        status = 3
+    except* StoreError as failure:
+        log.critical("the store failed: %s", failure.exceptions[0])
+        status = 2
+    finally:
+        store.close()
+    return status

@@ -1,0 +1,176 @@
+"""A master in office: everything that serves while this lavad holds the lease, built, started and wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from typing import Any, BinaryIO
+
+import grpc
+import msgspec
+
+from config.check import report
+from config.load import load as load_files
+from lavad import feed
+from lavad.configure import core_conf
+from lavad.core import events as ev
+from lavad.core.asks import Caller, Refused
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Conf
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.placement import accept_plan
+from lavad.core.plan import Plan
+from lavad.core.rights import is_admin
+from lavad.core.soft import Soft, SoftUpdate, update
+from lavad.engine import Engine
+from lavad.loops import Loops
+from lavad.outbox import Outbox
+from lavad.outputs import Outputs
+from lavad.peeks import Peeks
+from lavad.replicas import Publisher, QueryProcess, ReplicaProcess
+from lavad.rpc.agents import Agents
+from lavad.rpc.auth import PeerAuth
+from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.server import serve
+from lavad.sessions import Sessions
+from lavad.store.founding import newest_answers, secret
+from lavad.store.lease import Lease
+from lavad.store.load import load
+from lavad.store.read import Reader
+from lavad.store.writer import Store
+from lavad.texts import Texts
+from lavad.waits import Waits
+
+log = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+
+
+class Site(msgspec.Struct):
+    """Where this master stands and what it listens on."""
+
+    host: str
+    confdir: str
+    rundir: str
+    database: str
+    address: str
+    tls_folder: str = ""
+    key: bytes | None = None
+    lsf: dict[str, str] = {}
+    heartbeat: float = 10.0
+    sample: float = 10.0
+    lease: float = 20.0
+    """Seconds of the masters' lease."""
+
+
+class Master:
+    """Serves until the lease is lost or the daemon is told to end."""
+
+    def __init__(self, site: Site, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
+        self.site = site
+        self.epoch = epoch
+        self.conf = conf
+        self.soft = Soft()
+        self.ready = asyncio.Event()
+        self.server: grpc.aio.Server | None = None
+        cluster = self.cluster = load(store)
+        self.engine = Engine(cluster, store, time.time, newest_answers(store, 10_000))
+        reader = Reader.open(site.database)
+        self.texts = Texts(reader)
+        self.sessions = Sessions()
+        self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
+        self.waits = Waits(cluster)
+        facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir)
+        self.scheduler = ReplicaProcess("lavad.sched.process", cluster, self._soft_now, facts, output)
+        self.queries = QueryProcess(ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output), time.time)
+        self.publisher = Publisher([self.scheduler, self.queries.process])
+        self.peeks = Peeks()
+        outputs = Outputs(cluster, self.sessions, self.peeks, reader)
+        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig)
+        self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
+        self.engine.listen(self.publisher.committed)
+        self.engine.listen(self.outbox.committed)
+        self.engine.listen(self.waits.committed)
+        self.engine.on_text(self.texts.seen)
+
+    def _soft_now(self) -> SoftUpdate:
+        usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
+        return SoftUpdate(load=self.soft.load, usage=usage, why=self.soft.why, why_job=self.soft.why_job)
+
+    def publish(self, news: SoftUpdate) -> None:
+        """Soft news from an agent or the scheduler."""
+        update(self.soft, news)
+        self.publisher.soft(news)
+
+    async def take_office(self) -> None:
+        """The first commit of this master: its epoch, and the configuration if the files have changed."""
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            incarnation = cluster.incarnation or secrets.token_hex(8)
+            events: list[ev.Event] = [
+                ev.MasterStarted(at=now, epoch=self.epoch, incarnation=incarnation, host=self.site.host)
+            ]
+            if cluster.conf != self.conf:
+                events.append(ev.Configured(at=now, conf=self.conf))
+            return Decided(events=events)
+
+        await self.engine.ask(decide)
+
+    async def serve(self) -> None:
+        """Run everything; ends with the first part that fails."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.engine.run())
+            await self.take_office()
+            group.create_task(self.scheduler.run(self._planned, lambda: None))
+            group.create_task(self.queries.run())
+            agents = Agents(
+                self.engine, self.sessions, self.outbox, self.peeks, PeerAuth(self.site.key), self.dispatch, self.publish,
+                time.time, (self.site.heartbeat, self.site.sample),
+            )  # fmt: skip
+            # kept: a gRPC server that nobody holds stops serving
+            self.server = await serve(agents, self.site.address, self.site.tls_folder)
+            group.create_task(self.loops.hosts())
+            group.create_task(self.loops.deadlines())
+            group.create_task(self.loops.clean())
+            group.create_task(self.loops.renew(self.epoch, self.site.lease))
+            self.ready.set()
+            log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
+
+    async def _planned(self, message: Plan | feed.Answer) -> None:
+        """A plan came from the scheduler: what of it still holds becomes true."""
+        if not isinstance(message, Plan):
+            return
+        if message.placements:
+            seed = secrets.token_hex(6)
+
+            def decide(cluster: Cluster, now: float) -> Decided:
+                return Decided(events=accept_plan(cluster, message, now, seed))
+
+            try:
+                await self.engine.ask(decide)
+            except Refused as refusal:
+                log.error("plan dropped: %s", refusal.text)
+        news = SoftUpdate(why=message.why, why_job=message.why_job)
+        update(self.soft, news)
+        self.queries.process.send(news)
+        self.scheduler.send(feed.PlanDone(version=message.version))
+
+    async def reconfig(self, caller: Caller) -> dict[str, Any]:
+        """badmin reconfig: the whole configuration anew, or nothing."""
+        if not is_admin(self.cluster.conf, caller):
+            raise Refused("Failed: User permission denied")
+        loaded = await asyncio.to_thread(load_files, self.site.confdir)
+        if loaded.has_errors:
+            raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
+        conf = core_conf(loaded.config)
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            events: list[ev.Event] = [ev.Configured(at=now, conf=conf)] if cluster.conf != conf else []
+            return Decided(events=events)
+
+        await self.engine.ask(decide)
+        self.conf = conf
+        return {"text": "Reconfiguration initiated"}
+

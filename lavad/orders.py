@@ -1,0 +1,125 @@
+"""From effects to the orders that an agent gets: the text of a job once a stream, then one small order a part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavad.core.cluster import Cluster
+from lavad.core.conf import QueueConf
+from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart
+from lavad.core.ids import index_of, job_of
+from lavad.core.job import Array, Attempt, Job
+from lavad.core.spec import JobText, Limits, Spec
+from lavad.joblink import credentials, token
+from lavad.sessions import Session
+from proto import agent_pb2 as pb
+
+START_EXPIRES = 60.0
+"""Seconds after which a start order is too old to be obeyed."""
+
+
+def limits_message(limits: Limits, factor: float) -> pb.Limits:
+    """Limits for the wire; ``factor`` scales the times (1 where they are wall clock)."""
+    return pb.Limits(
+        run=round(limits.run / factor) if limits.run else 0,
+        cpu=round(limits.cpu / factor) if limits.cpu else 0,
+        mem=limits.mem or 0, swap=limits.swap or 0, file=limits.file or 0, data=limits.data or 0,
+        stack=limits.stack or 0, core=-1 if limits.core is None else limits.core, processes=limits.processes or 0,
+    )  # fmt: skip
+
+
+def text_message(
+    cluster: Cluster, key: int, number: int, spec: Spec, text: JobText, env: Mapping[str, str], host: str
+) -> pb.JobText:
+    """Everything about a job that is equal for all its parts and elements."""
+    conf = cluster.conf
+    params = conf.params
+    queue = cluster.queue_conf.get(spec.queue) or QueueConf(name=spec.queue)
+    record = cluster.get(key)
+    array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+    factor = 1.0 if params.abs_runlimit else cluster.hosts.rows[host].facts.cpu_factor
+    checkpoint = spec.checkpoint
+    return pb.JobText(
+        id=number, job=job_of(key), user=spec.user, command=text.command, script=text.script, env=env, cwd=text.cwd,
+        home=text.home, shell=text.shell, input=text.input, output=text.output, output_overwrite=text.output_overwrite,
+        error=text.error, error_overwrite=text.error_overwrite, output_dir=text.output_dir, pre_exec=text.pre_exec,
+        post_exec=text.post_exec, umask=text.umask, label=text.label, rank_files=text.rank_files,
+        login_shell=text.login_shell, queue=spec.queue, project=spec.project,
+        name=record.name if array is None else array.spec_text, from_host=spec.from_host,
+        launch=spec.launch, resreq=spec.resreq, cluster=conf.cluster, submitted=record.submitted,
+        array_end=_array_end(array), array_step=_array_step(array),
+        limits=limits_message(spec.limits, factor), direct_output=params.stdout_direct,
+        leased=spec.rerunnable or checkpoint is not None,
+        checkpoint_dir=checkpoint.folder if checkpoint else "", checkpoint_period=checkpoint.period if checkpoint else 0,
+        checkpoint_method=checkpoint.method if checkpoint else "",
+        checkpoint_initial=checkpoint.initial if checkpoint else 0, nice=queue.nice, job_starter=queue.job_starter,
+        gpu_mode=(spec.gpu.mode or "") if spec.gpu else "", description=text.description, mail_user=text.mail_user,
+        cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
+        terminate_interval=params.terminate_interval, requeue_exit_values=queue.requeue_exit_values,
+        rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
+        run_warning=params.run_warning, notify_end=text.notify_end, queue_pre_exec=queue.pre_exec,
+        queue_post_exec=queue.post_exec,
+    )  # fmt: skip
+
+
+def _array_end(array: Array | None) -> int:
+    return array.indices.max() if array is not None else 0
+
+
+def _array_step(array: Array | None) -> int:
+    return array.indices.parts[0][2] if array is not None else 0
+
+
+def start_order(
+    cluster: Cluster, session: Session, effect: StartPart, job: Job, run: Attempt, secret: bytes, now: float
+) -> pb.Order:
+    """The order to start (or prepare) a part."""
+    session.sequence += 1
+    spec = cluster.specs.rows[job.spec]
+    hosts = [
+        pb.HostSlots(host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host))
+        for part in run.parts
+    ]
+    start = pb.Start(
+        sequence=session.sequence, text=session.texts[text_key(cluster, job)], two_phase=effect.two_phase, hosts=hosts,
+        place=next(i for i, part in enumerate(run.parts) if part.host == effect.host), expires=now + START_EXPIRES,
+        lease=lease_of(cluster, spec), restart=job.checkpoint, restart_count=run.number - 1, name=job.name,
+        token=token(secret, run.uid),
+    )  # fmt: skip
+    if effect.two_phase:
+        start.key_pem, start.cert_pem = credentials(secret, run.uid)
+    return pb.Order(key=effect.key, attempt=effect.attempt, uid=effect.uid, start=start)
+
+
+def text_key(cluster: Cluster, job: Job) -> int:
+    """Under which key a stream remembers the text: the array's, while the element has the array's spec."""
+    array = cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
+    return job_of(job.key) if array is not None and array.spec == job.spec else job.key
+
+
+def lease_of(cluster: Cluster, spec: Spec) -> float:
+    """Seconds a rerunnable or checkpointable job may live on without news from the master; 0: no lease."""
+    if not spec.rerunnable and spec.checkpoint is None:
+        return 0.0
+    return cluster.conf.params.lease
+
+
+def _address(cluster: Cluster, host: str) -> str:
+    row = cluster.hosts.rows.get(host)
+    return row.facts.address if row is not None else ""
+
+
+def other_order(effect: Effect) -> pb.Order:
+    """The order for an effect that needs no text."""
+    order = pb.Order(key=effect.key, attempt=effect.attempt, uid=effect.uid)
+    if isinstance(effect, KillPart):
+        order.kill.SetInParent()
+    elif isinstance(effect, ReleasePart):
+        order.release.root = effect.root
+    elif isinstance(effect, StopPart):
+        order.stop.stopped = effect.stopped
+    elif isinstance(effect, SignalPart):
+        wish = effect.wish
+        order.signal.wish, order.signal.kind, order.signal.signal = wish.number, wish.kind, wish.signal
+        order.signal.reason, order.signal.kill_after = wish.reason.name, wish.kill_after
+    return order

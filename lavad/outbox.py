@@ -1,0 +1,89 @@
+"""The outbox: carries out effects, after the commit, by orders on the hosts' streams. One pump a stream keeps their order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from lavad.core.cluster import Cluster
+from lavad.core.effects import Effect, StartPart, effects_due
+from lavad.core.job import Job
+from lavad.core.spec import JobText
+from lavad.engine import Committed
+from lavad.orders import other_order, start_order, text_key, text_message
+from lavad.sessions import Session, Sessions
+from lavad.texts import Texts
+from proto import agent_pb2 as pb
+
+
+class Outbox:
+    """Listens to commits and feeds the streams."""
+
+    def __init__(
+        self, cluster: Cluster, sessions: Sessions, texts: Texts, secret: bytes, clock: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._texts = texts
+        self._secret = secret
+        self._clock = clock
+
+    def committed(self, committed: Committed) -> None:
+        """Offer what a commit made due."""
+        self._sessions.offer(job for job in committed.changed if job.run is not None)
+        self._sessions.over(committed.finished)
+
+    def greeted(self, session: Session) -> None:
+        """A stream is new: offer everything that is due on its host."""
+        for key in sorted(self._cluster.use.hosts[session.host].jobs):
+            job = self._cluster.jobs.rows[key]
+            session.offer(effect for effect in effects_due(job) if effect.host == session.host)
+
+    async def pump(self, session: Session) -> None:
+        """Send what is offered to a stream, batch by batch, until it closes."""
+        while True:
+            await session.wake.wait()
+            due = session.take()
+            if due:
+                session.send(pb.ToAgent(orders=await self._orders(session, due)))
+            elif not self._open(session):
+                return
+
+    def _open(self, session: Session) -> bool:
+        return self._sessions.rows.get(session.host) is session
+
+    async def _orders(self, session: Session, due: list[Effect]) -> pb.Orders:
+        live = [(effect, job) for effect in due if (job := self._job(effect)) is not None]
+        needed = {text_key(self._cluster, job): job for effect, job in live if isinstance(effect, StartPart)}
+        missing = [key for key in needed if key not in session.texts]
+        texts = await self._texts.texts({key & 0xFFFFFFFF for key in missing})
+        orders = pb.Orders()
+        for key in missing:
+            text = texts.get(key & 0xFFFFFFFF) or JobText(command="")
+            env = await self._texts.env(text.env) if text.env else {}
+            session.texts[key] = len(session.texts) + 1
+            job = needed[key]
+            if self._cluster.find_job(job.key) is None:
+                continue  # finished while its text was read
+            spec = self._cluster.specs.rows[job.spec]
+            orders.texts.append(
+                text_message(self._cluster, job.key, session.texts[key], spec, text, env, session.host)
+            )
+        now = self._clock()
+        if needed:
+            self._sessions.renewed[session.host] = now
+        for effect, _ in live:
+            current = self._job(effect)
+            if current is not None:
+                orders.orders.append(self._order(session, effect, current, now))
+        return orders
+
+    def _order(self, session: Session, effect: Effect, job: Job, now: float) -> pb.Order:
+        if isinstance(effect, StartPart) and job.run is not None:
+            return start_order(self._cluster, session, effect, job, job.run, self._secret, now)
+        return other_order(effect)
+
+    def _job(self, effect: Effect) -> Job | None:
+        """The job, if this attempt is still the one that lives."""
+        job = self._cluster.find_job(effect.key)
+        return job if job is not None and job.run is not None and job.run.uid == effect.uid else None

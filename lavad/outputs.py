@@ -1,0 +1,100 @@
+"""bpeek: what a job has written so far, or the kept output of one that ended, read on its host as its owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from lavad.core.asks import Caller, Peek, Refused
+from lavad.core.cluster import Cluster
+from lavad.core.decide.select import UNKNOWN, select
+from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.ids import key_of
+from lavad.core.job import Job
+from lavad.core.rights import may_control
+from lavad.core.spec import Spec
+from lavad.peeks import NoOutput, Peeks
+from lavad.sessions import Sessions
+from lavad.store.read import Find, Reader
+from proto import agent_pb2 as pb
+
+FOLLOW = 0.3
+
+
+class Outputs:
+    """Answers bpeek."""
+
+    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: Peeks, reader: Reader) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._peeks = peeks
+        self._reader = reader
+
+    async def find_finished(self, key: int) -> Job | None:
+        """The last record of a job that is not live."""
+        found = await asyncio.to_thread(self._reader.finished_jobs, Find(keys=(key,)))
+        found = [job for job in found if job.key == key]
+        return found[0] if found else None
+
+    async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+        """Pieces of output, then the exit status."""
+        try:
+            job, spec = await self._find(ask, caller)
+            async for text in self._pieces(job, spec, ask):
+                yield {"out": text.decode("utf-8", "replace")}
+        except NoOutput as why:
+            raise Refused(str(why)) from None
+        yield {"exit": 0}
+
+    async def _find(self, ask: Peek, caller: Caller) -> tuple[Job, Spec]:
+        shown, key = self._key(ask, caller)
+        job = self._cluster.find_job(key)
+        if job is not None:
+            spec = self._cluster.specs.rows[job.spec]
+        else:
+            ended = await self.find_finished(key)
+            if ended is None:
+                waiting = self._cluster.find_array(key)
+                raise Refused(f"Job <{shown}> : Not yet started." if waiting else f"Job <{shown}> is not found")
+            job, spec = ended, (await asyncio.to_thread(self._reader.specs, [ended.spec]))[ended.spec]
+        if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
+            raise Refused(f"Job <{shown}>: User permission denied")
+        if job.run is None or (not job.run.started and job.outcome is None):
+            raise Refused(f"Job <{shown}> : Not yet started.")
+        return job, spec
+
+    def _key(self, ask: Peek, caller: Caller) -> tuple[str, int]:
+        if ask.job:
+            try:
+                job, elements = parse_job_id(ask.job)
+            except ArrayError as error:
+                raise Refused(str(error)) from None
+            return ask.job, key_of(job, elements.min() if elements else 0)
+        targets = [target for target in select(self._cluster, ask.select, caller) if target.keys]
+        if not targets:
+            raise Refused(UNKNOWN)
+        return targets[-1].shown, targets[-1].keys[-1]
+
+    async def _pieces(self, job: Job, spec: Spec, ask: Peek) -> AsyncIterator[bytes]:
+        assert job.run is not None
+        end = job.run.verdict
+        path = end.output if end is not None and job.outcome is not None else ""
+        question = pb.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=ask.stderr)
+        if job.outcome is not None and not path:
+            raise Refused(f"Job <{ask.job}> : Already finished.")
+        while True:
+            live = self._cluster.find_job(job.key)
+            async for piece in self._peeks.pieces(self._session(job), question):
+                yield piece
+            if not ask.follow or live is None or live.run is None or live.run.uid != job.run.uid:
+                return
+            await asyncio.sleep(FOLLOW)
+
+    def _session(self, job: Job) -> Any:
+        assert job.run is not None
+        host = job.run.parts[0].host
+        session = self._sessions.rows.get(host)
+        if session is None:
+            raise NoOutput(f"host {host} cannot be reached")
+        return session

@@ -1,0 +1,100 @@
+"""bhist: what jobs went through. The default is a line a job, -b and -l tell everything, -t goes by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import groupby
+
+from lavad.core.asks import Refused
+from lavad.core.ids import index_of, job_of, show as show_key
+from lavad.core.job import Job
+from lavad.core.states import FINAL, WAITING, JobState
+from lavad.core.when import WhenError, parse_interval
+from lavad.queries import bhist_long, bhist_time, bjobs
+from lavad.queries.history import COLUMNS, History, Times
+from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
+from lavad.queries.options import Options
+from lavad.queries.request import Request, Shown, leave, out
+
+_STATES = {
+    "d": FINAL, "e": frozenset({JobState.EXIT}), "p": WAITING, "s": bjobs.SUSPENDED,
+    "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
+}  # fmt: skip
+Window = tuple[float, float]
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """The pieces of a history."""
+    options = request.options("a b d e l p r s w t UF X gpu", "P q m J u T C S D n N app G g")
+    if "t" in options:
+        yield from bhist_time.show(request, window(request, options.text("T") or ".-7/,."))
+        return
+    wanted = _wanted(request, options)
+    jobs = sorted(JobSet(request.view, wanted, 0.0), key=lambda job: (job_of(job.key), index_of(job.key)))
+    windows = {letter: window(request, options.text(letter)) for letter in "CSD" if letter in options}
+    rows = _rows(request, jobs, windows)
+    first = next(rows, None)
+    if first is None:
+        yield out("No matching job found\n")
+        yield leave(255)
+    elif options.any("l", "b", "UF"):
+        yield from bhist_long.show(request, _chain(first, rows), brief="b" in options, plain="UF" in options)
+    else:
+        yield from _table(request, _chain(first, rows), "w" in options)
+
+
+Row = tuple[Job, History, Times]
+
+
+def _chain(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+def _wanted(request: Request, options: Options) -> Wanted:
+    wanted = bjobs.read_wanted(request, options)
+    asked = [states for letter, states in _STATES.items() if letter in options]
+    if "a" in options or (wanted.ids is not None and not asked):
+        wanted.states = UNFINISHED | FINAL
+    else:
+        wanted.states = frozenset().union(*asked) if asked else UNFINISHED
+        if any(letter in options for letter in "C"):
+            wanted.states |= FINAL
+    return wanted
+
+
+def window(request: Request, text: str) -> Window:
+    """``t0,t1`` of -T, -C, -S, -D as seconds; raises Refused."""
+    local = datetime.fromtimestamp(request.now).astimezone()
+    try:
+        begin, end = parse_interval(text, local)
+    except WhenError:
+        raise Refused(f"{text[:80]}: Bad time specification") from None
+    return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + 1 if end is not None else request.now)
+
+
+def _rows(request: Request, jobs: list[Job], windows: dict[str, Window]) -> Iterator[Row]:
+    for job_id, group in groupby(jobs, key=lambda job: job_of(job.key)):
+        history = History(request.view.reader.events_of(job_id))
+        for job in group:
+            times = Times(history.of(job.key), request.now)
+            if _inside(job, times, windows):
+                yield job, history, times
+
+
+def _inside(job: Job, times: Times, windows: dict[str, Window]) -> bool:
+    points = {"S": job.submitted, "D": times.dispatched, "C": job.outcome.at if job.outcome is not None else 0.0}
+    return all(points[letter] and begin <= points[letter] <= end for letter, (begin, end) in windows.items())
+
+
+def _table(request: Request, rows: Iterator[Row], wide: bool) -> Iterator[Shown]:
+    yield out("Summary of time in seconds spent in various states:\n")
+    yield out("JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL\n")
+    for job, _, times in rows:
+        user = request.view.spec(job).user
+        name = job.name if wide or len(job.name) <= 8 else "*" + job.name[-7:]
+        key = show_key(job.key)
+        lead = f"{key:<7} {user:<7} {name:<9} " if wide else f"{key:<7.7} {user:<7.7} {name:<9.9} "
+        yield out(f"{lead}{''.join(f'{times.seconds[column]:<8}' for column in COLUMNS)}{times.total:<10}\n")
+    yield out("\n")

@@ -1,0 +1,75 @@
+"""bhist -l and -b: every event of a job in LSF's sentences, its peaks, and the time in each state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core import events as ev
+from lavad.core.ids import job_of
+from lavad.core.job import Job
+from lavad.core.spec import JobText
+from lavad.queries import bjobs_long, jobfacts, paragraphs, times, units
+from lavad.queries.history import COLUMNS, History, Times
+from lavad.queries.request import Request, Shown, out
+from lavad.queries.sentences import Teller
+from lavad.queries.wrap import RULE, wrap
+
+
+def show(
+    request: Request, rows: Iterator[tuple[Job, History, Times]], *, brief: bool, plain: bool
+) -> Iterator[Shown]:
+    """A record a job."""
+    texts: dict[int, JobText] = {}
+    first = True
+    for job, history, spent in rows:
+        job_id = job_of(job.key)
+        if job_id not in texts:
+            texts = {job_id: request.view.reader.text_of(job_id) or JobText(command="")}
+        yield out(("" if first else RULE) + _record(request, job, texts[job_id], history, spent, brief, plain))
+        first = False
+    yield out("\n")
+
+
+def _record(
+    request: Request, job: Job, text: JobText, history: History, spent: Times, brief: bool, plain: bool
+) -> str:
+    view = request.view
+    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), text, ""), plain)]
+    teller = Teller(view, job, text, brief)
+    for event in history.of(job.key):
+        for sentence in teller.tell(event):
+            first, newline, rest = sentence.partition("\n")
+            parts.append(wrap(f"{times.full(event.at)}: {first}", plain) + (rest + "\n" if newline else ""))
+        if isinstance(event, ev.JobSubmitted) and not brief:
+            spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
+            parts.append(paragraphs.limits(spec))
+    parts += [_peaks(request, job), summary(spent)]
+    return "".join(parts)
+
+
+def _peaks(request: Request, job: Job) -> str:
+    usage = jobfacts.Usage(job, request.view)
+    if not usage.max_mem:
+        return ""
+    peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
+    text = f"\n MEMORY USAGE:\n MAX MEM: {peak};  AVG MEM: {mean}\n"
+    ends = [(part.host, part.end) for part in jobfacts.parts_of(job) if part.end is not None]
+    if len(ends) > 1:
+        text += "\n HOST USAGE:\n HOST               CPU_TIME    MAX_MEM   MAX_SWAP PROCESSES  THREADS\n"
+        for host, end in ends:
+            sizes = [units.unit_text(size, "S") if size else "-" for size in (end.max_mem, end.max_swap)]
+            text += (
+                f" {host:<16} {end.utime + end.stime:>9.1f}s {sizes[0]:>10} {sizes[1]:>10} {end.max_processes:>9} "
+                f"{end.max_threads:>8}\n"
+            )
+    return text
+
+
+def summary(spent: Times) -> str:
+    """The table of seconds in each state."""
+    numbers = "".join(f"{spent.seconds[column]:<9}" for column in COLUMNS)
+    return (
+        f"\nSummary of time in seconds spent in various states by  {times.full(spent.end)}\n"
+        "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
+        f"  {numbers}{spent.total:<12}\n"
+    )

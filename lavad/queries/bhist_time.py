@@ -1,0 +1,67 @@
+"""bhist -t: the events of a time in order, of jobs, hosts and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core import events as ev
+from lavad.core.ids import job_of, show as show_key
+from lavad.core.job import Job
+from lavad.core.spec import JobText
+from lavad.queries import times
+from lavad.queries.request import Request, Shown, leave, out
+from lavad.queries.sentences import Teller
+from lavad.queries.wrap import wrap
+
+
+def show(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
+    """A paragraph an event."""
+    tellers: dict[int, Teller] = {}
+    found = False
+    for _, event in request.view.reader.events_between(*window):
+        for sentence in _tell(request, event, tellers):
+            found = True
+            yield out(wrap(f"{times.full(event.at)}: {sentence}"))
+    if not found:
+        yield out("No matching event found\n")
+        yield leave(255)
+
+
+def _tell(request: Request, event: ev.Event, tellers: dict[int, Teller]) -> list[str]:
+    if not isinstance(event, ev.JobEvent):
+        return cluster_sentence(event)
+    teller = tellers.get(event.key)
+    if teller is None:
+        teller = tellers[event.key] = _teller(request, event)
+    name = show_key(event.key)
+    return [f"Job <{name}> {sentence[0].lower()}{sentence[1:]}" for sentence in teller.tell(event)]
+
+
+def _teller(request: Request, event: ev.JobEvent) -> Teller:
+    view, cluster = request.view, request.cluster
+    job_id = job_of(event.key)
+    live = cluster.jobs.rows.get(event.key)
+    found = [live] if live is not None else [row for row in view.reader.finished_jobs(job=job_id) if row.key == event.key]
+    spec = event.spec if isinstance(event, ev.JobSubmitted) else 0
+    array = cluster.arrays.rows.get(job_id) or view.reader.finished_array(job_id)
+    if not spec and array is not None:
+        spec = array.spec
+    job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
+    return Teller(view, job, view.reader.text_of(job_id) or JobText(command=""), True)
+
+
+def cluster_sentence(event: ev.Event) -> list[str]:
+    """What happened to a host, a queue or the master; ``badmin hist`` says the same."""
+    if isinstance(event, ev.MasterStarted):
+        return [f"lavad started on host <{event.host}>."]
+    if isinstance(event, ev.HostSwitched):
+        verb = "closed" if event.closed else "opened"
+        return [f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."]
+    if isinstance(event, ev.QueueSwitched):
+        state = f"{'open' if event.open else 'closed'}, {'active' if event.active else 'inactive'}"
+        return [f"Queue <{event.queue}> set {state} by administrator <{event.by}> {event.comment}."]
+    if isinstance(event, ev.HostDown):
+        return [f"Host <{event.host}> is unavailable."]
+    if isinstance(event, ev.HostUp):
+        return [f"Host <{event.host}> is available."]
+    return []

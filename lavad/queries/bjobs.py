@@ -1,0 +1,263 @@
+"""bjobs: which jobs (options, ids), then one of its formats. Unknown ids exit 255 only where no job at all is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.asks import Refused
+from lavad.core.host_names import members
+from lavad.core.job import Job
+from lavad.core.ranges import Ranges
+from lavad.core.rights import expand_users
+from lavad.core.states import FINAL, STARTED, WAITING, JobState
+from lavad.queries import bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns
+from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
+from lavad.queries.options import Options
+from lavad.queries.request import Request, Shown, err, leave
+
+FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum script env x aff gpu rusage_all LSB p0 p1 p2 p3"
+VALUED = "u q m J P g app N G Jd o LSB_BJOBS_FORMAT"
+MAYBE = "p o"
+SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
+_STATES = {
+    "d": FINAL, "p": WAITING, "s": SUSPENDED, "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
+}  # fmt: skip
+_NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """The pieces of a listing."""
+    options = request.options(FLAGS, VALUED, MAYBE)
+    if options.any("script", "env"):
+        yield from bjobs_text.show(request, options, read_ids(request.words))
+        return
+    wanted = read_wanted(request, options)
+    if "A" in options:
+        yield from bjobs_array.show(request, options, wanted)
+        return
+    jobs = JobSet(request.view, wanted, request.now - request.view.params.clean_period)
+    rows = iter(jobs)
+    first = next(rows, None)
+    missing = [word for word, known in _known(request, jobs).items() if not known]
+    form = choose_format(request, options)
+    if form.json:
+        yield from bjobs_custom.show_json(request, form, _with_first(first, rows), missing)
+    elif first is not None:
+        yield from form.show(request, form, _with_first(first, rows))
+    yield from _leave(options, request, first is not None, missing)
+
+
+def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _leave(options: Options, request: Request, found: bool, missing: list[str]) -> Iterator[Shown]:
+    """Errors for what was not found, and the exit status (see PRECEDENCE: nothing found is no failure)."""
+    for word in missing:
+        yield err(f"Job <{word}> is not found")
+    if missing and not found:
+        yield leave(255)
+    elif not found:
+        if options.text("J"):
+            yield err(f"Job <{options.text('J')}> is not found")
+            yield leave(255)
+        else:
+            yield err(f"No {_kind(options)}job found")
+    elif "sum" in options:
+        yield leave(0)
+
+
+def _kind(options: Options) -> str:
+    if "a" in options:
+        return ""
+    kinds = [word for letter, word in _NOTHING.items() if _has(options, letter)]
+    return f"{kinds[0]} " if len(kinds) == 1 else "" if kinds else "unfinished "
+
+
+def _has(options: Options, letter: str) -> bool:
+    return letter in options or (letter == "p" and options.any("p0", "p1", "p2", "p3"))
+
+
+def read_ids(words: list[str]) -> dict[int, Ranges | None] | None:
+    """Job ids with their indices; None where there is none, or 0 among them."""
+    found: dict[int, Ranges | None] = {}
+    for word in words:
+        try:
+            job, indices = parse_job_id(word)
+        except ArrayError as error:
+            raise Refused(f"{error}.") from None
+        if job == 0:
+            return None
+        if job in found:
+            before = found[job]
+            found[job] = None if before is None or indices is None else before.union(indices)
+        else:
+            found[job] = indices
+    return found or None
+
+
+def _known(request: Request, jobs: JobSet) -> dict[str, bool]:
+    """Each id as given, and whether there is such a job."""
+    known: dict[str, bool] = {}
+    for word in request.words:
+        job, indices = parse_job_id(word)
+        if job:
+            known[word] = _exists(request, jobs, job, indices)
+    return known
+
+
+def _exists(request: Request, jobs: JobSet, job: int, indices: Ranges | None) -> bool:
+    cluster, reader = request.cluster, request.view.reader
+    since = request.now - request.view.params.clean_period
+    if job in cluster.jobs.rows:
+        return indices is None
+    array = cluster.arrays.rows.get(job)
+    if array is not None:
+        return indices is None or bool(array.indices.intersect(indices))
+    if job in jobs.found and indices is None:
+        return True
+    ended = [row.key >> 32 for row in reader.finished_jobs(job=job) if row.outcome and row.outcome.at >= since]
+    if ended:
+        return indices is None or any(index in indices for index in ended)
+    return job in jobs.found
+
+
+def read_wanted(request: Request, options: Options) -> Wanted:
+    """What the options and ids ask for; raises Refused for names that do not exist."""
+    ids = read_ids(request.words)
+    asked = [states for letter, states in _STATES.items() if _has(options, letter)]
+    if "a" in options or (ids is not None and not asked):
+        states = UNFINISHED | FINAL
+    elif asked or "N" in options:
+        states = frozenset().union(*asked, FINAL if "N" in options else ())
+    else:
+        states = UNFINISHED
+    if "sum" in options:
+        states = states - FINAL
+    return Wanted(
+        states=states, users=_users(request, options, ids is not None), ids=ids,
+        spec_test=_spec_test(request, options), job_test=_job_test(request, options),
+    )  # fmt: skip
+
+
+def _users(request: Request, options: Options, by_id: bool) -> frozenset[str] | None:
+    given = options.words("u")
+    if "all" in given:
+        return None
+    if not given:
+        return None if by_id or "G" in options else frozenset({request.caller.user})
+    return expand_users(request.cluster.conf, given)
+
+
+def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | None:
+    view = request.view
+    queue = options.text("q")
+    if queue and queue not in view.cluster.queue_conf:
+        raise Refused(f"{queue}: No such queue")
+    wanted = {
+        field: value
+        for field, value in (
+            ("queue", queue), ("project", options.text("P")), ("app", options.text("app")),
+            ("user_group", options.text("G")), ("group", options.text("g")),
+        )
+        if value
+    }  # fmt: skip
+    if not wanted:
+        return None
+
+    def test(number: int) -> bool:
+        spec = view.spec(Job(key=0, spec=number, name="", submitted=0.0))
+        return all(getattr(spec, field) == value for field, value in wanted.items())
+
+    return test
+
+
+def _job_test(request: Request, options: Options) -> Callable[[Job], bool] | None:
+    tests: list[Callable[[Job], bool]] = []
+    if "J" in options:
+        tests.append(name_test(options.text("J")))
+    if "m" in options:
+        hosts = _hosts(request, options.words("m"))
+        tests.append(lambda job: job.run is not None and any(part.host in hosts for part in job.run.parts))
+    if not tests:
+        return None
+    return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
+
+
+def name_test(pattern: str) -> Callable[[Job], bool]:
+    """A test for ``-J``: ``*`` stands for anything; a name without index means every element of an array."""
+    exact = re.compile(re.escape(pattern).replace(r"\*", ".*"), re.DOTALL)
+
+    def test(job: Job) -> bool:
+        name = job.name
+        if exact.fullmatch(name):
+            return True
+        return job.key >> 32 != 0 and exact.fullmatch(name[: name.rfind("[")]) is not None
+
+    return test
+
+
+def _hosts(request: Request, words: list[str]) -> frozenset[str]:
+    conf = request.cluster.conf
+    known = {*request.cluster.hosts.rows, *request.cluster.host_conf, *(name for name, _ in conf.host_groups)}
+    found: set[str] = set()
+    for word in words:
+        if word not in known and word != "all":
+            raise Refused(f"{word}: Bad host name, host group name or cluster name")
+        hosts = known if word in ("all", conf.cluster) else members(conf, word)
+        found.update(known if "all" in hosts else hosts)
+    return frozenset(found)
+
+
+def choose_format(request: Request, options: Options) -> bjobs_rows.Form:
+    """The format that the options ask for; raises Refused where they contradict each other."""
+    view = request.view
+    form = bjobs_rows.Form(options=options, header="noheader" not in options, hms="hms" in options)
+    form.level = pend_level(options, view.params.pend_level)
+    form.factor = _factor(request, options)
+    if options.any("l", "UF"):
+        form.show = bjobs_long.show
+        return form
+    if "sum" in options:
+        form.show = bjobs_sum.show
+        return form
+    given = options.find("o") if "o" in options else None
+    for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.bjobs_format):
+        if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
+            given = default
+    if "json" in options and "noheader" in options:
+        raise Refused("bjobs: -json and -noheader cannot be used together")
+    if given is not None or options.any("json", "hms", "o"):
+        form.custom = columns.parse("bjobs", given or bjobs_custom.DEFAULT, bjobs_custom.FIELDS)
+        form.json = "json" in options
+        form.show = bjobs_custom.show
+        return form
+    form.show = bjobs_rows.show
+    return form
+
+
+def pend_level(options: Options, default: int) -> int | None:
+    """The level of pend reasons to show, None: none."""
+    for level in range(4):
+        if f"p{level}" in options or options.find("p") == str(level):
+            return level
+    return default if "p" in options else None
+
+
+def _factor(request: Request, options: Options) -> float:
+    given = options.text("N")
+    if not given:
+        return 1.0
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    models = dict(request.cluster.conf.models)
+    host = request.cluster.hosts.rows.get(given)
+    if given not in models and host is None:
+        raise Refused(f"{given}: Bad host specification")
+    return models[given] if given in models else host.facts.cpu_factor if host is not None else 1.0

@@ -1,0 +1,175 @@
+"""bjobs -l and -UF: everything about each job, in LSF's paragraphs; then what lava adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from lavad.core.ids import job_of, show as show_key
+from lavad.core.job import Job
+from lavad.core.spec import JobText, Spec
+from lavad.core.states import SUSPENDED, WAITING
+from lavad.queries import jobfacts, paragraphs, reasons, resreqs, tasks, thresholds, times, units
+from lavad.queries.bjobs_rows import Form
+from lavad.queries.request import Request, Shown, out
+from lavad.queries.view import View
+from lavad.queries.wrap import INDENT, RULE, wrap
+
+_BATCH = 200
+
+
+def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    """One record a job; records after the first are set off by a line."""
+    first = True
+    names = form.level is not None
+    while batch := list(islice(jobs, _BATCH)):
+        texts = request.view.reader.texts({job_of(job.key) for job in batch})
+        for job in batch:
+            text = texts.get(job_of(job.key)) or JobText(command="")
+            record = Record(request, job, text, "UF" in form.options, form.level, names)
+            yield out(("" if first else RULE) + record.all())
+            first = False
+
+
+def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
+    """The first paragraph up to the command; bhist -l has it without status and queue."""
+    words = [f"Job <{show_key(job.key)}>"]
+    if job.name != text.command:
+        words.append(f"Job Name <{job.name}>")
+    words += [f"User <{spec.user}>", f"Project <{spec.project}>"]
+    for title, value in (("Application", spec.app), ("User Group", spec.user_group), ("Mail", text.mail_user)):
+        if value:
+            words.append(f"{title} <{value}>")
+    if status:
+        words += [f"Status <{status}>", f"Queue <{spec.queue}>"]
+        if spec.interactive:
+            words.append("Interactive mode")
+        if spec.priority >= 0:
+            words.append(f"Job Priority <{spec.priority}>")
+    words.append("Command <" + text.command.rstrip("\n").replace("\n", ";") + ">")
+    for title, value in (("Job Group", spec.group), ("Job Description", text.description), ("Esub", text.esub)):
+        if value:
+            words.append(f"{title} <{value}>")
+    return ", ".join(words)
+
+
+class Record:
+    """One job at length."""
+
+    def __init__(
+        self, request: Request, job: Job, text: JobText, unformatted: bool, level: int | None, names: bool
+    ) -> None:
+        self.view: View = request.view
+        self.now = request.now
+        self.job = job
+        self.text = text
+        self.spec: Spec = request.view.spec(job)
+        self.plain = unformatted
+        self.level = level if level is not None else self.view.params.pend_level
+        self.names = names
+        self.usage = jobfacts.Usage(job, self.view)
+
+    def line(self, at: float, words: str) -> str:
+        """A dated paragraph."""
+        return wrap(f"{times.full(at)}: {words}", self.plain)
+
+    def all(self) -> str:
+        """The whole record."""
+        return "".join([
+            "\n", wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
+            self.submitted(), paragraphs.limits(self.spec), self.started(), self.used(), self.ended(), self.why(),
+            self.memory(), self.scheduling(), self.requirements(),
+        ])  # fmt: skip
+
+    def submitted(self) -> str:
+        """Submitted from host …"""
+        words = f"Submitted from host <{self.spec.from_host}>{paragraphs.submission(self.view, self.spec, self.text)};"
+        return self.line(self.job.submitted, words)
+
+    def started(self) -> str:
+        """Started on …"""
+        if self.job.run is None:
+            return ""
+        return self.line(jobfacts.start_of(self.job), paragraphs.started(self.view, self.job, self.text))
+
+    def used(self) -> str:
+        """Resource usage collected, of a running job; then each rank."""
+        usage = self.usage
+        if not usage.parts or self.job.outcome is not None:
+            return ""
+        lines = []
+        if usage.cpu >= 1:
+            lines.append(f"The CPU time used is {usage.cpu:.0f} seconds.")
+        lines.append(
+            f"MEM: {units.bytes_text(usage.mem)};  SWAP: {units.bytes_text(usage.swap)};  NTHREAD: {usage.threads}"
+        )
+        for part in usage.parts.values():
+            pids = " ".join(map(str, part.pids))
+            lines.append(f"PGID: {', '.join(map(str, part.pgids[:1])) or '-'};  PIDs: {pids} ")
+        if self.plain:
+            return self.line(usage.at, f"Resource usage collected. {' '.join(lines)}") + "\n\n"
+        block = self.line(usage.at, "Resource usage collected.") + "".join(_indented(line) for line in lines)
+        ranks = tasks.table(usage)
+        return f"{block}\n\n{ranks}" if not ranks else f"{block}\n\n{ranks}\n"
+
+    def ended(self) -> str:
+        """How it ended."""
+        if self.job.outcome is None:
+            return ""
+        return "".join(self.line(self.job.outcome.at, line) for line in paragraphs.ended(self.job, "."))
+
+    def why(self) -> str:
+        """Pending and suspend reasons."""
+        if self.job.state in WAITING:
+            return " PENDING REASONS:\n" + "".join(reasons.pending(self.view, self.job, self.level, self.names))
+        if self.job.state in SUSPENDED:
+            return " SUSPENDING REASONS:\n" + "".join(reasons.suspended(self.view, self.job))
+        return ""
+
+    def memory(self) -> str:
+        """Peak and average memory."""
+        usage = self.usage
+        if self.job.run is None or not usage.max_mem:
+            return ""
+        peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
+        lead = "" if usage.parts and self.job.outcome is None else "\n"
+        return f"{lead} MEMORY USAGE:\n MAX MEM: {peak};  AVG MEM: {mean}\n"
+
+    def scheduling(self) -> str:
+        """Load thresholds of the queue."""
+        table = thresholds.table(self.view.cluster.conf, self.view.queue(self.spec.queue).thresholds)
+        lead = "" if self.usage.parts and not self.job.outcome and not self.usage.max_mem else "\n"
+        return f"{lead} SCHEDULING PARAMETERS:\n{table}"
+
+    def requirements(self) -> str:
+        """Combined and effective resource requirements, and GPUs."""
+        effective = resreqs.effective(self.view, self.spec, self.job) or "-"
+        lines = ["\n RESOURCE REQUIREMENT DETAILS:\n"]
+        lines.append(wrap(f" Combined: {resreqs.combined(self.view, self.spec)}", self.plain))
+        lines.append(wrap(f" Effective: {effective}", self.plain))
+        lines += self.gpus()
+        return "".join(lines) + "\n"
+
+    def gpus(self) -> Iterator[str]:
+        """The GPUs that each part holds."""
+        held = [part for part in jobfacts.parts_of(self.job) if part.gpus]
+        if held:
+            yield "\n GPU ALLOCATION:\n HOST             GPU MODEL                          UUID\n"
+        for part in held:
+            host = self.view.cluster.hosts.rows.get(part.host)
+            known = {gpu.uuid: gpu for gpu in host.facts.gpus} if host is not None else {}
+            for uuid in part.gpus:
+                gpu = known.get(uuid)
+                index, model = (str(gpu.index), gpu.model) if gpu is not None else ("-", "-")
+                yield f" {part.host:<16} {index:>3} {model or '-':<30} {uuid}\n"
+
+
+def _indented(line: str) -> str:
+    """A line of the usage block: at column 21, long ones broken between words."""
+    lines, rest = [], line
+    while len(rest) > 58:
+        cut = rest.rfind(" ", 0, 59)
+        cut = cut if cut > 0 else 58
+        lines.append(rest[:cut])
+        rest = rest[cut:].lstrip(" ")
+    return "".join(f"{INDENT}{piece}\n" for piece in [*lines, rest])

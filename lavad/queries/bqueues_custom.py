@@ -1,0 +1,94 @@
+"""bqueues -o and -json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from lavad.core.spec import Limits
+from lavad.queries import columns, units
+from lavad.queries.columns import Custom
+from lavad.queries.queuefacts import QueueRow
+from lavad.queries.request import Shown, out
+
+DEFAULT = "queue_name priority status max jl_u jl_p jl_h njobs pend run susp"
+Value = Callable[[QueueRow], object]
+
+
+class QueueField(msgspec.Struct, frozen=True):
+    """A field."""
+
+    name: str
+    width: int
+    value: Value
+
+
+def _conf(name: str) -> Value:
+    def read(row: QueueRow) -> object:
+        value = getattr(row.conf, name)
+        if value is None:
+            return ""
+        if isinstance(value, tuple):
+            return " ".join(value)
+        return ("Y" if value else "N") if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else value
+
+    return read
+
+
+def _limits(which: str) -> list[tuple[str, int, Value]]:
+    prefix = "max" if which == "limits" else "default"
+
+    def reader(name: str) -> Value:
+        def read(row: QueueRow) -> object:
+            own: Limits = getattr(row.conf, which)
+            value = getattr(own, name)
+            if value is None:
+                return ""
+            if name in ("cpu", "run"):
+                return f"{value / 60:.1f}"
+            return value if name == "processes" else units.limit_text(value)
+
+        return read
+
+    return [
+        (f"{prefix}_{'process' if name == 'processes' else name}limit", 15, reader(name))
+        for name in ("core", "cpu", "data", "file", "mem", "processes", "run", "stack", "swap")
+    ]
+
+
+_TABLE: tuple[tuple[str, int, Value], ...] = (
+    ("queue_name qname", 15, _conf("name")), ("description desc", 50, _conf("description")),
+    ("parameters", 10, lambda row: ""), ("priority prio", 10, _conf("priority")),
+    ("status stat", 12, lambda row: row.status), ("nice", 6, _conf("nice")), ("max", 10, _conf("max_slots")),
+    ("jl_u jlu", 10, _conf("user_limit")), ("jl_p jlp", 10, _conf("processor_limit")),
+    ("jl_h jlh", 10, _conf("host_limit")), ("njobs", 10, lambda row: row.njobs), ("pend", 10, lambda row: row.pend),
+    ("run", 10, lambda row: row.run), ("susp", 10, lambda row: row.susp), ("rsv", 10, lambda row: row.rsv),
+    ("ususp", 10, lambda row: row.ususp), ("ssusp", 10, lambda row: row.ssusp), *_limits("limits"), *_limits("defaults"),
+    ("tasklimit", 10, _conf("job_max_slots")), ("dispatch_window", 30, _conf("dispatch_window")),
+    ("run_window", 30, _conf("run_window")), ("users", 30, _conf("users")), ("hosts", 30, _conf("hosts")),
+    ("admins", 30, _conf("admins")), ("pre_exec", 30, _conf("pre_exec")), ("post_exec", 30, _conf("post_exec")),
+    ("interactive", 12, _conf("interactive")), ("exclusive", 10, _conf("exclusive")),
+    ("rerunnable", 10, _conf("rerunnable")), ("fairshare", 30, _conf("fairshare")),
+    ("preemption", 30, _conf("preemption")), ("backfill", 8, _conf("backfill")), ("res_req", 30, _conf("resreq")),
+    ("gpu_req", 30, _conf("gpu")), ("job_starter", 30, _conf("job_starter")), ("chkpnt", 30, _conf("checkpoint")),
+    ("requeue_exit_values", 20, _conf("requeue_exit_values")), ("stop_cond", 30, _conf("stop_cond")),
+    ("resume_cond", 30, _conf("resume_cond")), ("job_controls", 30, _conf("job_controls")),
+    ("terminate_when", 30, _conf("terminate_when")), ("slot_reserve", 12, _conf("slot_reserve")),
+    ("job_accept_interval", 20, _conf("job_accept_interval")), ("new_job_sched_delay", 20, _conf("new_job_delay")),
+)  # fmt: skip
+
+FIELDS: dict[str, QueueField] = {
+    alias: QueueField(names.split()[0], width, value) for names, width, value in _TABLE for alias in names.split()
+}
+
+
+def show(rows: Sequence[QueueRow], custom: Custom, as_json: bool, header: bool) -> Iterator[Shown]:
+    """A table or JSON."""
+    lines = [[str(FIELDS[column.name].value(row)) for column in custom.columns] for row in rows]
+    pieces = (
+        columns.json_pieces("bqueues", "QUEUES", [columns.record(custom, line) for line in lines])
+        if as_json
+        else columns.table(custom, lines, header)
+    )
+    yield from map(out, pieces)

@@ -1,0 +1,49 @@
+"""bugroup and bmgroup: user groups and host groups with their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lavad.core.asks import Refused
+from lavad.queries.request import Request, Shown, out
+
+Groups = Sequence[tuple[str, tuple[str, ...]]]
+
+
+def show_users(request: Request) -> Iterator[Shown]:
+    """bugroup."""
+    options = request.options("r w l noheader")
+    yield from _show(request, request.cluster.conf.user_groups, "USERS", "all users", "r" in options)
+
+
+def show_hosts(request: Request) -> Iterator[Shown]:
+    """bmgroup."""
+    options = request.options("r w l s noheader cname cu")
+    yield from _show(request, request.cluster.conf.host_groups, "HOSTS", "all hosts used by the batch system", "r" in options)
+
+
+def _show(request: Request, groups: Groups, title: str, everything: str, deep: bool) -> Iterator[Shown]:
+    known = dict(groups)
+    for word in request.words:
+        if word not in known:
+            raise Refused(f"{word}: No such user/host group")
+    if not known:
+        raise Refused("No user group found" if title == "USERS" else "No host group found")
+    if "noheader" not in request.query.options:
+        yield out(f"GROUP_NAME    {title}\n")
+    for name in request.words or known:
+        members = _members(known, name, frozenset()) if deep else known[name]
+        text = everything if "all" in members else "".join(f"{member} " for member in dict.fromkeys(members))
+        yield out(f"{name:<12} {text}\n")
+
+
+def _members(known: dict[str, tuple[str, ...]], name: str, seen: frozenset[str]) -> list[str]:
+    """The members of a group, groups in groups taken apart."""
+    found: list[str] = []
+    for word in known[name]:
+        plain = word.rstrip("/")
+        if plain in known and plain not in seen:
+            found += _members(known, plain, seen | {name})
+        else:
+            found.append(word)
+    return found

@@ -1,0 +1,97 @@
+"""lshosts: what each host is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.asks import Refused
+from lavad.core.states import HostState
+from lavad.queries import hostfacts, jobfacts, units
+from lavad.queries.bhosts_shared import places, shared
+from lavad.queries.request import Request, Shown, out
+from lavad.queries.thresholds import BUILT_IN, site_indices
+
+HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
+_LONG = "type             model  cpuf ncpus ndisks maxmem maxswp maxtmp rexpri server\n"
+_THRESHOLDS = "  r15s   r1m  r15m   ut    pg    io   ls   it   tmp   swp   mem"
+_WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """A line, or a record with -l, for each host."""
+    options = request.options("l w s a noheader T gpu", "R")
+    if "s" in options:
+        yield from _shared(request)
+        return
+    known = hostfacts.all_hosts(request.view)
+    for name in request.words:
+        if name not in known:
+            raise Refused(f"lshosts: Bad host name: {name}" if "l" in options else f"main: invalid hostname {name}")
+    names = request.words or known
+    if "R" in options:
+        names = hostfacts.fitting(request, list(names), options.text("R"))
+        if not names:
+            raise Refused("lshosts: No host satisfies the resource requirement")
+    if "l" in options:
+        for name in names:
+            yield out(_record(request, name))
+        return
+    if "noheader" not in options:
+        yield out(HEADER)
+    for name in names:
+        yield out(_row(request, name, "w" in options))
+
+
+def _row(request: Request, name: str, wide: bool) -> str:
+    view = request.view
+    facts = hostfacts.host_of(view, name).facts
+    kind, model = hostfacts.type_of(view, name), hostfacts.model_of(view, name)
+    lead = f"{name:<11} {kind:>7} {model:>8}" if wide else f"{name:<11.11} {kind:>7.7} {model:>8.8}"
+    known = hostfacts.host_of(view, name).joined or facts.max_mem
+    cpus = str(facts.ncpus) if known else "-"
+    server = "Yes" if hostfacts.conf_of(view, name).server else "No"
+    return (
+        f"{lead} {jobfacts.cpu_factor(view, name):>5.1f} {cpus:>5} {units.max_text(facts.max_mem):>6} "
+        f"{units.max_text(facts.max_swap):>6} {server:>6} ({' '.join(hostfacts.booleans(view, name))})\n"
+    )
+
+
+def _record(request: Request, name: str) -> str:
+    view = request.view
+    host, conf = hostfacts.host_of(view, name), hostfacts.conf_of(view, name)
+    facts = host.facts
+    row = (
+        f"{hostfacts.type_of(view, name):<10} {hostfacts.model_of(view, name):>11} "
+        f"{jobfacts.cpu_factor(view, name):>5.1f} {facts.ncpus:>5} {0:>6} {facts.max_mem:>5}M {facts.max_swap:>5}M "
+        f"{facts.max_tmp:>5}M {0:>6} {'Yes' if conf.server else 'No':>6}\n"
+    )
+    found = [
+        (resource.name, amount)
+        for resource in shared(view)
+        for amount, hosts in resource.locations
+        if name in places(view, hosts)
+    ]
+    static = "".join(f"  {title}\n    {amount:g}\n" for title, amount in found)
+    values = dict(conf.thresholds.sched)
+    extra = site_indices(view.cluster.conf)
+    names = [*zip(BUILT_IN, _WIDTHS, strict=True), *((index, len(index) + 1) for index in extra)]
+    cells = "".join(f"{'-' if index not in values else f'{values[index]:g}':>{width}}" for index, width in names)
+    state = "" if host.state is HostState.OK else "\nSTATUS: unavail\n"
+    return (
+        f"\nHOST_NAME:  {name}\n{_LONG}{row}{static}\nRESOURCES: ({' '.join(hostfacts.booleans(view, name))})\n"
+        f"RUN_WINDOWS:  {conf.run_window or '(always open)'}\n{_gpus(request, name)}{state}\nLOAD_THRESHOLDS:\n"
+        f"{_THRESHOLDS}{''.join(f' {index}' for index in extra)}\n{cells}\n"
+    )
+
+
+def _gpus(request: Request, name: str) -> str:
+    gpus = hostfacts.host_of(request.view, name).facts.gpus
+    return "".join(f"GPU {gpu.index}: {gpu.model} {units.mb_text(gpu.memory)} {gpu.uuid}\n" for gpu in gpus)
+
+
+def _shared(request: Request) -> Iterator[Shown]:
+    view = request.view
+    yield out("RESOURCE                                VALUE       LOCATION\n")
+    for resource in shared(view):
+        for amount, hosts in resource.locations:
+            yield out(f"{resource.name:<30} {amount:>14g}       {' '.join(places(view, hosts))} \n")

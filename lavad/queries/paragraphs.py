@@ -1,0 +1,161 @@
+"""The sentences about a job that bjobs -l and bhist -l share: how it was submitted, its limits, where it started, how it ended.
+
+Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the wording is LSF 10.1's (tasks and allocated slots), else the older one (processors).
+"""
+
+from __future__ import annotations
+
+from lavad.core import gpureq
+from lavad.core.ids import index_of
+from lavad.core.job import Job
+from lavad.core.spec import JobText, Spec
+from lavad.core.states import JobState, TermReason
+from lavad.queries import jobfacts, times, units
+from lavad.queries.view import View
+
+
+def submission(view: View, spec: Spec, text: JobText) -> str:
+    """The options of the submission, each with its comma before it."""
+    words: list[str] = []
+    if spec.begin:
+        words.append(f"Specified Start Time <{times.full(spec.begin)}>")
+    if spec.deadline:
+        words.append(f"Specified Termination Time <{times.full(spec.deadline)}>")
+    if text.cwd:
+        words.append(f"CWD <{short_path(text.cwd, text.home)}>")
+    for title, value, overwrite in (
+        ("Input File", text.input, False), ("Output File", text.output, text.output_overwrite),
+        ("Error File", text.error, text.error_overwrite), ("Output Directory", text.output_dir, False),
+    ):
+        if value:
+            words.append(f"{title}{' (overwrite)' if overwrite else ''} <{value}>")
+    words += _notices(text) + _flags(spec)
+    words += _requests(view, spec)
+    if text.pre_exec:
+        words.append(f"Pre-execute Command <{text.pre_exec}>")
+    if text.post_exec:
+        words.append(f"Post-execute Command <{text.post_exec}>")
+    if text.login_shell:
+        words.append(f"Login Shell <{text.login_shell}>")
+    if spec.priority >= 0:
+        words.append(f"User Priority <{spec.priority}>")
+    return "".join(f", {word}" for word in words)
+
+
+def _notices(text: JobText) -> list[str]:
+    if text.notify_start and text.notify_end:
+        return ["Notify when job begins/ends"]
+    if text.notify_start:
+        return ["Notify when job begins"]
+    return ["Notify when job ends"] if text.notify_end else []
+
+
+def _flags(spec: Spec) -> list[str]:
+    words = []
+    if spec.exclusive:
+        words.append("Exclusive Execution")
+    if spec.rerunnable:
+        words.append("Re-runnable")
+    if spec.checkpoint is not None:
+        if spec.checkpoint.period:
+            words.append(f"Checkpoint period {spec.checkpoint.period // 60} min.")
+        words.append(f"Checkpoint directory <{spec.checkpoint.folder}>")
+    return words
+
+
+def _requests(view: View, spec: Spec) -> list[str]:
+    words = []
+    if spec.max_slots > 1:
+        count = str(spec.slots) if spec.slots == spec.max_slots else f"{spec.slots}-{spec.max_slots}"
+        words.append(f"{count.replace('-', ', ')} Task(s)" if view.hpc else f"{count} Processors Requested")
+    if spec.resreq:
+        words.append(f"Requested Resources <{spec.resreq}>")
+    if spec.gpu is not None:
+        words.append(f"Requested GPU <{gpureq.show(spec.gpu)}>")
+    if spec.hosts:
+        words.append("Specified Hosts " + ", ".join(f"<{host}>" for host in spec.hosts))
+    if spec.dependency:
+        words.append(f"Dependency Condition <{spec.dependency}>")
+    return words
+
+
+def short_path(path: str, home: str) -> str:
+    """A path under the home directory begins with ``$HOME``, as LSF shows it."""
+    if home and home != "/" and (path == home or path.startswith(home.rstrip("/") + "/")):
+        return "$HOME" + path[len(home.rstrip("/")) :]
+    return path
+
+
+def limits(spec: Spec) -> str:
+    """The tables of limits, "" if there are none; they begin with an empty line."""
+    own = spec.limits
+    tables = ""
+    timed = [
+        (title, f" {seconds / 60:.1f} min{f' of {host}' if host else ''}")
+        for title, seconds, host in (
+            ("CPULIMIT", own.cpu, spec.cpu_host or spec.from_host), ("RUNLIMIT", own.run, spec.run_host or spec.from_host),
+        )
+        if seconds is not None
+    ]  # fmt: skip
+    if timed:
+        tables += "\n" + "".join(f"{' ' + title:<25}" for title, _ in timed)
+        tables += "\n" + "".join(f"{value:<25}" for _, value in timed) + "\n"
+    sizes = [
+        (f" {title}", units.limit_text(value))
+        for title, value in (
+            ("FILELIMIT", own.file), ("DATALIMIT", own.data), ("STACKLIMIT", own.stack), ("CORELIMIT", own.core),
+            ("MEMLIMIT", own.mem), ("SWAPLIMIT", own.swap),
+        )
+        if value is not None
+    ]  # fmt: skip
+    if own.processes is not None:
+        sizes.append((" PROCESSLIMIT", str(own.processes)))
+    if sizes:
+        tables += "\n" + "".join(title for title, _ in sizes)
+        tables += "\n" + "".join(f"{value:>{len(title)}}" for title, value in sizes) + "\n"
+    return tables
+
+
+def places(view: View, job: Job) -> str:
+    """``on <ol1>``, ``on 2 Hosts/Processors <ol1> <ol2>``, or tasks and slots."""
+    hosts = jobfacts.host_slots(job, view.short_hosts)
+    named = " ".join(f"<{host}>" for host in hosts)
+    count = sum(part.slots for part in jobfacts.parts_of(job))
+    if view.hpc:
+        return f"{count} Task(s) on Host(s) {named}, Allocated {count} Slot(s) on Host(s) {named}"
+    return f"on {named}" if count == 1 else f"on {count} Hosts/Processors {named}"
+
+
+def started(view: View, job: Job, text: JobText) -> str:
+    """``Started on <ol1>, Execution Home <..>, Execution CWD <..>;``."""
+    index = index_of(job.key)
+    line = f"[{index}] started {places(view, job)}" if index else f"Started {places(view, job)}"
+    if job.run is not None and job.run.started:
+        if text.home:
+            line += f", Execution Home <{text.home}>"
+        if job.run.cwd:
+            line += f", Execution CWD <{job.run.cwd}>"
+    return line + ";"
+
+
+def ended(job: Job, end: str) -> list[str]:
+    """How it ended, one line each; ``end`` closes a line (``.`` in bjobs, ``;`` in bhist)."""
+    outcome = job.outcome
+    if outcome is None:
+        return []
+    if job.run is None:
+        lines = ["Exited" + (end if end == ";" else "")]
+    else:
+        seconds = sum(e.utime + e.stime for e in jobfacts.ends(job))
+        used = f"The CPU time used is {seconds:.1f} seconds{end}"
+        if job.state is JobState.DONE:
+            lines = [f"Done successfully. {used}"]
+        elif outcome.status & 0x7F:
+            lines = [f"Exited by signal {outcome.status & 0x7F}. {used}"]
+        else:
+            lines = [f"Exited with exit code {outcome.status >> 8 & 0xFF}. {used}"]
+    if outcome.reason is not TermReason.NONE:
+        lines.append(f"Completed <exit>; {jobfacts.term_text(outcome.reason)}{end}")
+    if outcome.why:
+        lines.append(f"{outcome.why.rstrip('.;')}{end}")
+    return lines

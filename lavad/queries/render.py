@@ -1,0 +1,91 @@
+"""``render``: a query becomes pieces of text for the caller's stdout and stderr, and an exit status.
+
+Rule: commands are generators of small strings; here they are joined to pieces of about 64 KB, the first one going out at once,
+so that a list of 100,000 jobs streams and costs little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lavad.core.asks import Caller, Query, Refused
+from lavad.queries import (
+    bhist,
+    bhosts,
+    bjgroup,
+    bjobs,
+    bparams,
+    bqueues,
+    busers,
+    groups,
+    lsclusters,
+    lshosts,
+    lsid,
+    lsinfo,
+    lsload,
+)
+from lavad.queries.request import Request, Shown
+from lavad.queries.view import View
+
+PIECE = 64 * 1024
+COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
+    "bjobs": bjobs.show,
+    "bhist": bhist.show,
+    "bhosts": bhosts.show,
+    "bqueues": bqueues.show,
+    "busers": busers.show,
+    "bparams": bparams.show,
+    "bugroup": groups.show_users,
+    "bmgroup": groups.show_hosts,
+    "bjgroup": bjgroup.show,
+    "lsid": lsid.show,
+    "lsload": lsload.show,
+    "lshosts": lshosts.show,
+    "lsinfo": lsinfo.show,
+    "lsclusters": lsclusters.show,
+}
+
+
+def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tuple[str, str]]:
+    """Pieces ("out", text) and ("err", text) in order, and ("exit", status) at the end."""
+    command = COMMANDS.get(query.command)
+    if command is None:
+        yield "err", f"{query.command}: no such query\n"
+        yield "exit", "255"
+        return
+    if "V" in query.options:
+        yield "err", f"{lsid.product(view)}\n"
+        yield "exit", "0"
+        return
+    yield from _joined(command(Request(view, query, caller, now)))
+
+
+def _joined(shown: Iterator[Shown]) -> Iterator[tuple[str, str]]:
+    status = 0
+    kind = "out"
+    held: list[str] = []
+    size = 0
+    limit = 1
+    try:
+        for what, text in shown:
+            if what == "exit":
+                status = max(status, int(text))
+                continue
+            if what != kind and held:
+                yield kind, "".join(held)
+                held, size = [], 0
+            kind = what
+            held.append(text)
+            size += len(text)
+            if size >= limit:
+                yield kind, "".join(held)
+                held, size, limit = [], 0, PIECE
+    except Refused as refused:
+        status = refused.exit_code
+        if held:
+            yield kind, "".join(held)
+            held = []
+        yield "err", f"{refused.text}\n"
+    if held:
+        yield kind, "".join(held)
+    yield "exit", str(status)

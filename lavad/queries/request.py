@@ -1,0 +1,50 @@
+"""One query on its way through a command: what is asked, by whom, and the view it is answered from."""
+
+from __future__ import annotations
+
+from lavad.core.asks import Caller, Query
+from lavad.core.cluster import Cluster
+from lavad.queries.options import Options
+from lavad.queries.view import View
+
+Shown = tuple[str, str]
+"""("out", text), ("err", text) or ("exit", status)."""
+
+
+class Request:
+    """What every command gets."""
+
+    def __init__(self, view: View, query: Query, caller: Caller, now: float) -> None:
+        self.view = view
+        self.query = query
+        self.caller = caller
+        self.now = now
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return self.view.cluster
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments that are no options."""
+        return self.query.words
+
+    def options(self, flags: str, valued: str = "", maybe: str = "") -> Options:
+        """The options, checked; raises Refused."""
+        return Options(self.query.command, self.query.options, flags, valued, maybe)
+
+
+def out(text: str) -> Shown:
+    """A piece of stdout."""
+    return "out", text
+
+
+def err(text: str) -> Shown:
+    """A line of stderr."""
+    return "err", text + "\n"
+
+
+def leave(status: int) -> Shown:
+    """The exit status (the largest of several holds)."""
+    return "exit", str(status)

@@ -1,0 +1,39 @@
+"""Resource requirements as ``bjobs -l`` and ``-o`` print them: queue's and job's together."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lavad.core import resreq
+from lavad.core.job import Job
+from lavad.core.spec import Spec
+from lavad.queries.view import View
+
+DEFAULT_ORDER = "order[r15s:pg]"
+
+
+@lru_cache(maxsize=4096)
+def _shown(queue: str, job: str) -> str:
+    try:
+        req = resreq.combine(resreq.parse(queue), resreq.parse(job))
+    except resreq.ResReqError:
+        return job
+    if req.compound or req.alternatives:
+        return resreq.show(req)
+    text = resreq.show(req)
+    if not req.order:
+        head, bracket, rest = text.partition("] ") if text.startswith("select[") else ("", "", text)
+        text = f"{head}{bracket}{DEFAULT_ORDER} {rest}" if bracket else f"{text} {DEFAULT_ORDER}".strip()
+        if not bracket and not text.startswith("select["):
+            text = f"{DEFAULT_ORDER} {rest}".strip()
+    return text if text.startswith("select[") else f"select[type == local] {text}"
+
+
+def combined(view: View, spec: Spec) -> str:
+    """The combined requirement."""
+    return _shown(view.queue(spec.queue).resreq, spec.resreq)
+
+
+def effective(view: View, spec: Spec, job: Job) -> str:
+    """What its attempt was placed by; "" before the first."""
+    return combined(view, spec) if job.run is not None else ""

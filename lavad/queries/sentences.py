@@ -1,0 +1,177 @@
+"""bhist's sentences: what each event of a job is called in LSF's words.
+
+Rule: a sentence ends in ``;``. An event that has none is no part of the history that users read.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core import events as ev
+from lavad.core.ids import index_of
+from lavad.core.job import Attempt, Job, Part, Wish
+from lavad.core.pend_reason import text as reason_text
+from lavad.core.spec import JobText
+from lavad.core.states import JobState
+from lavad.queries import paragraphs, resreqs
+from lavad.queries.view import View
+
+
+class Teller:
+    """Tells the events of one job."""
+
+    def __init__(self, view: View, job: Job, text: JobText, brief: bool) -> None:
+        self.view = view
+        self.job = job
+        self.text = text
+        self.brief = brief
+        self.first_host = ""
+
+    def tell(self, event: ev.Event) -> list[str]:
+        """The paragraphs of an event, none if users do not read of it."""
+        say = _SAY.get(type(event))
+        return say(self, event) if say is not None else []
+
+    def submitted(self, event: ev.JobSubmitted) -> list[str]:
+        """Submitted from host …"""
+        spec = self.view.spec(Job(key=event.key, spec=event.spec, name="", submitted=event.at))
+        to = f"{',' if self.view.hpc else ''} to Queue <{spec.queue}>"
+        hold = " on hold" if event.held else ""
+        options = "" if self.brief else paragraphs.submission(self.view, spec, self.text)
+        return [f"Submitted from host <{spec.from_host}>{hold}{to}{options};"]
+
+    def dispatched(self, event: ev.JobDispatched) -> list[str]:
+        """Dispatched to …"""
+        parts = tuple(Part(host=placed.host, slots=placed.slots) for placed in event.parts)
+        self.first_host = parts[0].host if parts else ""
+        run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
+        job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
+        places = paragraphs.places(self.view, job)
+        if self.view.hpc:
+            effective = resreqs.effective(self.view, self.view.spec(self.job), job)
+            index = index_of(self.job.key)
+            verb = f"[{index}] dispatched" if index else "Dispatched"
+            return [f"{verb} {places}, Effective RES_REQ <{effective} >;"]
+        return [f"Dispatched to {places.removeprefix('on ')};"]
+
+    def started(self, event: ev.PartStarted) -> list[str]:
+        """Starting and running, of the first part."""
+        if event.host != self.first_host:
+            return []
+        lines = [f"Starting (Pid {event.pid});"]
+        if not self.brief or self.text.home:
+            lines.append(
+                f"Running with execution home <{self.text.home}>, Execution CWD <{event.cwd}>, Execution Pid <{event.pid}>;"
+            )
+        return lines
+
+    def refused(self, event: ev.PartRefused) -> list[str]:
+        """A host did not start it."""
+        return [f"Host <{event.host}> did not start the job: {event.why};"]
+
+    def held(self, event: ev.Event) -> list[str]:
+        """bstop of a pending job."""
+        return ["Suspended by the user or administrator while pending;"]
+
+    def released(self, event: ev.Event) -> list[str]:
+        """bresume of it."""
+        return ["Pending: Waiting for scheduling after resumed by user: 1 host;"]
+
+    def suspended(self, event: ev.JobSuspended) -> list[str]:
+        """bstop of a running job, or load."""
+        if event.state is JobState.SSUSP:
+            return [f"Suspended: {event.why or 'by the system'};"]
+        return ["Suspended by the user or administrator;"]
+
+    def running(self, event: ev.Event) -> list[str]:
+        """It goes on."""
+        return ["Running;"]
+
+    def lost(self, event: ev.JobLost) -> list[str]:
+        """Its host is silent."""
+        return ["Unknown; unable to reach the execution host;"]
+
+    def wished(self, event: ev.JobWished) -> list[str]:
+        """Something was asked of it."""
+        wish = event.wish
+        by = f"by user or administrator <{wish.by}>;"
+        if wish.kind == "migrate":
+            return [f"Migration requested {by}"]
+        if wish.kind == "checkpoint":
+            return [f"Checkpoint requested {by}"]
+        return [f"Signal <{_signal_name(wish)}> requested {by}"] if wish.by else []
+
+    def checkpointed(self, event: ev.CheckpointMade) -> list[str]:
+        """A checkpoint is on disk."""
+        return [f"Checkpoint succeeded (generation {event.generation});"]
+
+    def switched(self, event: ev.JobSwitched) -> list[str]:
+        """bswitch."""
+        return [f"Switched to Queue <{event.queue}> by user or administrator <{event.by}>;"]
+
+    def moved(self, event: ev.JobMoved) -> list[str]:
+        """btop, bbot."""
+        end = "top" if event.top else "bottom"
+        return [f"Job moved to position {event.place} relative to <{end}> by user or administrator <{event.by}>;"]
+
+    def modified(self, event: ev.JobModified) -> list[str]:
+        """bmod; its lines are not wrapped."""
+        changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
+        return [f"Parameters of the job are changed:{changes}"]
+
+    def requeued(self, event: ev.JobRequeued) -> list[str]:
+        """It waits again."""
+        words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
+        lines = []
+        if event.end is not None:
+            lines += _verdict(event.end.status, event.end.utime + event.end.stime)
+        return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}: 1 host;"]
+
+    def killed(self, event: ev.ElementsKilled) -> list[str]:
+        """An element that never ran."""
+        return [*_kill(event.by), "Exited;"]
+
+    def finished(self, event: ev.JobFinished) -> list[str]:
+        """How it ended."""
+        if self.job.outcome is None:
+            return []
+        lines = _kill(event.by) if self.job.run is None else []
+        lines += paragraphs.ended(self.job, ";")
+        if self.job.state is JobState.DONE:
+            lines.append("Post job process done successfully;")
+        return lines
+
+
+def _kill(by: str) -> list[str]:
+    return [f"Signal <KILL> requested by user or administrator <{by}>;"] if by else []
+
+
+def _verdict(status: int, seconds: float) -> list[str]:
+    used = f"The CPU time used is {seconds:.1f} seconds;"
+    if status & 0x7F:
+        return [f"Exited by signal {status & 0x7F}. {used}"]
+    return [f"Exited with exit code {status >> 8 & 0xFF}. {used}"]
+
+
+def _signal_name(wish: Wish) -> str:
+    if wish.kind == "requeue":
+        return "REQUEUE"
+    if not wish.signal:
+        return "KILL"
+    try:
+        return signal.Signals(wish.signal).name.removeprefix("SIG")
+    except ValueError:
+        return str(wish.signal)
+
+
+_SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
+    ev.JobSubmitted: Teller.submitted, ev.JobDispatched: Teller.dispatched, ev.PartStarted: Teller.started,
+    ev.PartRefused: Teller.refused, ev.JobHeld: Teller.held, ev.ElementsHeld: Teller.held, ev.JobReleased: Teller.released,
+    ev.ElementsReleased: Teller.released, ev.JobSuspended: Teller.suspended, ev.JobResumed: Teller.running,
+    ev.JobFound: Teller.running, ev.JobLost: Teller.lost, ev.JobWished: Teller.wished,
+    ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
+    ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
+    ev.JobFinished: Teller.finished,
+}  # fmt: skip

@@ -1,0 +1,105 @@
+"""What a query reads: a replica of the cluster, the soft state, and the store for what is not in memory.
+
+Rule: nothing here changes anything; a query sees one version of the cluster from its first line to its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Params, QueueConf
+from lavad.core.events import Event
+from lavad.core.job import Array, Job
+from lavad.core.soft import Soft
+from lavad.core.spec import JobText, Spec
+
+
+class Reader(Protocol):
+    """Reads what the store keeps. ``job`` is a job id without index, ``key`` as in ``core.ids``."""
+
+    def text_of(self, job: int) -> JobText | None:
+        """The text of one job or array."""
+
+    def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
+        """The texts of many."""
+
+    def env(self, digest: str) -> dict[str, str] | None:
+        """The environment kept under this hash."""
+
+    def finished_jobs(
+        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:  # fmt: skip
+        """Finished jobs with their outcome and last attempt; ``since``: ended at or after this time; newest if limited."""
+
+    def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
+        """Specs by number, also those that no live job has."""
+
+    def finished_array(self, job: int) -> Array | None:
+        """The last record of an array that has left memory."""
+
+    def events_of(self, job: int) -> list[tuple[int, Event]]:
+        """All events of a job, or of an array and its elements, in order."""
+
+    def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
+        """All events of a time, in order."""
+
+
+class View:
+    """One query's view of the cluster."""
+
+    def __init__(
+        self, cluster: Cluster, soft: Soft, reader: Reader, *, master: str = "", version: str = "", built: str = "",
+        lsf: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.cluster = cluster
+        self.soft = soft
+        self.reader = reader
+        self.master = master
+        self.version = version
+        self.built = built
+        """The date of the release, as ``lsid`` prints it."""
+        self.lsf: Mapping[str, str] = lsf or {}
+        self._specs: dict[int, Spec] = {}
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.cluster.conf.cluster
+
+    @property
+    def params(self) -> Params:
+        """The parameters in force."""
+        return self.cluster.conf.params
+
+    @property
+    def short_hosts(self) -> bool:
+        """LSB_SHORT_HOSTLIST: ``4*hostA`` instead of four times ``hostA``."""
+        return self.params.short_hostlist
+
+    @property
+    def hpc(self) -> bool:
+        """LSB_ENABLE_HPC_ALLOCATION: the wording of LSF 10.1 (tasks and allocated slots)."""
+        return self.params.hpc_allocation
+
+    def spec(self, job: Job | Array) -> Spec:
+        """The spec of a job, live or finished."""
+        found = self.cluster.specs.rows.get(job.spec) or self._specs.get(job.spec)
+        if found is None:
+            self.load_specs([job])
+            found = self._specs.get(job.spec) or Spec(user="?", queue="?")
+        return found
+
+    def load_specs(self, jobs: Iterable[Job]) -> None:
+        """Read the specs of finished jobs in one go."""
+        live = self.cluster.specs.rows
+        missing = {job.spec for job in jobs if job.spec not in live and job.spec not in self._specs}
+        if missing:
+            self._specs.update(self.reader.specs(sorted(missing)))
+
+    def queue(self, name: str) -> QueueConf:
+        """A queue's configuration; one that is no longer configured has the defaults."""
+        return self.cluster.queue_conf.get(name) or QueueConf(name=name)

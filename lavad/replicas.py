@@ -1,0 +1,136 @@
+"""The master's side of its replicas: processes that fold committed events. One schedules, one answers queries.
+
+A replica that dies is started again from a snapshot; nothing is lost, as it holds nothing of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, BinaryIO
+
+import msgspec
+
+from lavad import feed
+from lavad.core.asks import Caller, Query, Refused
+from lavad.core.cluster import Cluster
+from lavad.core.plan import Plan
+from lavad.core.soft import SoftUpdate
+from lavad.engine import Committed
+from lavad.procs import spawn
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.5
+
+
+class ReplicaProcess:
+    """One replica process, kept alive."""
+
+    def __init__(self, module: str, cluster: Cluster, soft_snapshot: Callable[[], SoftUpdate], site: feed.Site,
+                 output: BinaryIO | None) -> None:  # fmt: skip
+        self.module = module
+        self.pid = 0
+        self._cluster = cluster
+        self._soft = soft_snapshot
+        self._site = site
+        self._output = output
+        self._writer: asyncio.StreamWriter | None = None
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send a frame; lost if the process is just being started again (it then gets a snapshot)."""
+        if self._writer is not None:
+            self._writer.write(feed.frame(message))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send a ready frame."""
+        if self._writer is not None:
+            self._writer.write(frame)
+
+    async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
+        """Start it, take what it sends, start it again when it dies."""
+        while True:
+            process, link = spawn(self.module, self._output)
+            self.pid = process.pid
+            link.setblocking(False)
+            reader, writer = await asyncio.open_connection(sock=link, limit=1 << 24)
+            self._writer = writer
+            self.send(self._site)
+            self.send(feed.take(self._cluster))
+            self.send(self._soft())
+            try:
+                while True:
+                    await took(feed.decode_answer(await feed.read_frame(reader)))
+            except (asyncio.IncompleteReadError, ConnectionError):
+                log.warning("%s (pid %d) died; starting it again", self.module, process.pid)
+            finally:
+                self._writer = None
+                writer.close()
+                process.kill()
+                await asyncio.to_thread(process.wait)
+            ended()
+            await asyncio.sleep(PAUSE)  # one that dies at once must not eat the machine
+
+
+class QueryProcess:
+    """The replica that renders listings."""
+
+    def __init__(self, process: ReplicaProcess, clock: Callable[[], float]) -> None:
+        self.process = process
+        self._clock = clock
+        self._next = 0
+        self._open: dict[int, asyncio.Queue[feed.Answer | None]] = {}
+
+    async def run(self) -> None:
+        """Serve for ever."""
+        await self.process.run(self._took, self._ended)
+
+    async def _took(self, message: Plan | feed.Answer) -> None:
+        if isinstance(message, feed.Answer):
+            queue = self._open.get(message.number)
+            if queue is not None:
+                queue.put_nowait(message)
+
+    def _ended(self) -> None:
+        for queue in self._open.values():
+            queue.put_nowait(None)
+
+    async def answer(self, query: Query, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+        """The pieces of the answer, last the exit status."""
+        self._next += 1
+        number = self._next
+        pieces = self._open[number] = asyncio.Queue()
+        self.process.send(feed.Ask(number=number, query=query, caller=caller, now=self._clock()))
+        try:
+            while True:
+                answer = await pieces.get()
+                if answer is None:
+                    raise Refused("The query was interrupted; try again")
+                for kind, text in answer.pieces:
+                    yield {kind: text}
+                if answer.exit is not None:
+                    yield {"exit": answer.exit}
+                    return
+        finally:
+            del self._open[number]
+            self.process.send(feed.Drop(number=number))
+
+
+class Publisher:
+    """Feeds commits and soft news to all replicas."""
+
+    def __init__(self, processes: list[ReplicaProcess]) -> None:
+        self.processes = processes
+
+    def committed(self, committed: Committed) -> None:
+        """One commit, encoded once."""
+        frame = feed.frame(feed.Events(events=list(committed.events)))  # type: ignore[arg-type]
+        for process in self.processes:
+            process.send_frame(frame)
+
+    def soft(self, news: SoftUpdate) -> None:
+        """Soft news."""
+        frame = feed.frame(news)
+        for process in self.processes:
+            process.send_frame(frame)

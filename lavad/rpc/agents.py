@@ -1,0 +1,165 @@
+"""The servicer for agents: a host's one stream, and commands that a host's agent relays for its users."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+import grpc
+
+from lavad.core.asks import Caller
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.hosts import greeted
+from lavad.core.soft import SoftUpdate
+from lavad.engine import Engine
+from lavad.outbox import Outbox
+from lavad.peeks import Peeks
+from lavad.rpc import convert
+from lavad.rpc.auth import PeerAuth
+from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.reports import decisions
+from lavad.sessions import Session as HostSession
+from lavad.sessions import Sessions
+from proto import agent_pb2 as pb
+from proto import agent_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[pb.FromAgent, pb.ToAgent]
+
+
+class Agents(agent_pb2_grpc.AgentsServicer):
+    """Serves all hosts."""
+
+    def __init__(
+        self, engine: Engine, sessions: Sessions, outbox: Outbox, peeks: Peeks, auth: PeerAuth, dispatch: Dispatch,
+        publish: Callable[[SoftUpdate], None], clock: Callable[[], float], periods: tuple[float, float],
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._sessions = sessions
+        self._outbox = outbox
+        self._peeks = peeks
+        self._auth = auth
+        self._dispatch = dispatch
+        self._publish = publish
+        self._clock = clock
+        self._periods = periods
+
+    async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:  # noqa: N802
+        """One host's stream, from its greeting to its end."""
+        hello = (await anext(aiter(requests))).hello
+        why = self._auth.why_not_host(context, hello.host) or self._why_not(hello)
+        if why:
+            log.warning("host %s refused: %s", hello.host, why)
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        session = HostSession(hello.host, hello.sequence)
+        self._sessions.heard[hello.host] = self._clock()
+        self._sessions.open(session)
+        session.send(pb.ToAgent(welcome=self._welcome()))
+        reading = asyncio.create_task(self._read(session, hello, requests))
+        pumping = asyncio.create_task(self._outbox.pump(session))
+        try:
+            while (message := await session.outgoing.get()) is not None:
+                yield message
+        finally:
+            self._sessions.closed(session)
+            for task in (reading, pumping):
+                task.cancel()
+            log.info("host %s: stream ended", session.host)
+
+    def _why_not(self, hello: pb.Hello) -> str:
+        cluster = self._engine.cluster
+        conf = cluster.host_conf.get(hello.host)
+        if cluster.host_conf and conf is None:
+            return f"host {hello.host} is not in lsf.cluster.{cluster.conf.cluster}"
+        if hello.incarnation == cluster.incarnation and hello.epoch > cluster.epoch:
+            return f"the host has obeyed a newer master (epoch {hello.epoch})"
+        return ""
+
+    def _welcome(self) -> pb.Welcome:
+        cluster = self._engine.cluster
+        beat, sample = self._periods
+        return pb.Welcome(
+            epoch=cluster.epoch, incarnation=cluster.incarnation, heartbeat=beat, sample=sample,
+            cluster=cluster.conf.cluster,
+        )  # fmt: skip
+
+    async def _read(self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent]) -> None:
+        try:
+            await self._greet(session, hello)
+            async for message in requests:
+                self._sessions.heard[session.host] = self._clock()
+                await self._take(session, message)
+        except asyncio.CancelledError:
+            raise
+        except (grpc.RpcError, StopAsyncIteration) as error:
+            log.info("host %s: %s", session.host, error)
+        except Exception:
+            # a broken stream must not take the others with it; the host greets again
+            log.exception("host %s: stream failed", session.host)
+        finally:
+            session.close()
+
+    async def _greet(self, session: HostSession, hello: pb.Hello) -> None:
+        known = {part.uid: part.state for part in hello.parts}
+        facts = convert.facts(hello.facts)
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            return Decided(events=greeted(cluster, session.host, facts, known, now))
+
+        await self._engine.ask(decide)
+        cluster = self._engine.cluster
+        live = {run.uid for key in cluster.use.hosts[session.host].jobs if (run := cluster.jobs.rows[key].run)}
+        stale = [part for part in hello.parts if part.uid not in live]
+        if stale:
+            self._end_stale(session, stale)
+        self._outbox.greeted(session)
+        log.info("host %s: connected, %d parts, %d stale", session.host, len(hello.parts), len(stale))
+
+    def _end_stale(self, session: HostSession, stale: list[pb.PartStatus]) -> None:
+        """What an agent still has of attempts that are over or of another incarnation ends, and its ends are forgotten."""
+        orders = [pb.Order(key=part.key, attempt=part.attempt, uid=part.uid, kill=pb.Kill()) for part in stale]
+        session.send(pb.ToAgent(orders=pb.Orders(orders=orders)))
+        session.send(pb.ToAgent(acks=pb.Acks(ended=[part.uid for part in stale])))
+
+    async def _take(self, session: HostSession, message: pb.FromAgent) -> None:
+        kind = message.WhichOneof("kind")
+        if kind == "reports":
+            await self._reports(session, message.reports)
+        elif kind == "heartbeat":
+            self._heartbeat(session, message.heartbeat)
+        elif kind == "peek":
+            self._peeks.came(message.peek)
+
+    async def _reports(self, session: HostSession, reports: pb.Reports) -> None:
+        await self._engine.ask_all(decisions(reports.reports, session.host))
+        acks = pb.Acks(number=max((report.number for report in reports.reports), default=0))
+        over = [r.uid for r in reports.reports if r.WhichOneof("what") in ("gone", "refused") or r.ended.gone]
+        acks.ended.extend(over)
+        session.send(pb.ToAgent(acks=acks))
+
+    def _heartbeat(self, session: HostSession, beat: pb.Heartbeat) -> None:
+        news = SoftUpdate(
+            load={session.host: dict(beat.load)} if beat.load else {},
+            usage=[(session.host, convert.usage(usage)) for usage in beat.usage],
+        )
+        self._publish(news)
+        self._sessions.renewed[session.host] = self._clock()
+        lease = self._engine.cluster.conf.params.lease
+        session.send(pb.ToAgent(echo=pb.Echo(sent=beat.sent, lease=lease)))
+
+    async def Command(self, request: pb.CommandFrame, context: Context) -> AsyncIterator[pb.CommandFrame]:  # noqa: N802
+        """A command of a user on an agent's host; the agent vouches for who it is."""
+        host = self._auth.host_of(context)
+        if host is None:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only an agent may vouch for users")
+            return
+        caller = Caller(user=request.user, uid=request.uid, host=host, local=False)
+        with contextlib.suppress(asyncio.CancelledError):
+            async for frame in self._dispatch.answer(request.frame, caller):
+                yield pb.CommandFrame(frame=frame)

@@ -1,0 +1,148 @@
+"""One command's request, from its frame to its answer frames: convert, ask, convert. The same for local and relayed callers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core import asks
+from lavad.core.asks import Caller, Refused
+from lavad.core.cluster import Cluster
+from lavad.core.decide import checkpoint, control, hosts, modify, queues, submit
+from lavad.core.decide.decided import Decided
+from lavad.core.ids import job_of
+from lavad.engine import Decide, Engine
+from lavad.outputs import Outputs
+from lavad.replicas import QueryProcess
+from lavad.texts import Texts
+from lavad.waits import Waits, answer_for
+
+_decoder = msgspec.json.Decoder(asks.AnyAsk)
+_encode = msgspec.json.Encoder().encode
+_packer = msgspec.msgpack.Encoder()
+MAX_ENVIRONMENT = 8 << 20
+
+_PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] = {
+    asks.Kill: control.kill,
+    asks.Stop: control.stop,
+    asks.Resume: control.resume,
+    asks.Requeue: control.requeue,
+    asks.Migrate: control.migrate,
+    asks.Checkpoint: checkpoint.checkpoint,
+    asks.Switch: modify.switch,
+    asks.Move: modify.move,
+    asks.Hosts: hosts.switch_hosts,
+    asks.Queues: queues.switch_queues,
+}
+
+
+class Dispatch:
+    """Answers requests; ``why_standby`` says whether this master serves at all."""
+
+    def __init__(
+        self, engine: Engine, texts: Texts, waits: Waits, queries: QueryProcess, outputs: Outputs,
+        reconfig: Callable[[Caller], Any],
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._texts = texts
+        self._waits = waits
+        self._queries = queries
+        self._outputs = outputs
+        self._reconfig = reconfig
+
+    async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
+        """The answer frames (JSON, without length) to one request frame."""
+        try:
+            ask = _decoder.decode(frame)
+        except (msgspec.DecodeError, RecursionError) as error:
+            yield _refusal(Refused(f"Bad request: {error}"))
+            return
+        why = self._why_not(caller)
+        if why:
+            yield _refusal(Refused(why))
+            return
+        try:
+            if isinstance(ask, asks.Query):
+                async for piece in self._queries.answer(ask, caller):
+                    yield _encode(piece)
+            elif isinstance(ask, asks.Peek):
+                async for piece in self._outputs.answer(ask, caller):
+                    yield _encode(piece)
+            else:
+                yield _encode({"ok": await self._change(ask, caller)})
+        except Refused as refusal:
+            yield _refusal(refusal)
+
+    def _why_not(self, caller: Caller) -> str:
+        allowed = self._engine.cluster.conf.params.submit_hosts
+        if allowed and caller.host not in allowed:
+            return f"{caller.host}: Host is not a submission host"
+        return ""
+
+    async def _change(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+        if ask.again and ask.uuid:
+            known = await self._engine.find_answer(ask.uuid)
+            if known is not None:
+                return known
+        if isinstance(ask, asks.Submit):
+            return await self._submit(ask, caller)
+        if isinstance(ask, asks.Modify):
+            return await self._modify(ask, caller)
+        if isinstance(ask, asks.Wait):
+            return await self._wait(ask)
+        if isinstance(ask, asks.Reconfig):
+            answer: dict[str, Any] = await self._reconfig(caller)
+            return answer
+        decide = _PLAIN.get(type(ask))
+        if decide is None:
+            raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
+        return await self._engine.ask(_bound(decide, ask, caller), ask.uuid)
+
+    async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
+        packed = _packer.encode(ask.env)
+        if len(packed) > MAX_ENVIRONMENT:
+            raise Refused("The environment is too large")
+        name = hashlib.sha256(packed).hexdigest()
+        self._texts.seen_env(name, ask.env)
+        ask = replace(ask, env={}, env_hash=name)
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            return submit.submit(cluster, ask, caller, now, _local(now))
+
+        return await self._engine.ask(decide, ask.uuid, (name, packed))
+
+    async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
+        target = modify.find_one(self._engine.cluster, ask.job, caller)
+        job = target.array or job_of(target.keys[0])
+        texts = await self._texts.texts([job])
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            return modify.modify(cluster, ask, texts[job], caller, now, _local(now))
+
+        return await self._engine.ask(decide, ask.uuid)
+
+    async def _wait(self, ask: asks.Wait) -> dict[str, Any]:
+        live = await self._waits.wait(ask.job, ask.until)
+        if live is not None:
+            return live
+        finished = await self._outputs.find_finished(ask.job)
+        if finished is None:
+            raise Refused(f"Job <{ask.job}> is not found")
+        return answer_for(finished)
+
+
+def _bound(decide: Callable[[Cluster, Any, Caller, float], Decided], ask: asks.Ask, caller: Caller) -> Decide:
+    return lambda cluster, now: decide(cluster, ask, caller, now)
+
+
+def _local(now: float) -> datetime:
+    return datetime.fromtimestamp(now)
+
+
+def _refusal(refusal: Refused) -> bytes:
+    return _encode({"refused": refusal.text, "exit": refusal.exit_code})

@@ -1,0 +1,243 @@
+"""One scheduling cycle: ``schedule(cluster, soft, now, local, memory) -> Plan``. Pure: it changes but its own memory.
+
+Classes of equal jobs are taken in line; the first job that does not fit blocks its class, and the next class may pass
+(LSF without reservations). A blocked class is looked at again when hosts have more, or limits, time or jobs changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import islice, takewhile
+
+from lavad.core.cluster import Cluster
+from lavad.core.host_names import first_hosts
+from lavad.core.ids import index_of, job_of, key_of
+from lavad.core.job import Array, Job
+from lavad.core.ledger import UNLIMITED
+from lavad.core.pend_reason import PendReason
+from lavad.core.plan import Placement, Plan
+from lavad.core.soft import Soft, WhyClass
+from lavad.core.windows import Local
+from lavad.sched.candidates import Candidates
+from lavad.sched.eligible import find_base
+from lavad.sched.explain import host_reasons, main_reason
+from lavad.sched.fit import Offer, choose, place_on, units
+from lavad.sched.gates import why_not_class, why_not_limits
+from lavad.sched.line import keys_in_order, order_at, renew_line
+from lavad.sched.memory import Known, Memory, Order
+from lavad.sched.needs import Need
+from lavad.sched.view import View
+
+MOST = 10_000
+"""Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
+
+
+def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> Plan:
+    """What may start now, and why the rest waits. ``local`` is (weekday with Sunday 0, second of the day).
+
+    ``Plan.why`` has the classes of which something new is known, ``Plan.why_job`` all single jobs.
+    """
+    view = View(cluster, soft, now, local, memory)
+    renew_line(cluster, memory)
+    cycle = _Cycle(view)
+    cycle.run()
+    memory.why.update(cycle.why)
+    return Plan(cluster.version, tuple(cycle.placements), cycle.why, dict(memory.why_job), view.wake_at)
+
+
+class _Cycle:
+    """The state of one run down the line."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.placements: list[Placement] = []
+        self.why: dict[int, WhyClass] = {}
+
+    def run(self) -> None:
+        """Visit the classes in line; one that may go on stands in line again with its next job."""
+        line = self.view.memory.line
+        again: list[tuple[Order, int, Visit]] = []
+        at = 0
+        while self.left > 0 and (at < len(line) or again):
+            if again and (at == len(line) or again[0][:2] < line[at]):
+                _, number, visit = heappop(again)
+            else:
+                number = line[at][1]
+                at += 1
+                found = self._begin(number)
+                if found is None:
+                    continue
+                visit = found
+            nexts = [heads[0][0] for heads in (again[:1], line[at : at + 1]) if heads]
+            head = visit.go(min(nexts, default=None))
+            if head is not None:
+                heappush(again, (head, number, visit))
+
+    @property
+    def left(self) -> int:
+        """How many placements the plan still takes."""
+        return MOST - len(self.placements)
+
+    def _begin(self, number: int) -> Visit | None:
+        """Open a class, unless it is blocked by what is still the same or by something that is about no host."""
+        view = self.view
+        memory = view.memory
+        known = memory.known[number]
+        if not view.free and known.blocked >= 0:
+            return None
+        need = memory.need(view.cluster, number)
+        if need is None:
+            self.say(number, PendReason.QUE_GONE)
+            return None
+        reason = why_not_class(view, need) or why_not_limits(view, need.spec)
+        if reason:
+            known.blocked = -1
+            self.say(number, reason)
+            return None
+        if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not _reads_load(need)):
+            return None
+        return Visit(self, need, known)
+
+    def say(self, number: int, reason: int) -> None:
+        """A class waits for a reason that is about no host."""
+        old = self.view.memory.why.get(number)
+        if old is None or old.reasons != ((reason, 0, ()),):
+            self.why[number] = main_reason(reason, self.view.now)
+
+
+def _reads_load(need: Need) -> bool:
+    return need.moving or bool(need.per_host or need.per_slot)
+
+
+class Visit:
+    """A class that is being placed: its jobs one after the other."""
+
+    __slots__ = ("base", "candidates", "cycle", "keys", "known", "need", "next_key", "reasons", "view")
+
+    def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
+        self.cycle = cycle
+        self.view = cycle.view
+        self.need = need
+        self.known = known
+        known.blocked = -1
+        self.base = find_base(cycle.view, need)
+        self.candidates = Candidates(cycle.view, need, self.base)
+        self.keys = keys_in_order(cycle.view.cluster, need.number, known)
+        self.next_key: int | None = next(self.keys, None)
+        self.reasons: dict[int, int] = {}
+        cycle.view.memory.say_jobs(known, self.reasons)
+
+    def go(self, bound: Order | None) -> Order | None:
+        """Place jobs until one stands behind ``bound`` (its place comes back) or none can go on (None)."""
+        cluster = self.view.cluster
+        while self.next_key is not None and self.cycle.left > 0:
+            place = order_at(cluster, self.need.number, self.next_key)
+            if bound is not None and place > bound:
+                return place
+            row = cluster.get(self.next_key)
+            if not (self._job(row) if isinstance(row, Job) else self._array(row)):
+                break
+            self.next_key = next(self.keys, None)
+        self.view.memory.why_job.update(self.reasons)
+        return None
+
+    def _job(self, job: Job) -> bool:
+        """Place one job; False when the class is blocked."""
+        view = self.view
+        if job.not_before > view.now:
+            view.wake(job.not_before)
+            self.reasons[job.key] = PendReason.JOB_DELAY_SCHED
+            return True
+        if index_of(job.key) and self._array_left(job_of(job.key)) < 1:
+            self.reasons[job.key] = PendReason.JOB_ARRAY_LIMIT
+            return True
+        if not job.avoid:
+            return self._place_one(job.key)
+        if not self._place_one(job.key, frozenset(job.avoid)):
+            self.reasons[job.key] = PendReason.JOB_START_FAIL
+        return True
+
+    def _array(self, array: Array) -> bool:
+        """Place untouched elements; False when the class is blocked."""
+        wanted = min(self._array_left(array.job), len(array.pending))
+        if wanted < len(array.pending):
+            self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
+        wanted = min(wanted, self.cycle.left)
+        indices = islice(array.pending, max(0, min(wanted, self.view.free)))
+        keys = [key_of(array.job, index) for index in indices]
+        placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
+        if placed == wanted:
+            return True
+        self.reasons.pop(array.job, None)
+        return placed == len(keys) and self._block(0)
+
+    def _array_left(self, job: int) -> int:
+        array = self.view.cluster.arrays.rows.get(job)
+        if array is None or not array.limit:
+            return UNLIMITED
+        return array.limit - self.view.ledger.array_running(job)
+
+    def _is_simple(self) -> bool:
+        """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
+        need = self.need
+        special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
+        return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
+
+    def _offers(self, avoid: frozenset[str]) -> Iterator[Offer]:
+        for row in self.candidates:
+            if row.name not in avoid:
+                count, _ = units(self.view, self.need, row)
+                if count:
+                    yield row, count
+
+    def _place_one(self, key: int, avoid: frozenset[str] = frozenset()) -> bool:
+        view, need = self.view, self.need
+        left, reason = view.limits.left(need.spec)
+        if left < need.slots:
+            return self._block(reason)
+        chosen = choose(need, self._offers(avoid), min(need.most, left))
+        if not chosen or (need.first and chosen[0][0].name not in self._first_hosts()):
+            return False if avoid else self._block(0)
+        parts = tuple(place_on(view, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
+        reason = view.limits.why_not(need.spec, parts)
+        if reason:
+            return self._block(reason)
+        view.take(key, need.spec, parts, [row for row, _ in chosen])
+        self.cycle.placements.append(Placement(key, parts, need.number))
+        return True
+
+    def _first_hosts(self) -> frozenset[str]:
+        return first_hosts(self.view.cluster.conf, self.need.spec.hosts)
+
+    def _place_many(self, keys: list[int]) -> int:
+        """One-slot jobs over free slots in rank order; how many were placed."""
+        view, need = self.view, self.need
+        left, reason = view.limits.left(need.spec)
+        room = min(len(keys), left)
+        placed = 0
+        for row in self.candidates:
+            if placed == room:
+                break
+            count = min(units(view, need, row)[0], room - placed)
+            parts = (place_on(view, need, row, 1, True),)
+            for key in keys[placed : placed + count]:
+                view.ledger.take(key, need.spec, parts)
+                self.cycle.placements.append(Placement(key, parts, need.number))
+            if count:
+                view.renew(row)
+                placed += count
+        if placed < len(keys):
+            self._block(reason if placed == room else 0)
+        return placed
+
+    def _block(self, reason: int) -> bool:
+        """Say why the class waits; always False."""
+        view, need = self.view, self.need
+        if reason:
+            self.known.blocked = -1
+            self.cycle.say(need.number, reason)
+            return False
+        self.known.blocked = view.memory.cycle
+        self.cycle.why[need.number] = host_reasons(view, need, self.base)
+        return False

@@ -1,0 +1,116 @@
+"""Why a class waits, host bucket by host bucket, from the very reasons that the decision was made with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lavad.core.ledger import UNLIMITED
+from lavad.core.pend_reason import PendReason
+from lavad.core.soft import WhyClass
+from lavad.sched.candidates import room_mask
+from lavad.sched.columns import Columns
+from lavad.sched.eligible import Base, Codes
+from lavad.sched.fit import units
+from lavad.sched.needs import Need
+from lavad.sched.view import View
+
+NAMES = 20
+"""Host names kept of each reason."""
+Reason = tuple[int, int, tuple[str, ...]]
+
+
+def main_reason(code: int, now: float) -> WhyClass:
+    """A reason that is about no host."""
+    return WhyClass(reasons=((int(code), 0, ()),), at=now)
+
+
+def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
+    """Each host's reason, the most frequent first; before them, if so, that no host can ever take the job."""
+    never = why_never(view, need, base)
+    if never:
+        return WhyClass(reasons=((never, 0, ()), *_buckets(view, need, base)), at=view.now)
+    if view.columns is None or view.free:
+        return WhyClass(reasons=_buckets(view, need, base), at=view.now)
+    changes, known = base.full
+    if known is None or changes != view.columns.changes:
+        # every host is full: the same for all classes that may use the same hosts
+        known = WhyClass(reasons=_buckets(view, need, base), at=view.now)
+        base.full = (view.columns.changes, known)
+    return known
+
+
+def _buckets(view: View, need: Need, base: Base) -> tuple[Reason, ...]:
+    if view.columns is not None:
+        return _count(view, _codes(view, view.columns, need, base))
+    buckets: dict[int, list[str]] = {}
+    for row, code in zip(view.rows, base.codes, strict=True):
+        reason = int(code or why_not_more(view, need, units(view, need, row)))
+        buckets.setdefault(reason, []).append(row.name)
+    reasons = ((code, len(names), tuple(names[:NAMES])) for code, names in sorted(buckets.items()))
+    return tuple(sorted(reasons, key=lambda reason: -reason[1]))
+
+
+def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
+    """Each host's reason; what columns cannot tell is asked row by row."""
+    codes = base.array.copy()
+    if not need.spec.exclusive:
+        for name, amount in (*need.per_slot, *need.per_host):
+            if not view.ledger.is_shared(name):
+                short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, need, name, amount)
+                codes[short] = need.rusage_reason(name, view.ledger.names)
+    plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
+    if plain and not view.limits.has_host_limits(need.spec):
+        codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
+    for at in np.flatnonzero(codes == 0).tolist():
+        codes[at] = why_not_more(view, need, units(view, need, view.rows[at]))
+    return codes
+
+
+def _count(view: View, codes: Codes) -> tuple[Reason, ...]:
+    counts = np.bincount(codes)
+    found = np.flatnonzero(counts)
+    reasons = []
+    for code in found.tolist():
+        first = np.flatnonzero(codes == code)[:NAMES].tolist()
+        reasons.append((code, int(counts[code]), tuple(view.rows[at].name for at in first)))
+    return tuple(sorted(reasons, key=lambda reason: -reason[1]))
+
+
+def why_not_more(view: View, need: Need, room: tuple[int, int]) -> int:
+    """The reason of a host that has too little room, or enough for a part but not for the whole job."""
+    count, reason = room
+    if count == 0:
+        return reason
+    if need.one_host or need.ptile:
+        wanted = need.slots if need.one_host else min(need.ptile, need.slots)
+        if count < wanted:
+            return PendReason.JOB_NO_SPAN if reason == PendReason.HOST_LESS_SLOTS else reason
+        return PendReason.JOB_SPREAD_TASK
+    return PendReason.HOST_LESS_SLOTS
+
+
+_FOR_GOOD = (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC, PendReason.HOST_SCHED_TYPE)
+
+
+def why_never(view: View, need: Need, base: Base) -> int:
+    """The reason if not even empty hosts could hold the job, 0: they could."""
+    by_cpu = need.most > 1 and not view.cluster.conf.params.parallel_by_slot
+    found = base.most.get((by_cpu, need.ptile))
+    if found is None:
+        usable = (row.name for row, code in zip(view.rows, base.array.tolist(), strict=True) if code not in _FOR_GOOD)
+        offers = [_capacity(view, host, by_cpu, need.ptile) for host in usable]
+        found = base.most[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
+    total, most = found
+    if not total:
+        return PendReason.NO_SUITABLE_HOST
+    if need.one_host:
+        return PendReason.NEVER_HOST_SLOTS if most < need.slots else 0
+    return PendReason.NEVER_SLOTS if total < need.slots else 0
+
+
+def _capacity(view: View, host: str, by_cpu: bool, ptile: int) -> int:
+    slots = view.cluster.slots_of(host)
+    bounds = [UNLIMITED if slots < 0 else slots]
+    if by_cpu:
+        bounds.append(view.cluster.hosts.rows[host].facts.ncpus)
+    return min(*bounds, ptile or UNLIMITED)

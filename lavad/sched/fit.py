@@ -1,0 +1,125 @@
+"""How much of a class fits on a host, and which hosts a job gets.
+
+Rule: ``units`` is the one place that says how many slots (of a one-slot class: jobs) a host has room for; it gives the
+reason when there are none. A job gets all its slots or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lavad.core.gpureq import GpuReq
+from lavad.core.gpus import matches, pick
+from lavad.core.job import Placed
+from lavad.core.ledger import UNLIMITED
+from lavad.core.pend_reason import PendReason
+from lavad.sched.needs import Need
+from lavad.sched.rows import Row
+from lavad.sched.view import View
+
+
+def units(view: View, need: Need, row: Row) -> tuple[int, int]:
+    """(slots that this class may have on this host now, the reason when they are too few)."""
+    mine = view.ledger.host(row.name)
+    if mine.exclusive:
+        return 0, PendReason.HOST_EXCLUSIVE
+    if need.spec.exclusive and mine.jobs:
+        return 0, PendReason.HOST_NONEXCLUSIVE
+    if not row.free:
+        return 0, PendReason.HOST_JOB_LIMIT
+    count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
+    if need.most > 1 and not view.cluster.conf.params.parallel_by_slot:
+        count = min(count, mine.ncpus)
+    for left, why in _other_limits(view, need, row):
+        if left < count:
+            count, reason = max(0, left), why
+    if need.spec.exclusive and need.one_slot:
+        count = min(count, 1)
+    return count, reason
+
+
+def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]:
+    """What resources, GPUs and limits of this host leave in slots, each with its reason."""
+    names = view.ledger.names
+    for name, amount in need.per_slot:
+        yield copies(view.room(row, name), amount), need.rusage_reason(name, names)
+    for name, amount in (*need.per_host, *need.shared):
+        fits = copies(view.room(row, name), amount)
+        yield fits if need.one_slot else UNLIMITED * (fits > 0), need.rusage_reason(name, names)
+    if need.gpu is not None:
+        yield _gpu_units(view, need, need.gpu, row)
+    if view.limits.has_host_limits(need.spec):
+        yield view.limits.host_left(need.spec, row.name)
+
+
+def copies(room: float, amount: float) -> int:
+    """How many times ``amount`` fits."""
+    return int((room + 1e-6) // amount)
+
+
+def _gpu_units(view: View, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]:
+    left = row.gpus_left(view.ledger, gpu)
+    wanted = gpu.num or 1
+    fitting = sum(1 for card in view.ledger.host(row.name).gpus if matches(card, gpu))
+    reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
+    if need.gpu_per_task and not need.one_slot:
+        return left // wanted, reason
+    # a one-slot job at a time: the next one sees which GPUs this one took
+    return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
+
+
+def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Placed:
+    """A part of a job of this class: what it takes on this host."""
+    reserved = need.per_host
+    if need.per_slot:
+        reserved += tuple((name, amount * slots) for name, amount in need.per_slot)
+    if first and need.shared:
+        reserved += need.shared
+    gpus: tuple[str, ...] = ()
+    if need.gpu is not None:
+        mine = view.ledger.host(row.name)
+        gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
+    return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
+
+
+Offer = tuple[Row, int]
+
+
+def choose(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    """Which rows a job gets with how many slots each, at most ``most`` in all; empty if it cannot have its minimum."""
+    if need.one_host:
+        return _one_host(need, offers, most)
+    if need.ptile:
+        return _tiles(need.slots, need.ptile, list(offers), most)
+    chosen: list[Offer] = []
+    total = 0
+    for row, count in offers:
+        take = min(count, most - total)
+        chosen.append((row, take))
+        total += take
+        if total >= most:
+            break
+    return chosen if total >= need.slots else []
+
+
+def _one_host(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    best: Offer | None = None
+    for row, count in offers:
+        if count >= most:
+            return [(row, most)]
+        if count >= need.slots and (best is None or count > best[1]):
+            best = (row, count)
+    return [] if best is None else [best]
+
+
+def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[ptile=n]: n slots on each host; what is left over goes on one more host."""
+    full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
+    total = tile * len(full)
+    rest = min(most - total, tile)
+    taken = {row.at for row, _ in full}
+    others = [(row, min(count, rest)) for row, count in offers if row.at not in taken]
+    best = max(others, key=lambda offer: offer[1], default=None)
+    if best is not None and rest and total + best[1] >= slots:
+        return [*full, best]
+    return full if total >= slots else []

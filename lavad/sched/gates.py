@@ -1,0 +1,55 @@
+"""What keeps a whole class waiting before any host is looked at: queue, begin time, deadline, dependency, limits.
+
+Rule: each check gives the reason, 0 for none; what time alone will change is noted as the cycle's time to wake.
+"""
+
+from __future__ import annotations
+
+from lavad.core.conf import QueueConf
+from lavad.core.pend_reason import PendReason
+from lavad.core.spec import Spec
+from lavad.sched.needs import Need
+from lavad.sched.view import View
+
+
+def why_not_queue(view: View, queue: QueueConf) -> int:
+    """Why no job of a queue may start now."""
+    found = view.queues.get(queue.name)
+    if found is None:
+        found = view.queues[queue.name] = _why_not_queue(view, queue)
+    return found
+
+
+def _why_not_queue(view: View, queue: QueueConf) -> int:
+    if not view.cluster.queue_state(queue.name).active:
+        return PendReason.QUE_INACT
+    reason = 0
+    for text in (queue.dispatch_window, queue.run_window):
+        if not text:
+            continue
+        view.wake_at_change(text)
+        if not view.memory.is_window_open(text, view.local):
+            reason = PendReason.QUE_WINDOW
+    return reason
+
+
+def why_not_class(view: View, need: Need) -> int:
+    """Why no job of a class may start now, whatever the hosts are."""
+    spec = need.spec
+    reason = why_not_queue(view, need.queue)
+    if reason:
+        return reason
+    if spec.begin > view.now:
+        view.wake(spec.begin)
+        return PendReason.JOB_START_TIME
+    if spec.deadline and spec.deadline <= view.now + (spec.limits.run or 0):
+        return PendReason.HOST_MISS_DEADLINE
+    if spec.dependency:
+        return PendReason.JOB_DEPEND
+    return 0
+
+
+def why_not_limits(view: View, spec: Spec) -> int:
+    """Why the cluster-wide limits leave no room for a job of this spec."""
+    left, reason = view.limits.left(spec)
+    return reason if left < spec.slots else 0

@@ -1,0 +1,200 @@
+"""What the scheduler keeps between cycles. A cache and nothing else: with an empty one, the same plan comes out.
+
+Rule: whatever is kept here names what it was made from, and is made anew when that has changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lavad.core.cluster import Cluster, Pending
+from lavad.core.conf import Conf
+from lavad.core.ledger import Ledger
+from lavad.core.limit_book import LimitBook
+from lavad.core.pend_reason import PendReason
+from lavad.core.soft import Soft, WhyClass
+from lavad.core.states import HostState
+from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
+from lavad.sched.columns import FEW, Columns
+from lavad.sched.needs import Need, dynamic_names, increasing_names, read_need
+from lavad.sched.rows import Row
+
+if TYPE_CHECKING:
+    from lavad.sched.eligible import Base
+
+Order = tuple[int, int, float, float, int, int]
+"""Place of a job among all: queue priority, user priority, btop/bbot, submission, job, index; smallest first."""
+
+
+class Known:
+    """What is known of a class: its place in line, and what it waits for."""
+
+    __slots__ = ("blocked", "head", "jobs", "keys", "pending", "touched")
+
+    def __init__(self) -> None:
+        self.pending: Pending | None = None
+        self.touched = -1
+        self.head: Order | None = None
+        self.keys: list[int] | None = None
+        """All keys in order, where the cluster's own order is not theirs."""
+        self.blocked = -1
+        """Cycle in which hosts had no room for any job of it; -1: look at it."""
+        self.jobs: dict[int, int] = {}
+        """Reasons of single jobs."""
+
+
+class Memory:
+    """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
+
+    def __init__(self, few: int = FEW) -> None:
+        self.few = few
+        self.cycle = 0
+        self.conf: Conf | None = None
+        self.book = LimitBook(Conf())
+        self.rows: list[Row] = []
+        self.by_name: dict[str, Row] = {}
+        self.columns: Columns | None = None
+        self.codes: list[int] = []
+        """Reason of each host's state, 0: it takes jobs."""
+        self.needs: dict[int, Need | None] = {}
+        self.bases: dict[tuple[object, ...], Base] = {}
+        self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
+        self.texts: set[str] = set()
+        """Resources that are texts on some host."""
+        self.known: dict[int, Known] = {}
+        self.line: list[tuple[Order, int]] = []
+        self.windows: dict[str, Windows] = {}
+        self.state_seen = 0
+        """Grows when a host's record, window or membership changes."""
+        self.rows_seen = 0
+        """Grows when any row was renewed."""
+        self.improved = 0
+        """Newest cycle in which a host had more, or another state, than before."""
+        self.load_changed = 0
+        """Newest cycle in which a load was other than before."""
+        self.dynamic: frozenset[str] = frozenset()
+        self.increasing: frozenset[str] = frozenset()
+        self.host_windows: dict[str, tuple[str, ...]] = {}
+        self.clients: frozenset[str] = frozenset()
+        """Hosts that only submit."""
+        self.why: dict[int, WhyClass] = {}
+        """Why each class waits, as far as known: plans carry only what is new."""
+        self.why_job: dict[int, int] = {}
+
+    def renew(self, ledger: Ledger, soft: Soft, local: Local) -> None:
+        """Bring everything up to the cluster as it is."""
+        cluster = ledger.cluster
+        self.cycle += 1
+        if cluster.conf is not self.conf:
+            self._configure(cluster.conf)
+        if self.by_name.keys() != cluster.hosts.rows.keys():
+            self._count_rows(cluster)
+        self._renew_rows(ledger, soft, local)
+
+    def _configure(self, conf: Conf) -> None:
+        """Another configuration: nothing that was made from the old one is kept."""
+        self.conf = conf
+        self.book = LimitBook(conf)
+        self.rows, self.by_name = [], {}
+        for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.why, self.why_job):
+            kept.clear()
+        self.dynamic = dynamic_names(conf)
+        self.increasing = increasing_names(conf)
+        windows = ((host.name, (host.dispatch_window, host.run_window)) for host in conf.hosts)
+        self.host_windows = {name: texts for name, texts in windows if any(texts)}
+        self.clients = frozenset(host.name for host in conf.hosts if not host.server)
+        self.state_seen += 1
+
+    def _count_rows(self, cluster: Cluster) -> None:
+        """Other hosts than before: all rows are new."""
+        self.rows = [Row(at, name) for at, name in enumerate(cluster.hosts.rows)]
+        self.by_name = {row.name: row for row in self.rows}
+        self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
+        self.codes = [-1] * len(self.rows)
+        self.bases.clear()
+        self.masks.clear()
+        self.texts.clear()
+
+    def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:
+        uses, loads = ledger.cluster.use.hosts, soft.load
+        renewed = False
+        for row, host in zip(self.rows, map(ledger.cluster.hosts.rows.__getitem__, self.by_name), strict=True):
+            use, load = uses.get(row.name), loads.get(row.name)
+            seen = row.seen
+            same_use = seen[0] is use and seen[1] == (-1 if use is None else use.touched)
+            if same_use and row.host is host and row.load is load:
+                continue
+            renewed = True
+            if row.load is not load:
+                self.load_changed = self.cycle
+            if row.host is not host:
+                self.state_seen += 1
+            if row.renew(ledger, host, use, load):
+                self.improved = self.cycle
+            if self.columns is not None:
+                self.columns.renew(row)
+            self._renew_code(row, local)
+        for name in self.host_windows:
+            if name in self.by_name:
+                self._renew_code(self.by_name[name], local)
+        self.rows_seen += renewed
+
+    def _renew_code(self, row: Row, local: Local) -> None:
+        code = self._code_of(row, local)
+        if code != self.codes[row.at]:
+            self.codes[row.at] = code
+            self.state_seen += 1
+            self.improved = self.cycle
+
+    def _code_of(self, row: Row, local: Local) -> int:
+        host = row.host
+        if host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if host.closed:
+            return PendReason.HOST_DISABLED
+        if row.name in self.clients:
+            return PendReason.HOST_QUE_MEMB
+        if row.load is None:
+            return PendReason.LOAD_UNAVAIL
+        texts = self.host_windows.get(row.name, ())
+        return 0 if all(self.is_window_open(text, local) for text in texts) else PendReason.HOST_WINDOW
+
+    def window(self, text: str) -> Windows:
+        """A parsed time window; one that does not parse is always open."""
+        found = self.windows.get(text)
+        if found is None:
+            try:
+                found = parse_windows(text)
+            except WindowError:
+                found = Windows()
+            self.windows[text] = found
+        return found
+
+    def is_window_open(self, text: str, local: Local) -> bool:
+        """Whether a time window is open; "" always is."""
+        return not text or is_open(self.window(text), local)
+
+    def next_window_change(self, text: str, local: Local) -> int | None:
+        """Seconds until a window opens or closes; None: never."""
+        return next_change(self.window(text), local) if text else None
+
+    def need(self, cluster: Cluster, number: int) -> Need | None:
+        """The needs of a class; None if its queue is gone."""
+        if number not in self.needs:
+            self.needs[number] = read_need(cluster, number)
+        return self.needs[number]
+
+    def forget(self, number: int) -> None:
+        """A class has no pending job any more."""
+        known = self.known.pop(number)
+        self.needs.pop(number, None)
+        self.why.pop(number, None)
+        for key in known.jobs:
+            self.why_job.pop(key, None)
+
+    def say_jobs(self, known: Known, reasons: dict[int, int]) -> None:
+        """The reasons of single jobs of a class are these now."""
+        for key in known.jobs:
+            self.why_job.pop(key, None)
+        known.jobs = reasons
+        self.why_job.update(reasons)

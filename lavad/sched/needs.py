@@ -1,0 +1,123 @@
+"""What a class of equal jobs needs of hosts: its own and its queue's requirements, read once.
+
+Rule: a ``Need`` depends on the spec and the configuration only, never on load, time or use.
+"""
+
+from __future__ import annotations
+
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Conf, QueueConf
+from lavad.core.gpureq import GpuReq
+from lavad.core.gpus import per_task
+from lavad.core.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
+from lavad.core.resreq import Expr, ResReq, ResReqError, Rusage, Span, combine, names_in, parse
+from lavad.core.spec import Spec
+
+INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
+_TYPE_NAMES = frozenset(("type", "model", "hname"))
+_IGNORED = frozenset(("slots", "ngpus", "ngpus_physical", "ncpus"))
+
+
+class Need:
+    """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job."""
+
+    __slots__ = (
+        "base_key", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number", "one_host", "one_slot",
+        "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage", "queue_select", "shared",
+        "slots", "spec", "type_free",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf) -> None:
+        self.number = number
+        self.spec = spec
+        self.queue = queue
+        own = _parsed(spec.resreq, conf)
+        outer = _parsed(queue.resreq, conf)
+        both = combine(outer, own) if outer != ResReq() else own
+        self.queue_select: Expr | None = outer.select
+        self.job_select: Expr | None = own.select
+        self.order = both.order
+        span = both.span or Span()
+        self.slots = spec.slots
+        self.most = max(spec.slots, spec.max_slots)
+        self.one_slot = self.most == 1
+        self.one_host = span.kind == "hosts" and span.n == 1
+        self.ptile = span.n if span.kind == "ptile" else 0
+        self.gpu: GpuReq | None = spec.gpu
+        self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
+        self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)
+        asked = {use.name for req in own.rusage for use in req.uses}
+        self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
+        self.first = any(word.endswith("!") for word in spec.hosts)
+        self.type_free = bool(spec.hosts) or _names_a_type(conf, both.select)
+        local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
+        self.base_key = (queue.name, spec.hosts, outer.select, own.select, local)
+        self.order_key = (self.order, spec.hosts)
+        reads = frozenset((*names_in(outer.select), *names_in(own.select)))
+        thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
+        self.moving = bool(reads & dynamic_names(conf)) or thresholds
+        """Whether which hosts it may use at all depends on load."""
+
+    def _reserve(self, rusage: Rusage, conf: Conf) -> None:
+        shared = {resource.name for resource in conf.resources if resource.locations}
+        host: list[tuple[str, float]] = []
+        slot: list[tuple[str, float]] = []
+        job: list[tuple[str, float]] = []
+        increasing = increasing_names(conf)
+        for use in rusage.uses:
+            if use.name in _IGNORED or use.amount <= 0 or use.name in increasing:
+                continue
+            if use.per == "task" or (not use.per and conf.params.rusage_per_task):
+                slot.append((use.name, use.amount))
+            elif use.name in shared and use.per != "host":
+                job.append((use.name, use.amount))
+            else:
+                host.append((use.name, use.amount))
+        self.per_host, self.per_slot, self.shared = tuple(host), tuple(slot), tuple(job)
+
+    def rusage_reason(self, name: str, names: tuple[str, ...]) -> int:
+        """The reason when this resource is short: the queue's or the job's requirement."""
+        return about(QUE_RUSAGE if name in self.queue_rusage else JOB_RUSAGE, name, names)
+
+
+def read_need(cluster: Cluster, number: int) -> Need | None:
+    """The needs of a class; None if its queue is no longer configured."""
+    spec = cluster.specs.rows[number]
+    queue = cluster.queue_conf.get(spec.queue)
+    return None if queue is None else Need(number, spec, queue, cluster.conf)
+
+
+def increasing_names(conf: Conf) -> frozenset[str]:
+    """Loads that are worse when higher."""
+    loads = (resource for resource in conf.resources if resource.interval and not resource.consumable)
+    return INCREASING | {resource.name for resource in loads if resource.increasing}
+
+
+def dynamic_names(conf: Conf) -> frozenset[str]:
+    """Resources whose value is a load, not a fact."""
+    dynamic = (resource.name for resource in conf.resources if resource.interval or resource.locations)
+    return frozenset((*INDICES, *dynamic, "slots", "status"))
+
+
+def _parsed(text: str, conf: Conf) -> ResReq:
+    """A requirement that no longer parses asks for nothing: it was checked when it was taken in."""
+    if not text:
+        return ResReq()
+    try:
+        req = parse(text, unit_mb(conf))
+    except ResReqError:
+        return ResReq()
+    if req.alternatives:
+        req = req.alternatives[0][0]
+    return ResReq() if req.compound else req
+
+
+def unit_mb(conf: Conf) -> float:
+    """What a plain amount of memory in a requirement counts in (LSF: MB unless LSF_UNIT_FOR_LIMITS says otherwise)."""
+    return 1.0 if conf.params.unit_kb == 1 else conf.params.unit_kb / 1024
+
+
+def _names_a_type(conf: Conf, select: Expr | None) -> bool:
+    """LSF's default ``type==local`` ends where a type, model, host, boolean or string resource is named."""
+    named = frozenset(names_in(select))
+    return bool(named & _TYPE_NAMES) or any(r.name in named and r.kind != "numeric" for r in conf.resources)

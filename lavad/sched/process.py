@@ -1,0 +1,66 @@
+"""The scheduler's process: folds what the master commits, runs the pure cycle when something changed, sends its plan back.
+
+One plan is under way at a time: the next cycle waits until the master has dealt with it, so that no job is planned twice.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import NoReturn
+
+from lavad.procs import child_socket, set_title
+from lavad.replica import Ended, Replica
+from lavad.sched.cycle import schedule
+from lavad.sched.memory import Memory
+
+COALESCE = 0.0015
+IDLE = 5.0
+
+
+def local_time(now: float) -> tuple[int, int]:
+    """Weekday (0 is Sunday) and second of the day, local time."""
+    at = time.localtime(now)
+    return (at.tm_wday + 1) % 7, at.tm_hour * 3600 + at.tm_min * 60 + at.tm_sec
+
+
+def run(replica: Replica) -> NoReturn:
+    """Serve until the master is gone."""
+    memory = Memory()
+    waiting_for = -1
+    wake_at = 0.0
+    told: tuple[object, object] = (None, None)
+    while True:
+        timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
+        came = replica.wait(timeout)
+        if waiting_for >= 0:
+            if replica.plan_done < waiting_for:
+                continue
+            waiting_for = -1
+        while came and replica.wait(COALESCE):
+            pass
+        now = time.time()
+        if not replica.changed and not (wake_at and now >= wake_at):
+            continue
+        replica.changed = False
+        plan = schedule(replica.cluster, replica.soft, now, local_time(now), memory)
+        wake_at = plan.wake_at
+        if plan.placements or (plan.why, plan.why_job) != told:
+            told = (plan.why, plan.why_job)
+            replica.send(plan)
+            waiting_for = plan.version if plan.placements else -1
+
+
+def main() -> int:
+    """Entry point: the socket to the master is file descriptor 3."""
+    set_title("lava-sched")
+    replica = Replica(child_socket())
+    try:
+        run(replica)
+    except (Ended, KeyboardInterrupt):
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+

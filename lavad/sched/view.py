@@ -1,0 +1,69 @@
+"""What one cycle works on: the cluster, its soft state, the time, this cycle's ledger and limits, the hosts' rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lavad.core.cluster import Cluster
+from lavad.core.job import Placed
+from lavad.core.ledger import Ledger
+from lavad.core.limits import Limits
+from lavad.core.soft import Soft
+from lavad.core.spec import Spec
+from lavad.core.windows import Local
+from lavad.sched.columns import Columns
+from lavad.sched.memory import Memory
+from lavad.sched.rows import Row
+
+
+class View:
+    """One cycle's world. ``columns`` is None for few hosts."""
+
+    def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> None:
+        self.cluster = cluster
+        self.soft = soft
+        self.now = now
+        self.local = local
+        self.memory = memory
+        self.ledger = Ledger(cluster)
+        memory.renew(self.ledger, soft, local)
+        self.limits = Limits(memory.book, self.ledger)
+        self.rows: list[Row] = memory.rows
+        self.columns: Columns | None = memory.columns
+        self.queues: dict[str, int] = {}
+        """Queue to why it dispatches nothing now, 0: it does."""
+        self.rankings: dict[tuple[object, ...], Any] = {}
+        self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
+        """Free slots of all hosts that take jobs."""
+        self.wake_at = 0.0
+        for text in {text for texts in memory.host_windows.values() for text in texts}:
+            self.wake_at_change(text)
+
+    def wake(self, at: float) -> None:
+        """Time alone may change something then."""
+        if at > self.now and (not self.wake_at or at < self.wake_at):
+            self.wake_at = at
+
+    def wake_at_change(self, text: str) -> None:
+        """Something opens or closes with this time window."""
+        seconds = self.memory.next_window_change(text, self.local)
+        if seconds is not None:
+            self.wake(self.now + seconds)
+
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], rows: list[Row]) -> None:
+        """A job of ``spec`` starts on these rows."""
+        self.ledger.take(key, spec, parts)
+        for row in rows:
+            self.renew(row)
+
+    def renew(self, row: Row) -> None:
+        """Bring a row up to the ledger."""
+        before = row.free
+        row.take(self.ledger)
+        self.free += row.free - before
+        if self.columns is not None:
+            self.columns.take(row)
+
+    def room(self, row: Row, name: str) -> float:
+        """How much of a resource may be reserved on a host."""
+        return row.room(self.ledger, self.soft, name)

@@ -1,0 +1,94 @@
+"""Which hosts are connected, and what each connection has been told: an effect is offered often, and sent once a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from lavad.core.effects import Effect, effects_due
+from lavad.core.job import Job
+from proto import agent_pb2 as pb
+
+
+class Session:
+    """One host's stream. A new stream starts with nothing told, so everything that is due goes out again."""
+
+    def __init__(self, host: str, sequence: int) -> None:
+        self.host = host
+        self.sequence = sequence
+        """Highest start-order number the agent has seen."""
+        self.outgoing: asyncio.Queue[pb.ToAgent | None] = asyncio.Queue()
+        self.due: list[Effect] = []
+        self.wake = asyncio.Event()
+        self.texts: dict[int, int] = {}
+        """Job id to the number under which this stream knows its text."""
+        self._told: dict[str, set[Effect]] = {}
+
+    def offer(self, effects: Iterable[Effect]) -> None:
+        """Queue those effects that this stream has not been told yet."""
+        for effect in effects:
+            told = self._told.setdefault(effect.uid, set())
+            if effect not in told:
+                told.add(effect)
+                self.due.append(effect)
+        if self.due:
+            self.wake.set()
+
+    def take(self) -> list[Effect]:
+        """All effects that wait to be sent."""
+        due, self.due = self.due, []
+        self.wake.clear()
+        return due
+
+    def forget(self, uid: str) -> None:
+        """An attempt is over here."""
+        self._told.pop(uid, None)
+
+    def send(self, message: pb.ToAgent) -> None:
+        """Put a message on the stream."""
+        self.outgoing.put_nowait(message)
+
+    def close(self) -> None:
+        """End the stream."""
+        self.outgoing.put_nowait(None)
+        self.wake.set()
+
+
+class Sessions:
+    """All connected hosts by name."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Session] = {}
+        self.heard: dict[str, float] = {}
+        """Host to when it last said anything (master's clock)."""
+        self.renewed: dict[str, float] = {}
+        """Host to when leases on it were last granted or renewed."""
+
+    def open(self, session: Session) -> None:
+        """A host greeted; an older stream of the same host ends."""
+        old = self.rows.get(session.host)
+        if old is not None:
+            old.close()
+        self.rows[session.host] = session
+
+    def closed(self, session: Session) -> None:
+        """A stream ended."""
+        if self.rows.get(session.host) is session:
+            del self.rows[session.host]
+
+    def offer(self, jobs: Iterable[Job]) -> None:
+        """Offer what is due for these jobs to the hosts that are there."""
+        for job in jobs:
+            for effect in effects_due(job):
+                session = self.rows.get(effect.host)
+                if session is not None:
+                    session.offer((effect,))
+
+    def over(self, jobs: Iterable[Job]) -> None:
+        """Forget what was told about attempts that are over."""
+        for job in jobs:
+            if job.run is not None:
+                for part in job.run.parts:
+                    session = self.rows.get(part.host)
+                    if session is not None:
+                        session.forget(job.run.uid)

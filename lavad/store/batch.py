@@ -1,0 +1,62 @@
+"""What one transaction writes: the events of a batch and the rows that they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lavad.core.cluster import Cluster
+from lavad.core.conf import QueueAdmin
+from lavad.core.events import Event, SpecAdded
+from lavad.core.host import Host
+from lavad.core.job import Array, Job
+from lavad.core.spec import JobText, Spec
+
+
+class Batch(msgspec.Struct):
+    """``first``: sequence number of the first event; the others follow without a gap."""
+
+    first: int
+    events: Sequence[Event] = ()
+    jobs: Sequence[Job] = ()
+    """Changed live records."""
+    finished: Sequence[Job] = ()
+    arrays: Sequence[Array] = ()
+    """Changed live records."""
+    dropped_arrays: Sequence[Array] = ()
+    """Last records of arrays that are no longer live."""
+    specs: Sequence[tuple[int, Spec]] = ()
+    hosts: Sequence[Host] = ()
+    queues: Sequence[QueueAdmin] = ()
+    texts: Sequence[tuple[int, JobText]] = ()
+    """Job id (or key of an element that has a text of its own) and text."""
+    envs: Sequence[tuple[str, bytes]] = ()
+    """Hash of an environment and its msgpack; stored once."""
+    answers: Sequence[tuple[str, bytes]] = ()
+    """Client uuid and the answer as JSON."""
+    meta: dict[str, str] = {}
+    epoch: int = 0
+
+
+def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
+    """The batch of ``events``, the last that were applied to ``cluster`` since it forgot its changes.
+
+    Texts, environments, answers and meta are the caller's to add.
+    """
+    jobs = cluster.jobs.rows
+    arrays = cluster.arrays.rows
+    hosts = cluster.hosts.rows
+    queues = cluster.queues.rows
+    return Batch(
+        first=cluster.version - len(events) + 1,
+        events=events,
+        jobs=[jobs[key] for key in cluster.jobs.changed if key in jobs],
+        finished=list(cluster.finished.values()),
+        arrays=[arrays[job] for job in cluster.arrays.changed if job in arrays],
+        dropped_arrays=list(cluster.finished_arrays.values()),
+        specs=[(event.spec, event.value) for event in events if type(event) is SpecAdded],
+        hosts=[hosts[name] for name in cluster.hosts.changed if name in hosts],
+        queues=[queues[name] for name in cluster.queues.changed if name in queues],
+        epoch=cluster.epoch,
+    )

@@ -1,0 +1,80 @@
+"""Records to bytes and back.
+
+Rule: msgpack with field names, so that fields with defaults may be added and old rows still read.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from lavad.core.conf import QueueAdmin
+from lavad.core.events import AnyEvent, Event
+from lavad.core.host import Host
+from lavad.core.job import Array, Job
+from lavad.core.spec import JobText, Spec
+from lavad.store.errors import StoreCorrupt
+
+T = TypeVar("T")
+
+_encoder = msgspec.msgpack.Encoder()
+encode = _encoder.encode
+
+_events: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+_jobs = msgspec.msgpack.Decoder(Job)
+_arrays = msgspec.msgpack.Decoder(Array)
+_specs = msgspec.msgpack.Decoder(Spec)
+_texts = msgspec.msgpack.Decoder(JobText)
+_hosts = msgspec.msgpack.Decoder(Host)
+_queues = msgspec.msgpack.Decoder(QueueAdmin)
+_envs = msgspec.msgpack.Decoder(dict[str, str])
+
+
+def row_id(key: int) -> int:
+    """``id`` in table jobs of a core key."""
+    return (key & 0xFFFFFFFF) << 32 | key >> 32
+
+
+def key_of_row(row: int) -> int:
+    """The core key of an ``id`` in table jobs."""
+    return (row & 0xFFFFFFFF) << 32 | row >> 32
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, what: str) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StoreCorrupt(f"store is corrupt: {what} does not read: {error}") from error
+
+
+def decode_event(seq: int, data: bytes) -> Event:
+    return _decode(_events, data, f"event {seq}")
+
+
+def decode_job(data: bytes) -> Job:
+    return _decode(_jobs, data, "a row of jobs")
+
+
+def decode_array(data: bytes) -> Array:
+    return _decode(_arrays, data, "a row of arrays")
+
+
+def decode_spec(number: int, data: bytes) -> Spec:
+    return _decode(_specs, data, f"spec {number}")
+
+
+def decode_text(job: int, data: bytes) -> JobText:
+    return _decode(_texts, data, f"the text of job {job}")
+
+
+def decode_host(data: bytes) -> Host:
+    return _decode(_hosts, data, "a row of hosts")
+
+
+def decode_queue(data: bytes) -> QueueAdmin:
+    return _decode(_queues, data, "a row of queues")
+
+
+def decode_env(name: str, data: bytes) -> dict[str, str]:
+    return _decode(_envs, data, f"environment {name}")

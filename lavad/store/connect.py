@@ -1,0 +1,120 @@
+"""Engines for the store's databases, with what each connection must be set to.
+
+SQLite: WAL, synchronous FULL, transactions begun by us. PostgreSQL: time limits on everything (a frozen holder of a row
+would block a standby for good), and no store that may lose what it has committed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.types.numeric import Int8Dumper
+from sqlalchemy import event
+from sqlalchemy.engine import URL, make_url
+
+from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
+
+_BUSY_MS = 10_000
+_CONNECT_S = 10
+_SETTINGS = {
+    "statement_timeout": "30s",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "15s",
+    "tcp_user_timeout": "15s",
+}
+
+
+def parse_url(text: str) -> URL:
+    """A store's URL; raises ``StoreRefused``."""
+    try:
+        url = make_url(text)
+    except sa.exc.ArgumentError as error:
+        raise StoreRefused(f"store: {text.partition('://')[0]}...: not a database URL") from error
+    if url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() != "sqlite":
+        raise StoreRefused(f"store: {url.get_backend_name()}: only sqlite and postgresql are supported")
+    if not url.database or url.database == ":memory:":
+        raise StoreRefused("store: a sqlite store needs a file")
+    return url
+
+
+def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:
+    """An engine whose connections are set up; nothing is connected yet."""
+    url = parse_url(text)
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url, read_only)
+    return _postgres(url, read_only)
+
+
+def _sqlite(url: URL, read_only: bool) -> sa.Engine:
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
+
+    def connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        connection.execute("PRAGMA query_only=ON" if read_only else "PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA cache_size=-16000")
+        connection.execute("PRAGMA case_sensitive_like=ON")
+
+    def begun(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _postgres(url: URL, read_only: bool) -> sa.Engine:
+    arguments = {
+        "connect_timeout": _CONNECT_S,
+        "tcp_user_timeout": 15_000,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "application_name": "lavad",
+    }
+    engine = sa.create_engine(url, paramstyle="format", connect_args=arguments, pool_use_lifo=True)
+
+    def connected(connection: psycopg.Connection[Any], _record: Any) -> None:
+        # one type for every int: else each mix of small and large ones is a prepared statement of its own
+        connection.adapters.register_dumper(int, Int8Dumper)
+        was = connection.autocommit
+        connection.autocommit = True
+        for name, value in _SETTINGS.items():
+            connection.execute(f"SET {name} = '{value}'")
+        if read_only:
+            connection.execute("SET default_transaction_read_only = on")
+        connection.autocommit = was
+
+    event.listen(engine, "connect", connected)
+    return engine
+
+
+def connect(engine: sa.Engine) -> sa.Connection:
+    """A connection, its database proven to keep what it commits; raises ``StoreRefused`` or ``StoreCorrupt``."""
+    try:
+        connection = engine.connect()
+        if engine.dialect.name == "postgresql":
+            _prove_durable(connection)
+        return connection
+    except sa.exc.DBAPIError as error:
+        raise _named(engine, error) from error
+
+
+def _named(engine: sa.Engine, error: sa.exc.DBAPIError) -> Exception:
+    found = refusal(error)
+    name = engine.url.render_as_string(hide_password=True)
+    kind = StoreCorrupt if isinstance(found, StoreCorrupt) else StoreRefused
+    return kind(f"{name}: {found}")
+
+
+def _prove_durable(connection: sa.Connection) -> None:
+    with connection.begin():
+        for name in ("fsync", "synchronous_commit"):
+            if connection.exec_driver_sql(f"SHOW {name}").scalar() == "off":
+                connection.close()
+                raise StoreRefused(f"store: PostgreSQL has {name} off and may lose what it has committed; set it on")

@@ -1,0 +1,101 @@
+"""What a store can say no with, and how a driver's error becomes one of these.
+
+Rule: ``StoreRefused`` and its kinds promise that nothing was written; only ``OutcomeUnknown`` leaves that open.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+import sqlalchemy.exc as exc
+
+
+class StoreError(Exception):
+    """One line for whoever reads it."""
+
+
+class StoreRefused(StoreError):
+    """A known failure: nothing of the batch was written."""
+
+
+class StoreFull(StoreRefused):
+    """No room on the disk: nothing of the batch was written."""
+
+
+class Fenced(StoreRefused):
+    """Another master holds the lease: nothing of the batch was written."""
+
+
+class StoreHeld(StoreError):
+    """Another process has this SQLite file open for writing."""
+
+
+class OutcomeUnknown(StoreError):
+    """The connection was lost in the commit: the batch may be there or not."""
+
+
+class StoreCorrupt(StoreError):
+    """The store is damaged."""
+
+
+_FULL = {sqlite3.SQLITE_FULL}
+_IO = {sqlite3.SQLITE_IOERR}
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def refusal(error: exc.DBAPIError) -> StoreError:
+    """The error of a transaction that was not committed."""
+    origin = error.orig
+    text = _line(origin)
+    if isinstance(origin, sqlite3.Error):
+        return _sqlite(origin, text)
+    if isinstance(origin, psycopg.Error):
+        return _postgres(origin, text)
+    return StoreRefused(f"store: {text}")
+
+
+def _sqlite(origin: sqlite3.Error, text: str) -> StoreError:
+    # the low byte is the primary code, the rest says which kind of it
+    code = getattr(origin, "sqlite_errorcode", 0) & 0xFF
+    if code in _FULL:
+        return StoreFull(f"store full: {text}")
+    if code in _IO:
+        return StoreFull(f"store full or disk failing: {text}")
+    if code in _CORRUPT:
+        return StoreCorrupt(f"store is corrupt: {text}")
+    return StoreRefused(f"store: {text}")
+
+
+def _postgres(origin: psycopg.Error, text: str) -> StoreError:
+    state = origin.sqlstate or ""
+    if state in ("53100", "58030"):
+        return StoreFull(f"store full: {text}")
+    if state in ("XX001", "XX002"):
+        return StoreCorrupt(f"store is corrupt: {text}")
+    return StoreRefused(f"store: {text}")
+
+
+def at_commit(error: exc.DBAPIError) -> StoreError:
+    """The error of the COMMIT itself: known only where the database itself said that it did not commit."""
+    origin = error.orig
+    if isinstance(origin, sqlite3.Error):
+        # a failed fsync may or may not have left the frames on the disk
+        known = getattr(origin, "sqlite_errorcode", 0) & 0xFF in _FULL | _CORRUPT | {sqlite3.SQLITE_BUSY}
+    else:
+        # a transaction that was ended for idling had not seen its COMMIT
+        idled = isinstance(origin, psycopg.errors.IdleInTransactionSessionTimeout)
+        known = idled or (isinstance(origin, psycopg.Error) and bool(origin.sqlstate) and not lost(error))
+    return refusal(error) if known else OutcomeUnknown(f"store: outcome of the commit unknown: {_line(origin)}")
+
+
+def lost(error: exc.DBAPIError) -> bool:
+    """Whether the connection is gone (SQLAlchemy does not see it where the server ended the session with a word)."""
+    state = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or state.startswith(("57P", "08", "25P03", "25P04"))
+
+
+def _line(error: BaseException | None) -> str:
+    """An error as one line (a driver's hints and positions come on further lines)."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

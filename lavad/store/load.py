@@ -1,0 +1,95 @@
+"""The cluster as the store has it: live rows put into the tables of a ``Cluster``, which make the indexes as they come.
+
+Finished jobs, and specs that no live job has, are not loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from lavad.core.cluster import Cluster
+from lavad.core.events import Configured
+from lavad.core.job import Array, Job
+from lavad.store import codec, schema
+from lavad.store.connect import connect
+from lavad.store.errors import StoreCorrupt, refusal
+from lavad.store.writer import Store
+
+_CHUNK = 500
+
+
+def load(store: Store) -> Cluster:
+    """All live state as of the newest committed batch; raises ``StoreCorrupt`` or ``StoreRefused``."""
+    try:
+        with connect(store.engine) as connection, connection.begin():
+            return _load(connection)
+    except sa.exc.DBAPIError as error:
+        raise refusal(error) from error
+
+
+def _load(connection: sa.Connection) -> Cluster:
+    if connection.dialect.name == "postgresql":
+        # one snapshot for all tables; no one waits for it, and folding many rows takes its time
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+    cluster = Cluster()
+    jobs = [codec.decode_job(data) for data in _live(connection, schema.jobs, schema.jobs.c.id)]
+    arrays = [codec.decode_array(data) for data in _live(connection, schema.arrays, schema.arrays.c.job)]
+    _counters(connection, cluster)
+    _specs(connection, cluster, {record.spec for record in jobs} | {record.spec for record in arrays})
+    for (data,) in connection.execute(sa.select(schema.hosts.c.data).order_by(schema.hosts.c.name)):
+        host = codec.decode_host(data)
+        cluster.hosts.put(host.name, host)
+    for (data,) in connection.execute(sa.select(schema.queues.c.data).order_by(schema.queues.c.name)):
+        queue = codec.decode_queue(data)
+        cluster.queues.put(queue.name, queue)
+    records: list[Job | Array] = [*arrays, *jobs]
+    for record in sorted(records, key=_order):
+        if isinstance(record, Array):
+            cluster.arrays.put(record.job, record)
+        else:
+            cluster.jobs.put(record.key, record)
+    cluster.forget_changes()
+    return cluster
+
+
+def _order(record: Job | Array) -> int:
+    return record.job << 32 if isinstance(record, Array) else codec.row_id(record.key)
+
+
+def _live(connection: sa.Connection, table: sa.Table, key: sa.Column[int]) -> Iterator[bytes]:
+    query = sa.select(table.c.data).where(table.c.finished_at.is_(None)).order_by(key)
+    return (data for (data,) in connection.execution_options(yield_per=10_000).execute(query))
+
+
+def _counters(connection: sa.Connection, cluster: Cluster) -> None:
+    meta: dict[str, str] = {row.name: row.value for row in connection.execute(sa.select(schema.meta))}
+    cluster.version = connection.execute(sa.select(sa.func.max(schema.events.c.seq))).scalar() or 0
+    cluster.epoch = int(meta.get("epoch", "0"))
+    cluster.incarnation = meta.get("incarnation", "")
+    cluster.next_job = int(meta.get("next_job", "1"))
+    cluster.next_spec = (connection.execute(sa.select(sa.func.max(schema.specs.c.id))).scalar() or 0) + 1
+    if "configured" in meta:
+        seq = int(meta["configured"])
+        data = connection.execute(sa.select(schema.events.c.data).where(schema.events.c.seq == seq)).scalar()
+        event = codec.decode_event(seq, data) if data is not None else None
+        if not isinstance(event, Configured):
+            raise StoreCorrupt(f"store is corrupt: event {seq} is not the configuration")
+        cluster.configure(event.conf)
+
+
+def _specs(connection: sa.Connection, cluster: Cluster, numbers: set[int]) -> None:
+    wanted = sorted(numbers)
+    for at in range(0, len(wanted), _CHUNK):
+        number_in = schema.specs.c.id.in_(wanted[at : at + _CHUNK])
+        query = sa.select(schema.specs).where(number_in).order_by(schema.specs.c.id)
+        for number, data in connection.execute(query):
+            spec = codec.decode_spec(number, data)
+            cluster.specs.put(number, spec)
+            cluster.spec_numbers[spec] = number
+    missing = numbers - cluster.specs.rows.keys()
+    if missing:
+        raise StoreCorrupt(f"store is corrupt: live jobs have spec {min(missing)}, which is not there")

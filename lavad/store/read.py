@@ -1,0 +1,194 @@
+"""Reading the store from another process: texts, finished jobs and history.
+
+Rule: it never writes and never waits for a lock.
+What it reads is what was committed when the call was made; live jobs are asked of the master or a replica, not here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from lavad.core.events import Event
+from lavad.core.job import Array, Job
+from lavad.core.spec import JobText, Spec
+from lavad.store import codec, schema
+from lavad.store.connect import make_engine
+from lavad.store.errors import StoreRefused, lost, refusal
+from lavad.store.upgrade import find_version
+
+_CHUNK = 500
+_jobs = schema.jobs.c
+_events = schema.events.c
+
+
+class Find(msgspec.Struct, frozen=True):
+    """Which finished jobs; what is None does not matter."""
+
+    keys: tuple[int, ...] | None = None
+    """A key without an index names the job, or every element of the array."""
+    user: str | None = None
+    queue: str | None = None
+    project: str | None = None
+    since: float | None = None
+    """Finished at this time or later."""
+    until: float | None = None
+    """Finished before this time."""
+    name: str | None = None
+    """Job name, ``*`` for any text; an array's name finds its elements."""
+    limit: int | None = None
+    newest_first: bool = True
+    """Else by job id and index."""
+
+
+class Reader:
+    """Read-only use of a store. Calls may come from any thread."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def open(cls, url: str) -> Reader:
+        """Raises ``StoreRefused`` where there is no store of this version."""
+        engine = make_engine(url, read_only=True)
+        name = engine.url.database
+        if engine.dialect.name == "sqlite" and not os.path.exists(name or ""):
+            raise StoreRefused(f"store {name}: there is no store")
+        try:
+            with engine.connect() as connection:
+                version = find_version(connection)
+        except sa.exc.DBAPIError as error:
+            raise refusal(error) from error
+        if version != schema.HEAD:
+            raise StoreRefused(f"store {name} is at version {version}, this lavad reads {schema.HEAD}")
+        return cls(engine)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def text_of(self, job: int) -> JobText | None:
+        """The text of a job, live or finished."""
+        return self.texts([job]).get(job)
+
+    def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
+        """The texts of those jobs that have one."""
+        rows = self._by_key(schema.texts, schema.texts.c.job, jobs)
+        return {job: codec.decode_text(job, data) for job, data in rows}
+
+    def env(self, name: str) -> dict[str, str] | None:
+        """The environment of this hash."""
+        data = self._one(sa.select(schema.blobs.c.data).where(schema.blobs.c.hash == name))
+        return None if data is None else codec.decode_env(name, data)
+
+    def specs(self, numbers: Iterable[int]) -> dict[int, Spec]:
+        """Specs by number."""
+        rows = self._by_key(schema.specs, schema.specs.c.id, numbers)
+        return {number: codec.decode_spec(number, data) for number, data in rows}
+
+    def finished_jobs(self, find: Find) -> list[Job]:
+        """Last records of finished jobs and elements."""
+        query = sa.select(_jobs.finished_at, _jobs.id, _jobs.data).where(*_conditions(find))
+        order = (_jobs.finished_at.desc(), _jobs.id.desc()) if find.newest_first else (_jobs.id,)
+        query = query.order_by(*order).limit(find.limit)
+        if find.keys is None:
+            return [codec.decode_job(row.data) for row in self._rows(query)]
+        rows: list[Any] = []
+        keys = sorted(set(find.keys))
+        for at in range(0, len(keys), _CHUNK):
+            rows += self._rows(query.where(_named(keys[at : at + _CHUNK])))
+        unique = {row.id: row for row in rows}.values()
+        newest = find.newest_first
+        ordered = sorted(unique, key=lambda row: (row.finished_at, row.id) if newest else row.id, reverse=newest)
+        return [codec.decode_job(row.data) for row in islice(ordered, find.limit)]
+
+    def finished_elements(self, job: int) -> list[Job]:
+        """Finished elements of an array, live or not, by index."""
+        return self.finished_jobs(Find(keys=(job,), newest_first=False))
+
+    def finished_array(self, job: int) -> Array | None:
+        """The last record of an array whose elements have all finished."""
+        table = schema.arrays.c
+        data = self._one(sa.select(table.data).where(table.job == job, table.finished_at.is_not(None)))
+        return None if data is None else codec.decode_array(data)
+
+    def job_exists(self, job: int) -> bool:
+        """Whether a job or array of this id is known, live or finished."""
+        row = sa.select(_jobs.id).where(_range(job)).limit(1)
+        array = sa.select(schema.arrays.c.job).where(schema.arrays.c.job == job)
+        return self._one(row) is not None or self._one(array) is not None
+
+    def events_of(self, job: int) -> list[tuple[int, Event]]:
+        """History of a job or array with its elements; an older job that had the same id is left out."""
+        submitted = sa.select(sa.func.max(_events.seq)).where(_events.job == job, _events.kind == "JobSubmitted")
+        return self._history(_events.job == job, _events.seq >= sa.func.coalesce(submitted.scalar_subquery(), 0))
+
+    def events_between(self, start: float, end: float, limit: int | None = None) -> list[tuple[int, Event]]:
+        """Events with start <= at < end, in order."""
+        return self._history(_events.at >= start, _events.at < end, limit=limit)
+
+    def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
+        """The next ``limit`` events after number ``seq``: for replicas and replay."""
+        return self._history(_events.seq > seq, limit=limit)
+
+    def version(self) -> int:
+        """Number of the newest event."""
+        return int(self._one(sa.select(sa.func.max(_events.seq))) or 0)
+
+    def _history(self, *where: sa.ColumnElement[bool], limit: int | None = None) -> list[tuple[int, Event]]:
+        query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
+        return [(seq, codec.decode_event(seq, data)) for seq, data in self._rows(query)]
+
+    def _by_key(self, table: sa.Table, key: sa.Column[int], wanted: Iterable[int]) -> list[Any]:
+        keys = list(wanted)
+        rows: list[Any] = []
+        for at in range(0, len(keys), _CHUNK):
+            rows += self._rows(sa.select(table).where(key.in_(keys[at : at + _CHUNK])))
+        return rows
+
+    def _one(self, query: sa.Select[Any]) -> Any:
+        rows = self._rows(query)
+        return rows[0][0] if rows else None
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        for last in (False, True):
+            try:
+                with self.engine.connect() as connection:
+                    return connection.execute(query).all()
+            except sa.exc.DBAPIError as error:
+                # a pooled connection may have died since its last use: reading again harms nobody
+                if last or not lost(error):
+                    raise refusal(error) from error
+        raise AssertionError
+
+
+def _range(job: int) -> sa.ColumnElement[bool]:
+    return _jobs.id.between(job << 32, job << 32 | 0xFFFFFFFF)
+
+
+def _named(keys: list[int]) -> sa.ColumnElement[bool]:
+    exact = [codec.row_id(key) for key in keys if key >> 32]
+    whole = [_range(key) for key in keys if not key >> 32]
+    return sa.or_(_jobs.id.in_(exact), *whole)
+
+
+def _conditions(find: Find) -> list[sa.ColumnElement[bool]]:
+    where: list[sa.ColumnElement[bool]] = [_jobs.finished_at.is_not(None)]
+    where += [
+        column == value
+        for column, value in ((_jobs.user, find.user), (_jobs.queue, find.queue), (_jobs.project, find.project))
+        if value is not None
+    ]
+    if find.since is not None:
+        where.append(_jobs.finished_at >= find.since)
+    if find.until is not None:
+        where.append(_jobs.finished_at < find.until)
+    if find.name is not None:
+        pattern = find.name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
+        plain = _jobs.name.like(pattern, escape="\\")
+        where.append(sa.or_(plain, _jobs.name.like(pattern + "[%]", escape="\\")))
+    return where

@@ -1,0 +1,93 @@
+"""The rows of a batch as tuples, ready for the driver. All encoding is done here, before the transaction begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any
+
+from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted
+from lavad.core.job import Array, Job
+from lavad.store.batch import Batch
+from lavad.store.codec import encode, row_id
+from lavad.store.killed import killed_jobs
+from lavad.store.statements import Statements
+
+Row = tuple[Any, ...]
+Names = Callable[[int], tuple[str, str, str]]
+"""Spec number to its user, queue and project."""
+
+
+class Rows:
+    """What to write, as (statement, rows), and what is written apart."""
+
+    def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
+        own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
+        self._names: Names = lambda number: own.get(number) or names(number)
+        self.new_names = own
+        submitted = [event.key for event in batch.events if type(event) is JobSubmitted]
+        self.reused = [key for key in submitted if key <= top_job]
+        """Job ids that an old finished job has had: its rows go first."""
+        self.top_job = max(submitted, default=top_job)
+        ended: dict[int, Array] = {array.job: array for array in batch.dropped_arrays}
+        arrays = ended | {array.job: array for array in batch.arrays}
+        self.killed = self._finished(killed_jobs(batch.events, arrays))
+        self.writes = [write for write in self._writes(batch, statements, submitted) if write[1]]
+
+    def _writes(self, batch: Batch, to: Statements, submitted: list[int]) -> list[tuple[str, Sequence[Row]]]:
+        now = time.time()
+        at = batch.events[-1].at if batch.events else now
+        arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
+        arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
+        return [
+            (to.event, _event_rows(batch)),
+            (to.spec, [(number, encode(spec)) for number, spec in batch.specs]),
+            (to.job, self._live(batch.jobs) + self._finished(batch.finished)),
+            (to.array, arrays),
+            (to.text, [(job, encode(text)) for job, text in batch.texts]),
+            (to.env, list(batch.envs)),
+            (to.host, [(host.name, encode(host)) for host in batch.hosts]),
+            (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
+            (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),
+            (to.meta, _meta_rows(batch, submitted)),
+        ]
+
+    def _live(self, jobs: Iterable[Job]) -> list[Row]:
+        names = self._names
+        return [
+            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job))
+            for job in jobs
+        ]
+
+    def _finished(self, jobs: Iterable[Job]) -> list[Row]:
+        names = self._names
+        return [
+            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job))
+            for job in jobs
+        ]
+
+
+def _event_rows(batch: Batch) -> list[Row]:
+    return [_event_row(seq, event) for seq, event in zip(count(batch.first), batch.events, strict=False)]
+
+
+def _event_row(seq: int, event: Event) -> Row:
+    if isinstance(event, JobEvent):
+        key = event.key
+        return (seq, event.at, type(event).__name__, key & 0xFFFFFFFF, key >> 32, encode(event))
+    return (seq, event.at, type(event).__name__, None, None, encode(event))
+
+
+def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
+    """The counters that no table shows: which job id comes next, which ``Configured`` is the newest, who was master."""
+    meta = dict(batch.meta)
+    if submitted:
+        meta["next_job"] = str(submitted[-1] + 1)
+    for seq, event in zip(count(batch.first), batch.events, strict=False):
+        if type(event) is Configured:
+            meta["configured"] = str(seq)
+        elif type(event) is MasterStarted:
+            meta["epoch"] = str(event.epoch)
+            meta["incarnation"] = event.incarnation
+    return sorted(meta.items())

@@ -1,0 +1,124 @@
+"""The tables of the store (SQLite and PostgreSQL). Rule: a change here comes with a migration of its own.
+
+``events`` is the history; all else is its fold, written in the same transaction. A row of ``jobs`` has
+``id = job << 32 | index`` (not the core's key), so that an array and its elements lie together and one index serves
+both.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+HEAD = "0001"
+"""The newest migration: what this code needs."""
+
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "meta",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+# BIGINT is no rowid alias in SQLite, and a second index on every insert is what that would cost
+_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("seq", _ID, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("job", sa.BigInteger),
+    sa.Column("idx", sa.BigInteger),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("events_job", "job", "seq"),
+    sa.Index("events_at", "at"),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("queue", sa.Text, nullable=False),
+    sa.Column("project", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("state", sa.Integer, nullable=False),
+    sa.Column("submitted", sa.Double, nullable=False),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+_LIVE = jobs.c.finished_at.is_(None)
+_FINISHED = jobs.c.finished_at.is_not(None)
+sa.Index("jobs_live", jobs.c.id, sqlite_where=_LIVE, postgresql_where=_LIVE)
+sa.Index("jobs_finished", jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
+sa.Index("jobs_finished_user", jobs.c.user, jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
+
+arrays = sa.Table(
+    "arrays",
+    metadata,
+    sa.Column("job", _ID, primary_key=True, autoincrement=False),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+sa.Index(
+    "arrays_live",
+    arrays.c.job,
+    sqlite_where=arrays.c.finished_at.is_(None),
+    postgresql_where=arrays.c.finished_at.is_(None),
+)
+
+specs = sa.Table(
+    "specs",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+texts = sa.Table(
+    "texts",
+    metadata,
+    sa.Column("job", _ID, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+blobs = sa.Table(
+    "blobs",
+    metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+hosts = sa.Table(
+    "hosts",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+queues = sa.Table(
+    "queues",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+answers = sa.Table(
+    "answers",
+    metadata,
+    sa.Column("uuid", sa.Text, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("answers_at", "at"),
+)
+
+lease = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+)

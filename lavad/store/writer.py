@@ -1,0 +1,198 @@
+"""The one writer of a store.
+
+Rule: a batch is one transaction, which holds no Python work, and all of it is there or nothing. A store that is full,
+refuses or is fenced has written nothing; ``OutcomeUnknown`` means that the caller must forget what it knows, load anew,
+and find by uuid which of its asks were answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import sqlalchemy as sa
+
+from lavad.store import schema
+from lavad.store.batch import Batch
+from lavad.store.codec import decode_spec
+from lavad.store.connect import connect, make_engine
+from lavad.store.errors import Fenced, StoreCorrupt, StoreError, StoreRefused, at_commit, lost, refusal
+from lavad.store.lock import FileLock
+from lavad.store.rows import Rows
+from lavad.store.statements import Statements
+from lavad.store.upgrade import upgrade
+
+_MAX_NAMES = 100_000
+
+
+class Store:
+    """An open store. Calls may come from any thread; they wait for each other."""
+
+    def __init__(self, engine: sa.Engine, lock: FileLock | None) -> None:
+        self.engine = engine
+        self.statements = Statements(engine.dialect)
+        self._file_lock = lock
+        self._busy = threading.Lock()
+        self._connection: sa.Connection | None = None
+        self._names: dict[int, tuple[str, str, str]] = {}
+        self._top_job = 0
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True) -> Store:
+        """Open for writing and run what migrations are missing.
+
+        Raises ``StoreHeld``, ``StoreRefused`` or ``StoreCorrupt``.
+        """
+        engine = make_engine(url)
+        file = engine.url.database if engine.dialect.name == "sqlite" else None
+        lock = FileLock(file) if file else None
+        store = cls(engine, lock)
+        try:
+            upgrade(store.connection(), create=create)
+            store._find_top_job()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def connection(self) -> sa.Connection:
+        """The writer's connection, made anew if the last one was lost."""
+        if self._connection is None:
+            self._connection = connect(self.engine)
+        return self._connection
+
+    def commit(self, batch: Batch) -> None:
+        """Write a batch; raises ``StoreRefused`` (or a kind of it), ``OutcomeUnknown`` or ``StoreCorrupt``."""
+        with self._busy:
+            try:
+                rows = Rows(batch, self.statements, self._spec_names, self._top_job)
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise StoreRefused(f"store: a record cannot be written: {error}") from error
+            self._write(rows, batch.epoch)
+            self._names.update(rows.new_names)
+            self._top_job = rows.top_job
+
+    def find_answer(self, uuid: str) -> bytes | None:
+        """The stored answer to the ask of this client uuid."""
+        query = sa.select(schema.answers.c.data).where(schema.answers.c.uuid == uuid)
+        with self._busy:
+            found = self._ask(query)
+        return bytes(found[0][0]) if found else None
+
+    def purge(self, before: float) -> int:
+        """Forget the answers given before this time; how many they were."""
+        with self._busy:
+            try:
+                with self.connection().begin():
+                    done = self.connection().execute(schema.answers.delete().where(schema.answers.c.at < before))
+                    return int(done.rowcount)
+            except sa.exc.DBAPIError as error:
+                raise self._lost(error) from error
+
+    def close(self) -> None:
+        """Close the connections and give the lock file back."""
+        with self._busy:
+            self._drop()
+            self.engine.dispose()
+            if self._file_lock is not None:
+                self._file_lock.release()
+
+    def _find_top_job(self) -> None:
+        # rows of any job id up to here may be there already
+        found = self._ask(sa.select(sa.func.max(schema.jobs.c.id)))[0][0] or 0
+        array = self._ask(sa.select(sa.func.max(schema.arrays.c.job)))[0][0] or 0
+        self._top_job = max(found >> 32, array)
+
+    def _spec_names(self, number: int) -> tuple[str, str, str]:
+        names = self._names.get(number)
+        if names is None:
+            found = self._ask(sa.select(schema.specs.c.data).where(schema.specs.c.id == number))
+            if not found:
+                raise StoreCorrupt(f"store is corrupt: it has no spec {number}")
+            spec = decode_spec(number, found[0][0])
+            if len(self._names) >= _MAX_NAMES:
+                self._names.clear()
+            names = self._names[number] = (spec.user, spec.queue, spec.project)
+        return names
+
+    def _ask(self, query: sa.Select[Any]) -> list[Any]:
+        for last in (False, True):
+            try:
+                connection = self.connection()
+                with connection.begin():
+                    return list(connection.execute(query).all())
+            except sa.exc.DBAPIError as error:
+                failure = self._lost(error)
+                if last or not lost(error):
+                    raise failure from error
+        raise AssertionError
+
+    def _write(self, rows: Rows, epoch: int) -> None:
+        transaction = self._begin(epoch)
+        connection = self.connection()
+        try:
+            for job in rows.reused:
+                _forget_job(connection, job)
+            for statement, values in rows.writes:
+                connection.exec_driver_sql(statement, list(values))
+            if rows.killed:
+                connection.exec_driver_sql(self.statements.job, rows.killed)
+        except sa.exc.DBAPIError as error:
+            raise self._lost(error, transaction) from error
+        except BaseException as error:
+            transaction.rollback()
+            if isinstance(error, UnicodeEncodeError | OverflowError):
+                raise StoreRefused(f"store: a record cannot be written: {error}") from error
+            raise
+        try:
+            transaction.commit()
+        except sa.exc.DBAPIError as error:
+            self._drop()
+            raise at_commit(error) from error
+
+    def _begin(self, epoch: int) -> sa.RootTransaction:
+        """Begin, once more if the connection turns out to be lost; nothing was sent on it yet."""
+        for last in (False, True):
+            transaction: sa.RootTransaction | None = None
+            try:
+                transaction = self.connection().begin()
+                held = self.connection().exec_driver_sql(self.statements.epoch).scalar()
+            except sa.exc.DBAPIError as error:
+                failure = self._lost(error, transaction)
+                if last or not lost(error):
+                    raise failure from error
+                continue
+            if held == epoch:
+                return transaction
+            transaction.rollback()
+            raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {held}")
+        raise AssertionError
+
+    def _lost(self, error: sa.exc.DBAPIError, transaction: sa.RootTransaction | None = None) -> StoreError:
+        """Undo what a failed transaction began and name the failure."""
+        if lost(error):
+            self._drop()
+        elif transaction is not None:
+            try:
+                transaction.rollback()
+            except sa.exc.DBAPIError:
+                self._drop()
+        return refusal(error)
+
+    def _drop(self) -> None:
+        """Let go of the connection; the next call makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.invalidate()
+                connection.close()
+            except sa.exc.SQLAlchemyError:
+                pass
+
+
+def _forget_job(connection: sa.Connection, job: int) -> None:
+    """Job ids wrap around: what an old job left under this one goes."""
+    rows = schema.jobs.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
+    connection.execute(schema.jobs.delete().where(rows))
+    connection.execute(schema.arrays.delete().where(schema.arrays.c.job == job))
+    connection.execute(schema.texts.delete().where(schema.texts.c.job == job))

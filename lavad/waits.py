@@ -1,0 +1,57 @@
+"""Callers that wait for a job to start or end (bsub -K)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lavad.core.cluster import Cluster
+from lavad.core.events import JobFinished, PartStarted
+from lavad.core.job import Job
+from lavad.core.states import JobState
+from lavad.engine import Committed
+
+
+def answer_for(job: Job) -> dict[str, Any]:
+    """What a waiting caller gets."""
+    status = job.outcome.status if job.outcome is not None else 0
+    host = job.run.parts[0].host if job.run is not None else ""
+    return {"state": job.state.name, "status": status, "host": host}
+
+
+class Waits:
+    """Futures by job key."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: dict[tuple[int, str], list[asyncio.Future[dict[str, Any]]]] = {}
+
+    def committed(self, committed: Committed) -> None:
+        """Answer those whose job started or ended."""
+        if not self._waiting:
+            return
+        for event in committed.events:
+            if isinstance(event, PartStarted):
+                job = self._cluster.find_job(event.key)
+                if job is not None and job.run is not None and job.run.parts[0].host == event.host:
+                    self._answer(event.key, "started", answer_for(job))
+            elif isinstance(event, JobFinished):
+                ended = next(job for job in committed.finished if job.key == event.key)
+                self._answer(event.key, "started", answer_for(ended))
+                self._answer(event.key, "finished", answer_for(ended))
+
+    def _answer(self, key: int, until: str, answer: dict[str, Any]) -> None:
+        for future in self._waiting.pop((key, until), ()):
+            if not future.done():
+                future.set_result(answer)
+
+    async def wait(self, key: int, until: str) -> dict[str, Any] | None:
+        """The answer once the live job is so far; None if it is not live now."""
+        job = self._cluster.find_job(key)
+        if job is None:
+            return None
+        if until == "started" and job.run is not None and job.run.started and job.state is not JobState.PEND:
+            return answer_for(job)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault((key, until), []).append(future)
+        return await future

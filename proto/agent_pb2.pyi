@@ -1,0 +1,637 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CommandFrame(_message.Message):
+    __slots__ = ("user", "uid", "frame")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
+    user: str
+    uid: int
+    frame: bytes
+    def __init__(self, user: _Optional[str] = ..., uid: _Optional[int] = ..., frame: _Optional[bytes] = ...) -> None: ...
+
+class FromAgent(_message.Message):
+    __slots__ = ("hello", "heartbeat", "reports", "peek")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    PEEK_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    heartbeat: Heartbeat
+    reports: Reports
+    peek: PeekData
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., reports: _Optional[_Union[Reports, _Mapping]] = ..., peek: _Optional[_Union[PeekData, _Mapping]] = ...) -> None: ...
+
+class ToAgent(_message.Message):
+    __slots__ = ("welcome", "orders", "acks", "echo", "peek")
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    ACKS_FIELD_NUMBER: _ClassVar[int]
+    ECHO_FIELD_NUMBER: _ClassVar[int]
+    PEEK_FIELD_NUMBER: _ClassVar[int]
+    welcome: Welcome
+    orders: Orders
+    acks: Acks
+    echo: Echo
+    peek: Peek
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ...) -> None: ...
+
+class Gpu(_message.Message):
+    __slots__ = ("uuid", "index", "model", "memory_mb", "minor")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    MINOR_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    index: int
+    model: str
+    memory_mb: int
+    minor: int
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory_mb: _Optional[int] = ..., minor: _Optional[int] = ...) -> None: ...
+
+class Facts(_message.Message):
+    __slots__ = ("ncpus", "max_mem_mb", "max_swap_mb", "max_tmp_mb", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads")
+    NCPUS_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_MB_FIELD_NUMBER: _ClassVar[int]
+    MAX_SWAP_MB_FIELD_NUMBER: _ClassVar[int]
+    MAX_TMP_MB_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    CPU_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NCORES_FIELD_NUMBER: _ClassVar[int]
+    NPROCS_FIELD_NUMBER: _ClassVar[int]
+    NTHREADS_FIELD_NUMBER: _ClassVar[int]
+    ncpus: int
+    max_mem_mb: int
+    max_swap_mb: int
+    max_tmp_mb: int
+    type: str
+    model: str
+    cpu_factor: float
+    boot_id: str
+    gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
+    address: str
+    version: str
+    ncores: int
+    nprocs: int
+    nthreads: int
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem_mb: _Optional[int] = ..., max_swap_mb: _Optional[int] = ..., max_tmp_mb: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "parts")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    incarnation: str
+    epoch: int
+    sequence: int
+    facts: Facts
+    parts: _containers.RepeatedCompositeFieldContainer[PartStatus]
+    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
+
+class PartStatus(_message.Message):
+    __slots__ = ("key", "attempt", "uid", "state", "pid")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    key: int
+    attempt: int
+    uid: str
+    state: str
+    pid: int
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., state: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
+
+class Heartbeat(_message.Message):
+    __slots__ = ("sent", "load", "usage")
+    class LoadEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    sent: float
+    load: _containers.ScalarMap[str, float]
+    usage: _containers.RepeatedCompositeFieldContainer[Usage]
+    def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ...) -> None: ...
+
+class TaskUsage(_message.Message):
+    __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem_mb", "gpu_util")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    CPU_FIELD_NUMBER: _ClassVar[int]
+    RSS_FIELD_NUMBER: _ClassVar[int]
+    PSS_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    GPU_MEM_MB_FIELD_NUMBER: _ClassVar[int]
+    GPU_UTIL_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    pid: int
+    cpu: float
+    rss: int
+    pss: int
+    threads: int
+    processes: int
+    state: str
+    gpu_mem_mb: int
+    gpu_util: int
+    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem_mb: _Optional[int] = ..., gpu_util: _Optional[int] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    CPU_FIELD_NUMBER: _ClassVar[int]
+    RSS_FIELD_NUMBER: _ClassVar[int]
+    PSS_FIELD_NUMBER: _ClassVar[int]
+    SWAP_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_FIELD_NUMBER: _ClassVar[int]
+    MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
+    AVG_MEM_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    PGIDS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    key: int
+    attempt: int
+    at: float
+    cpu: float
+    rss: int
+    pss: int
+    swap: int
+    threads: int
+    max_mem: int
+    max_swap: int
+    avg_mem: int
+    pids: _containers.RepeatedScalarFieldContainer[int]
+    pgids: _containers.RepeatedScalarFieldContainer[int]
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskUsage]
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[float] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., swap: _Optional[int] = ..., threads: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., avg_mem: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., pgids: _Optional[_Iterable[int]] = ..., tasks: _Optional[_Iterable[_Union[TaskUsage, _Mapping]]] = ...) -> None: ...
+
+class Reports(_message.Message):
+    __slots__ = ("reports",)
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    reports: _containers.RepeatedCompositeFieldContainer[Report]
+    def __init__(self, reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ...) -> None: ...
+
+class Report(_message.Message):
+    __slots__ = ("number", "key", "attempt", "uid", "prepared", "started", "ended", "gone", "refused", "stopped", "granted", "checkpointed")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTED_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    key: int
+    attempt: int
+    uid: str
+    prepared: Prepared
+    started: Started
+    ended: Ended
+    gone: Gone
+    refused: PartRefused
+    stopped: Stopped
+    granted: Granted
+    checkpointed: Checkpointed
+    def __init__(self, number: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ...) -> None: ...
+
+class Prepared(_message.Message):
+    __slots__ = ("address",)
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    def __init__(self, address: _Optional[str] = ...) -> None: ...
+
+class Started(_message.Message):
+    __slots__ = ("pid", "started", "cwd")
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    pid: int
+    started: float
+    cwd: str
+    def __init__(self, pid: _Optional[int] = ..., started: _Optional[float] = ..., cwd: _Optional[str] = ...) -> None: ...
+
+class TaskEnd(_message.Message):
+    __slots__ = ("rank", "pid", "status", "utime", "stime", "maxrss")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    UTIME_FIELD_NUMBER: _ClassVar[int]
+    STIME_FIELD_NUMBER: _ClassVar[int]
+    MAXRSS_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    pid: int
+    status: int
+    utime: float
+    stime: float
+    maxrss: int
+    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
+
+class Ended(_message.Message):
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    UTIME_FIELD_NUMBER: _ClassVar[int]
+    STIME_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_FIELD_NUMBER: _ClassVar[int]
+    MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
+    MAX_PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    MAX_THREADS_FIELD_NUMBER: _ClassVar[int]
+    AVG_MEM_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_RANK_FIELD_NUMBER: _ClassVar[int]
+    FIRST_REASON_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    at: float
+    started: float
+    utime: float
+    stime: float
+    max_mem: int
+    max_swap: int
+    max_processes: int
+    max_threads: int
+    avg_mem: int
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskEnd]
+    first_rank: int
+    first_reason: str
+    limit: str
+    lost: str
+    output: str
+    gone: bool
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ...) -> None: ...
+
+class Gone(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PartRefused(_message.Message):
+    __slots__ = ("code", "why")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    why: str
+    def __init__(self, code: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class Stopped(_message.Message):
+    __slots__ = ("stopped",)
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
+    stopped: bool
+    def __init__(self, stopped: _Optional[bool] = ...) -> None: ...
+
+class Granted(_message.Message):
+    __slots__ = ("wish", "ok", "why")
+    WISH_FIELD_NUMBER: _ClassVar[int]
+    OK_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    wish: int
+    ok: bool
+    why: str
+    def __init__(self, wish: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
+
+class Checkpointed(_message.Message):
+    __slots__ = ("generation",)
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("epoch", "incarnation", "heartbeat", "sample", "cluster")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    incarnation: str
+    heartbeat: float
+    sample: float
+    cluster: str
+    def __init__(self, epoch: _Optional[int] = ..., incarnation: _Optional[str] = ..., heartbeat: _Optional[float] = ..., sample: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
+
+class Orders(_message.Message):
+    __slots__ = ("texts", "orders")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedCompositeFieldContainer[JobText]
+    orders: _containers.RepeatedCompositeFieldContainer[Order]
+    def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
+
+class JobText(_message.Message):
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "cwd_given", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "queue_pre_exec", "queue_post_exec")
+    class EnvEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    ENV_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
+    SHELL_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ERROR_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_DIR_FIELD_NUMBER: _ClassVar[int]
+    PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
+    POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    UMASK_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    RANK_FILES_FIELD_NUMBER: _ClassVar[int]
+    LOGIN_SHELL_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FROM_HOST_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_FIELD_NUMBER: _ClassVar[int]
+    RESREQ_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_END_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_STEP_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    DIRECT_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    LEASED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_DIR_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PERIOD_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_METHOD_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_INITIAL_FIELD_NUMBER: _ClassVar[int]
+    NICE_FIELD_NUMBER: _ClassVar[int]
+    JOB_STARTER_FIELD_NUMBER: _ClassVar[int]
+    GPU_MODE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    MAIL_USER_FIELD_NUMBER: _ClassVar[int]
+    CWD_GIVEN_FIELD_NUMBER: _ClassVar[int]
+    APP_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ADMINS_FIELD_NUMBER: _ClassVar[int]
+    TERMINATE_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_EXIT_VALUES_FIELD_NUMBER: _ClassVar[int]
+    RERUNNABLE_FIELD_NUMBER: _ClassVar[int]
+    ENFORCE_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    RUN_WARNING_FIELD_NUMBER: _ClassVar[int]
+    REPORT_MAIL_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_END_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    job: int
+    user: str
+    command: str
+    script: str
+    env: _containers.ScalarMap[str, str]
+    cwd: str
+    home: str
+    shell: str
+    input: str
+    output: str
+    output_overwrite: bool
+    error: str
+    error_overwrite: bool
+    output_dir: str
+    pre_exec: str
+    post_exec: str
+    umask: int
+    label: bool
+    rank_files: str
+    login_shell: str
+    queue: str
+    project: str
+    name: str
+    from_host: str
+    launch: str
+    resreq: str
+    cluster: str
+    submitted: float
+    array_end: int
+    array_step: int
+    limits: Limits
+    direct_output: bool
+    leased: bool
+    checkpoint_dir: str
+    checkpoint_period: int
+    checkpoint_method: str
+    checkpoint_initial: int
+    nice: int
+    job_starter: str
+    gpu_mode: str
+    description: str
+    mail_user: str
+    cwd_given: bool
+    app: str
+    group: str
+    admins: _containers.RepeatedScalarFieldContainer[str]
+    terminate_interval: int
+    requeue_exit_values: str
+    rerunnable: bool
+    enforce_memory: bool
+    run_warning: int
+    report_mail: str
+    notify_end: bool
+    queue_pre_exec: str
+    queue_post_exec: str
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., cwd_given: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("run", "cpu", "mem", "swap", "file", "data", "stack", "core", "processes")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    CPU_FIELD_NUMBER: _ClassVar[int]
+    MEM_FIELD_NUMBER: _ClassVar[int]
+    SWAP_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    STACK_FIELD_NUMBER: _ClassVar[int]
+    CORE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    run: int
+    cpu: int
+    mem: int
+    swap: int
+    file: int
+    data: int
+    stack: int
+    core: int
+    processes: int
+    def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ...) -> None: ...
+
+class Order(_message.Message):
+    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    KILL_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    key: int
+    attempt: int
+    uid: str
+    start: Start
+    release: Release
+    kill: Kill
+    signal: Signal
+    stop: Stop
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ...) -> None: ...
+
+class HostSlots(_message.Message):
+    __slots__ = ("host", "slots", "gpus", "address")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    slots: int
+    gpus: _containers.RepeatedScalarFieldContainer[str]
+    address: str
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TWO_PHASE_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    KEY_PEM_FIELD_NUMBER: _ClassVar[int]
+    CERT_PEM_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    RESTART_COUNT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    text: int
+    two_phase: bool
+    hosts: _containers.RepeatedCompositeFieldContainer[HostSlots]
+    place: int
+    expires: float
+    lease: float
+    key_pem: bytes
+    cert_pem: bytes
+    restart: int
+    restart_count: int
+    name: str
+    token: str
+    def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ...) -> None: ...
+
+class Release(_message.Message):
+    __slots__ = ("root",)
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    root: str
+    def __init__(self, root: _Optional[str] = ...) -> None: ...
+
+class Kill(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Signal(_message.Message):
+    __slots__ = ("wish", "kind", "signal", "reason", "kill_after")
+    WISH_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    KILL_AFTER_FIELD_NUMBER: _ClassVar[int]
+    wish: int
+    kind: str
+    signal: int
+    reason: str
+    kill_after: bool
+    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ...) -> None: ...
+
+class Stop(_message.Message):
+    __slots__ = ("stopped",)
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
+    stopped: bool
+    def __init__(self, stopped: _Optional[bool] = ...) -> None: ...
+
+class Acks(_message.Message):
+    __slots__ = ("number", "ended")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    ended: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., ended: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Echo(_message.Message):
+    __slots__ = ("sent", "lease")
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    sent: float
+    lease: float
+    def __init__(self, sent: _Optional[float] = ..., lease: _Optional[float] = ...) -> None: ...
+
+class Peek(_message.Message):
+    __slots__ = ("id", "key", "uid", "user", "path", "offset", "limit", "stderr")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    key: int
+    uid: str
+    user: str
+    path: str
+    offset: int
+    limit: int
+    stderr: bool
+    def __init__(self, id: _Optional[int] = ..., key: _Optional[int] = ..., uid: _Optional[str] = ..., user: _Optional[str] = ..., path: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., stderr: _Optional[bool] = ...) -> None: ...
+
+class PeekData(_message.Message):
+    __slots__ = ("id", "data", "size", "error")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    data: bytes
+    size: int
+    error: str
+    def __init__(self, id: _Optional[int] = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,110 @@
+"""Stored events of every kind, byte for byte: a store of an older lava must read, and a new one must not change unseen.
+
+A kind that is new gets a line in ``event_bytes.txt`` (``LAVA_WRITE_GOLDEN=1`` adds what is missing). A line that is there
+never changes: if its bytes no longer come out, the event has changed its meaning for stores that exist.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.conf import Conf, HostConf, QueueConf
+from lavad.core.events import AnyEvent, Event
+from lavad.core.gpureq import GpuReq
+from lavad.core.host import Facts, Gpu
+from lavad.core.job import End, Placed, TaskEnd, Wish
+from lavad.core.ranges import Ranges
+from lavad.core.spec import Checkpoint, Limits, Spec
+from lavad.core.states import JobState, TermReason
+from lavad.store.codec import decode_event, encode
+
+CONF = Conf(queues=(QueueConf(name="night", priority=5),), hosts=(HostConf(name="h1", slots=2),))
+PLACED = Placed(host="h1", slots=2, gpus=("GPU-1",), reserved=(("mem", 1.5),))
+INDICES = Ranges.parse("1-9:2,20")
+GOLDEN = Path(__file__).parent / "event_bytes.txt"
+KEY = 7 << 32 | 123
+PART = {"at": 2.5, "key": KEY, "attempt": 2, "host": "h1"}
+END = End(
+    status=256, at=9.0, started=3.0, utime=1.5, stime=0.25, max_mem=1024, limit=TermReason.TERM_RUNLIMIT,
+    tasks=(TaskEnd(rank=1, pid=5, status=9),),
+)  # fmt: skip
+SPEC = Spec(
+    user="ann", queue="normal", slots=4, max_slots=8, resreq="span[ptile=2]", gpu=GpuReq(num=2), hosts=("h1+1",),
+    limits=Limits(run=3600), checkpoint=Checkpoint(folder="/ckpt"), dependency="done(1)", launch="mpi",
+)  # fmt: skip
+FACTS = Facts(ncpus=8, max_mem=64000, boot_id="b", gpus=(Gpu(uuid="GPU-1", model="H200", memory=141000),))
+
+SAMPLES: list[Event] = [
+    ev.MasterStarted(at=1.0, epoch=3, incarnation="i1", host="m1"),
+    ev.Configured(at=1.0, conf=CONF),
+    ev.SpecAdded(at=1.0, spec=4, value=SPEC),
+    ev.HostJoined(at=1.0, host="h1", facts=FACTS),
+    ev.HostUp(at=1.0, host="h1"),
+    ev.HostDown(at=1.0, host="h1"),
+    ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),
+    ev.QueueSwitched(at=1.0, queue="night", open=False, active=True, by="root"),
+    ev.JobSubmitted(
+        at=2.0, key=123, spec=4, name="a", held=True, indices=INDICES, limit=3, spec_text="a[1-9:2,20]%3"
+    ),
+    ev.ElementsHeld(at=2.0, key=123, elements=Ranges.span(1, 3), by="ann"),
+    ev.ElementsReleased(at=2.0, key=123, elements=Ranges.span(1, 3), by="ann"),
+    ev.ElementsKilled(at=2.0, key=123, elements=Ranges.span(1, 3), by="root", reason=TermReason.TERM_ADMIN),
+    ev.ElementSplit(at=2.0, key=KEY),
+    ev.JobHeld(at=2.0, key=KEY, by="ann"),
+    ev.JobReleased(at=2.0, key=KEY, by="ann"),
+    ev.JobModified(at=2.0, key=KEY, spec=5, name="b", by="ann", changes=("slots 8",), limit=2),
+    ev.JobSwitched(at=2.0, key=KEY, spec=6, queue="night", by="ann"),
+    ev.JobMoved(at=2.0, key=KEY, position=-1.5, by="ann", top=False, place=2),
+    ev.JobDispatched(
+        at=2.0, key=KEY, attempt=2, uid="u2", parts=(PLACED,)
+    ),
+    ev.PartPrepared(**PART, address="10.0.0.1:999"),
+    ev.GangReleased(at=2.0, key=KEY, attempt=2),
+    ev.PartStarted(**PART, pid=77, started=2.25, cwd="/home/ann"),
+    ev.PartStopped(**PART, stopped=True),
+    ev.PartEnded(**PART, end=END),
+    ev.PartRefused(**PART, code="cwd", why="/x: no such folder"),
+    ev.PartGone(**PART),
+    ev.PartFenced(**PART),
+    ev.JobWished(at=2.0, key=KEY, wish=Wish(kind="kill", at=2.0, by="ann", signal=9, reason=TermReason.TERM_OWNER)),
+    ev.WishGranted(at=2.0, key=KEY, number=1, attempt=2, ok=False, why="it is over"),
+    ev.JobSuspended(at=2.0, key=KEY, state=JobState.SSUSP, why="load"),
+    ev.JobResumed(at=2.0, key=KEY, by="ann"),
+    ev.JobLost(at=2.0, key=KEY, host="h1"),
+    ev.JobFound(at=2.0, key=KEY, state=JobState.RUN),
+    ev.CheckpointMade(at=2.0, key=KEY, attempt=2, generation=4),
+    ev.JobRequeued(at=2.0, key=KEY, reason=5, state=JobState.PSUSP, avoid=("h1",), failures=1, not_before=9.0, top=True),
+    ev.JobFinished(at=2.0, key=KEY, state=JobState.EXIT, status=9, reason=TermReason.TERM_OWNER, why="rank 1", end=END),
+]  # fmt: skip
+
+
+def golden() -> dict[str, bytes]:
+    """Kind to bytes, as they have been stored since that kind exists."""
+    if not GOLDEN.exists():
+        return {}
+    lines = (line.split(" ") for line in GOLDEN.read_text().splitlines() if line and not line.startswith("#"))
+    return {kind: bytes.fromhex(data) for kind, data in lines}
+
+
+def test_every_kind_has_a_sample() -> None:
+    assert [type(event) for event in SAMPLES] == list(AnyEvent.__args__)
+
+
+@pytest.mark.skipif(not os.environ.get("LAVA_WRITE_GOLDEN"), reason="writes the file, on demand only")
+def test_write_what_is_missing() -> None:
+    known = golden()
+    lines = [f"{type(event).__name__} {known.get(type(event).__name__, encode(event)).hex()}" for event in SAMPLES]
+    GOLDEN.write_text("# kind and the bytes of its sample in test_event_bytes.py; lines are only ever added\n")
+    with GOLDEN.open("a") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=lambda event: type(event).__name__)
+def test_bytes_of_each_kind(event: Event) -> None:
+    stored = golden()[type(event).__name__]
+    assert decode_event(1, stored) == event
+    assert encode(event).hex() == stored.hex()

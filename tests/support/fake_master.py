@@ -1,0 +1,121 @@
+"""A master for one agent's tests: the real wire, no deciding. It welcomes, sends what a test gives it, acknowledges, and remembers."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+
+import grpc
+
+from proto import agent_pb2 as pb
+from proto import agent_pb2_grpc as pb_grpc
+from tests.support.wait import wait_until
+
+
+class FakeMaster(pb_grpc.AgentsServicer):
+    """``port`` 0 takes a free one. With ``acknowledges`` False nothing is ever acknowledged."""
+
+    def __init__(self, port: int = 0, incarnation: str = "store-1", epoch: int = 1) -> None:
+        self.incarnation = incarnation
+        self.epoch = epoch
+        self.acknowledges = True
+        self.standby = False
+        self.lease = 0.0
+        self.hellos: list[pb.Hello] = []
+        self.reports: list[pb.Report] = []
+        self.heartbeats: list[pb.Heartbeat] = []
+        self.peeks: list[pb.PeekData] = []
+        self.commands: list[pb.CommandFrame] = []
+        self.answers: list[bytes] = []
+        self.metadata: dict[str, str] = {}
+        self.sequence = 0
+        self._last_text = 0
+        self._out: queue.Queue[pb.ToAgent | None] | None = None
+        self._lock = threading.Lock()
+        self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
+        pb_grpc.add_AgentsServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
+        self._server.start()
+
+    def Session(self, request_iterator: Iterator[pb.FromAgent], context: grpc.ServicerContext) -> Iterator[pb.ToAgent]:
+        self.metadata = {key: str(value) for key, value in context.invocation_metadata()}
+        if self.standby:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "standby")
+        hello = next(request_iterator).hello
+        out: queue.Queue[pb.ToAgent | None] = queue.Queue()
+        self.sequence = max(self.sequence, hello.sequence)
+        self._out = out
+        welcome = pb.Welcome(epoch=self.epoch, incarnation=self.incarnation, heartbeat=0.2, sample=0.2, cluster="c1")
+        out.put(pb.ToAgent(welcome=welcome))
+        self.hellos.append(hello)
+        threading.Thread(target=self._read, args=(request_iterator, out), daemon=True).start()
+        while (message := out.get()) is not None:
+            yield message
+
+    def _read(self, messages: Iterator[pb.FromAgent], out: queue.Queue[pb.ToAgent | None]) -> None:
+        try:
+            for message in messages:
+                self._take(message, out)
+        except grpc.RpcError:
+            pass
+        finally:
+            out.put(None)
+
+    def _take(self, message: pb.FromAgent, out: queue.Queue[pb.ToAgent | None]) -> None:
+        kind = message.WhichOneof("kind")
+        if kind == "heartbeat":
+            self.heartbeats.append(message.heartbeat)
+            out.put(pb.ToAgent(echo=pb.Echo(sent=message.heartbeat.sent, lease=self.lease)))
+        elif kind == "peek":
+            self.peeks.append(message.peek)
+        elif kind == "reports":
+            reports = list(message.reports.reports)
+            self.reports += reports
+            if self.acknowledges:
+                ended = [report.uid for report in reports if report.HasField("ended")]
+                out.put(pb.ToAgent(acks=pb.Acks(number=reports[-1].number, ended=ended)))
+
+    def Command(self, request: pb.CommandFrame, context: grpc.ServicerContext) -> Iterator[pb.CommandFrame]:
+        self.commands.append(request)
+        for answer in self.answers:
+            yield pb.CommandFrame(frame=answer)
+
+    def send(self, **what: object) -> None:
+        """A message on the stream that is open."""
+        assert self._out is not None
+        self._out.put(pb.ToAgent(**what))  # type: ignore[arg-type]
+
+    def order(self, *orders: pb.Order, texts: tuple[pb.JobText, ...] = ()) -> None:
+        """Orders, with the texts that they need."""
+        self.send(orders=pb.Orders(texts=texts, orders=orders))
+
+    def next_sequence(self) -> int:
+        """A sequence number for a start."""
+        self.sequence += 1
+        return self.sequence
+
+    def next_text(self) -> int:
+        """A number for a text."""
+        self._last_text += 1
+        return self._last_text
+
+    def drop(self) -> None:
+        """End the stream."""
+        if self._out is not None:
+            self._out.put(None)
+
+    def of(self, uid: str, what: str) -> list[pb.Report]:
+        """The reports of one kind about an attempt."""
+        return [report for report in self.reports if report.uid == uid and report.WhichOneof("what") == what]
+
+    def wait_for(self, uid: str, what: str, timeout: float = 10.0) -> pb.Report:
+        """The first report of a kind about an attempt."""
+        story: Callable[[], str] = lambda: f"{what} of {uid}; there are {self.reports}"  # noqa: E731
+        return wait_until(lambda: self.of(uid, what), timeout, story)[0]
+
+    def stop(self) -> None:
+        """End the server and its streams."""
+        self.drop()
+        self._server.stop(0).wait()

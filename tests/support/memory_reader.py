@@ -1,0 +1,82 @@
+"""A store in memory with the interface that queries read: fed with the same events as the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavad.core.apply import apply
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event, JobEvent, SpecAdded
+from lavad.core.ids import job_of
+from lavad.core.job import Array, Job
+from lavad.core.spec import JobText, Spec
+
+
+class MemoryReader:
+    """Keeps what the real store keeps: events, texts, finished jobs, arrays and specs."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.events: list[tuple[int, Event]] = []
+        self.kept_texts: dict[int, JobText] = {}
+        self.envs: dict[str, dict[str, str]] = {}
+        self.finished: dict[int, Job] = {}
+        self.arrays: dict[int, Array] = {}
+        self.all_specs: dict[int, Spec] = {}
+
+    def feed(self, *events: Event) -> None:
+        """Apply events and keep them."""
+        for event in events:
+            arrays = dict(self.cluster.arrays.rows) if isinstance(event, JobEvent) else {}
+            apply(self.cluster, event)
+            self.events.append((self.cluster.version, event))
+            if isinstance(event, SpecAdded):
+                self.all_specs[event.spec] = event.value
+            for job_id, array in arrays.items():
+                if job_id not in self.cluster.arrays.rows:
+                    last = self.cluster.arrays.changed.get(job_id) or array
+                    self.arrays[job_id] = last
+            self.finished.update(self.cluster.finished)
+            self.cluster.forget_changes()
+
+    def text_of(self, job: int) -> JobText | None:
+        return self.kept_texts.get(job)
+
+    def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
+        return {job: self.kept_texts[job] for job in jobs if job in self.kept_texts}
+
+    def env(self, digest: str) -> dict[str, str] | None:
+        return self.envs.get(digest)
+
+    def finished_jobs(
+        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:  # fmt: skip
+        wanted = set(keys) if keys is not None else None
+        found = []
+        for row in self.finished.values():
+            spec = self.all_specs[row.spec]
+            if (
+                (wanted is None or row.key in wanted)
+                and (job is None or job_of(row.key) == job)
+                and user in (None, spec.user)
+                and queue in (None, spec.queue)
+                and project in (None, spec.project)
+                and name in (None, row.name)
+                and (since is None or (row.outcome is not None and row.outcome.at >= since))
+            ):
+                found.append(row)
+        return found if limit is None else found[-limit:]
+
+    def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
+        return {number: self.all_specs[number] for number in ids if number in self.all_specs}
+
+    def finished_array(self, job: int) -> Array | None:
+        return self.arrays.get(job)
+
+    def events_of(self, job: int) -> list[tuple[int, Event]]:
+        return [row for row in self.events if isinstance(row[1], JobEvent) and job_of(row[1].key) == job]
+
+    def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
+        return [row for row in self.events if begin <= row[1].at <= end]

@@ -1,0 +1,208 @@
+"""The way to the master: what happens when it is away, changes, or breaks off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.common import frames
+from cli.common.client import STILL_TRYING
+from tests.support.wait import wait_until
+from tests.unit.cli.caller import Caller
+from tests.unit.cli.fake_master import CUT, DROP, FakeMaster
+
+DONE = [{"ok": {"results": [{"id": "1", "ok": True}]}}]
+SUBMITTED = [{"ok": {"job": 12, "queue": "normal", "default": True}}]
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_uuid(caller: Caller):
+    with FakeMaster(caller.socket, DROP, SUBMITTED) as master:
+        ran = caller.run("bsub", "true")
+    assert ran == (0, "Job <12> is submitted to default queue <normal>.\n", "")
+    first, second = master.asks
+    assert first["uuid"] == second["uuid"]
+    assert len(first["uuid"]) == 32
+    assert "again" not in first
+    assert second["again"] is True
+    assert {**first, "again": True} == second
+
+
+def test_an_answer_cut_in_the_middle_counts_for_nothing(caller: Caller):
+    with FakeMaster(caller.socket, [{"out": "half"}, CUT], [{"out": "whole\n"}, {"exit": 0}]):
+        assert caller.run("bjobs") == (0, "whole\n", "")
+
+
+def test_a_standby_sends_on_to_the_next_socket(caller: Caller):
+    with FakeMaster(caller.socket, [{"standby": True}]), FakeMaster(caller.folder / "lavad-2.sock", DONE) as second:
+        ran = caller.run("bkill", "1")
+    assert ran == (0, "Job <1> is being terminated\n", "")
+    assert len(second.asks) == 1
+
+
+def test_the_agent_is_asked_where_no_lavad_is(caller: Caller):
+    with FakeMaster(caller.folder / "agent.sock", DONE):
+        assert caller.run("bkill", "1").status == 0
+
+
+def test_a_job_asks_the_socket_that_it_was_given(caller: Caller):
+    with FakeMaster(caller.folder / "host.sock", DONE):
+        ran = caller.run("bkill", "1", LSF_ENVDIR="/nosuch", LAVA_SOCKET=str(caller.folder / "host.sock"))
+    assert ran.status == 0
+
+
+def test_later_means_wait(caller: Caller):
+    with FakeMaster(caller.socket, [{"later": True}], [{"later": True}], DONE) as master:
+        ran = caller.run("bkill", "1")
+    assert ran == (0, "Job <1> is being terminated\n", STILL_TRYING)
+    assert len({ask["uuid"] for ask in master.asks}) == 1
+    assert len(master.asks) == 3
+
+
+def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
+    """4.8: the message of LSF, and then the answer of the master that came."""
+    masters: list[FakeMaster] = []
+    started = threading.Event()
+
+    def come() -> None:
+        started.wait(10)
+        masters.append(FakeMaster(caller.socket, DONE))
+
+    coming = threading.Thread(target=come)
+    coming.start()
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", "import sys; from cli.bkill import main; sys.exit(main(['1']))"]
+    process = subprocess.Popen(command, env={**caller.environ}, stderr=writing, stdout=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert os.read(reading, 100).decode() == STILL_TRYING
+    started.set()
+    out, _ = process.communicate(timeout=30)
+    os.close(reading)
+    coming.join()
+    masters[0].__exit__()
+    assert (process.returncode, out) == (0, "Job <1> is being terminated\n")
+
+
+def test_pieces_keep_their_order(caller: Caller):
+    with FakeMaster(caller.socket, [{"out": "a\n"}, {"err": "b\n"}, {"out": "c\n"}, {"exit": 7}]):
+        assert caller.run_joined("bjobs") == (7, "a\nb\nc\n", "")
+
+
+def test_a_stream_that_breaks_goes_on_where_it_was(caller: Caller):
+    plans = [{"out": "one "}, {"out": "two "}, CUT], [{"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
+    with FakeMaster(caller.socket, *plans):
+        assert caller.run("bpeek", "-f", "1").out == "one two three\n"
+
+
+@pytest.mark.parametrize("answer", [[{"nonsense": 1}], [{"ok": 3}], [{"ok": {"results": [{"no": "id"}]}}]])
+def test_a_strange_answer_is_one_line(caller: Caller, answer):
+    with FakeMaster(caller.socket, answer):
+        ran = caller.run("bkill", "1")
+    assert ran.status == 255
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+
+
+def test_bytes_that_are_no_frame_are_one_line(caller: Caller):
+    import socket
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(caller.socket))
+    listener.listen(1)
+
+    def talk() -> None:
+        link, _ = listener.accept()
+        link.recv(100)
+        link.sendall(b"\xff\xff\xff\xffgarbage")
+        link.close()
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    ran = caller.run("bkill", "1")
+    talking.join()
+    listener.close()
+    assert (ran.status, ran.err) == (255, "lavad sent an answer that this command does not understand\n")
+
+
+def test_a_refusal_keeps_its_status(caller: Caller):
+    with FakeMaster(caller.socket, [{"refused": "lsload: Unknown resource name", "exit": 246}]):
+        assert caller.run("lsload", "-R", "x") == (246, "", "lsload: Unknown resource name\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("bjobs", "lsb_init: Failed in an LSF library call: Unable to open file lsf.conf\n"),
+        ("lsid", "ls_initdebug: Unable to open file lsf.conf\n"),
+        ("bsub", "lsb_init: Failed in an LSF library call: Unable to open file lsf.conf\n"),
+    ],
+)
+def test_without_a_configuration_lsf_names_the_file(caller: Caller, command, text):
+    assert caller.run(command, LSF_ENVDIR="/nosuch") == (255, "", text)
+
+
+def test_a_socket_with_a_long_path_is_reached(tmp_path: Path):
+    folder = tmp_path / ("x" * 80) / ("y" * 80)
+    folder.mkdir(parents=True)
+    caller = Caller(folder)
+    here = os.open(folder, os.O_PATH)
+    with FakeMaster(Path(f"/proc/self/fd/{here}/lavad.sock"), DONE):
+        assert caller.run("bkill", "1").status == 0
+    os.close(here)
+
+
+def test_a_closed_stdout_is_quiet(caller: Caller):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with FakeMaster(caller.socket, [{"out": "x" * 100000}, {"exit": 0}]):
+        command = [sys.executable, "-c", "import sys; from cli.bjobs import main; sys.exit(main([]))"]
+        done = subprocess.run(command, env=caller.environ, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_control_c_ends_without_a_traceback(caller: Caller):
+    import signal
+
+    with FakeMaster(caller.socket, [{"later": True}]):
+        command = [sys.executable, "-c", "import sys; from cli.bjobs import main; sys.exit(main([]))"]
+        process = subprocess.Popen(command, env=caller.environ, stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        wait_until(lambda: process.stderr.readline() == STILL_TRYING.encode(), 20, "the message")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, b"")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_frames_carry_any_value(value: object):
+    import json
+
+    assert json.loads(frames.encode(value)) == value
+    assert frames.decode(json.dumps(value)) == value
+
+
+@given(st.text(max_size=20))
+def test_no_json_is_a_value_error(text: str):
+    import json
+
+    try:
+        want = json.loads(text.strip())
+    except ValueError:
+        with pytest.raises(ValueError):
+            frames.decode(text)
+    else:
+        assert repr(frames.decode(text)) == repr(want)

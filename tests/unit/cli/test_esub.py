@@ -1,0 +1,107 @@
+"""A site's esub programs, real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.common.esub_names import file_lines, from_file, names_of, parse_assignments
+from cli.common.fail import Fail
+from cli.common.script import Work
+from tests.unit.cli.caller import Caller
+from tests.unit.cli.fake_master import FakeMaster
+
+SUBMITTED = [{"ok": {"job": 103, "queue": "normal", "default": True}}]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Caller:
+    (tmp_path / "etc").mkdir()
+    return Caller(tmp_path, f"LSF_SERVERDIR={tmp_path}/etc\n")
+
+
+def program(caller: Caller, name: str, text: str) -> None:
+    path = caller.folder / "etc" / name
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+def submit(caller: Caller, *words: str):
+    with FakeMaster(caller.socket, SUBMITTED) as master:
+        ran = caller.run("bsub", *words)
+    caller.socket.unlink()
+    return ran, master.asks
+
+
+def test_an_esub_reads_and_changes_the_submission(site: Caller):
+    program(
+        site,
+        "esub",
+        ". $LSB_SUB_PARM_FILE\n"
+        '[ "$LSB_SUB_QUEUE" = normal ] && echo \'LSB_SUB_QUEUE="night"\' >> $LSB_SUB_MODIFY_FILE\n'
+        "echo LSB_SUB_EXCLUSIVE=Y >> $LSB_SUB_MODIFY_FILE\necho 'ADDED=\"x y\"' >> $LSB_SUB_MODIFY_ENVFILE\n"
+        "echo LSB_SUB_JOB_NAME=SUB_RESET >> $LSB_SUB_MODIFY_FILE; echo seen; echo $LSF_INVOKE_CMD\n",
+    )
+    ran, (ask,) = submit(site, "-q", "normal", "-J", "n", "true")
+    assert ran.err == "seen\nbsub\n"
+    assert ask["options"] == {"q": "night", "x": True}
+    assert ask["env"]["ADDED"] == "x y"
+
+
+def test_an_esub_aborts(site: Caller):
+    program(site, "esub", 'echo "not today" >&2\nexit $LSB_SUB_ABORT_VALUE\n')
+    ran, asks = submit(site, "true")
+    assert ran == (255, "", "not today\nRequest aborted by esub. Job not submitted.\n")
+    assert asks == []
+
+
+def test_the_sites_program_wins_over_a_built_in_name(site: Caller):
+    program(site, "esub.mpi", 'echo "$@"; . $LSB_SUB_PARM_FILE; echo $LSB_SUB_ADDITIONAL\n')
+    ran, (ask,) = submit(site, "-a", "mpi(x, y) openmpi", "mpirun", "./x")
+    assert ran.err == "x y\nmpi(x, y) openmpi\n"
+    assert ask["options"] == {"a": ["openmpi"]}
+
+
+def test_mandatory_esubs_run_and_epsubs_hear_of_the_job(tmp_path: Path):
+    (tmp_path / "etc").mkdir()
+    caller = Caller(tmp_path, f'LSF_SERVERDIR={tmp_path}/etc\nLSB_ESUB_METHOD="site"\n')
+    program(caller, "esub.site", "echo before\n")
+    program(caller, "epsub.site", 'echo "$LSB_SUB_JOB_ID in $LSB_SUB_JOB_QUEUE"\n')
+    ran, _ = submit(caller, "true")
+    assert ran.err == "before\n103 in normal\n"
+
+
+def test_a_program_that_cannot_run_is_named(site: Caller):
+    program(site, "esub", "")
+    (site.folder / "etc" / "esub").write_text("#!/no/such/interpreter\n")
+    ran, asks = submit(site, "true")
+    assert ran.err.startswith(f"{site.folder}/etc/esub: ")
+    assert asks == []
+
+
+def test_the_parameter_file_has_lsfs_names():
+    lines = file_lines(Work("myjob"), {"q": "normal", "x": True, "P": "p", "R": ["a", "b"], "n": "90", "W": "1:30"}, [])
+    assert lines == (
+        'LSB_SUB_PROJECT_NAME="p"\nLSB_SUB_QUEUE="normal"\nLSB_SUB_RES_REQ="a && b"\nLSB_SUB_RLIMIT_RUN="5400"\n'
+        'LSB_SUB_EXCLUSIVE=Y\nLSB_SUB_NUM_PROCESSORS=90\nLSB_SUB_MAX_NUM_PROCESSORS=90\nLSB_SUB_COMMAND_LINE="myjob"\n'
+    )
+
+
+def test_changes_find_their_options():
+    options = {"oo": "a", "n": "1", "R": ["x", "y"]}
+    work = Work("old")
+    changes = parse_assignments(
+        "LSB_SUB_OUT_FILE=\"b\"\nLSB_SUB_RES_REQ='z'\nLSB_SUB_RLIMIT_RUN=61\nLSB_SUB_NUM_PROCESSORS=2\n"
+        "LSB_SUB_MAX_NUM_PROCESSORS=4\nLSB_SUB_COMMAND_LINE=new\n# no\nLSB_SUB_ADDITIONAL=x\n"
+    )
+    from_file(changes, work, options)
+    assert options == {"oo": "b", "R": ["z"], "W": "2", "n": "2,4"}
+    assert work.command == "new"
+
+
+def test_names_may_have_arguments():
+    assert names_of("license fluent(a, b) c ()") == [("license", []), ("fluent", ["a", "b"]), ("c", [])]
+    for wrong in ("a(b", "../x", "(x)"):
+        with pytest.raises(Fail, match="Bad esub"):
+            names_of(wrong)

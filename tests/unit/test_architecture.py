@@ -1,0 +1,125 @@
+"""The rules of the code that no linter holds: sizes, docstrings, the starter's imports, generated code, paths."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2
+
+import proto
+from proto import agent_pb2
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("lavad", "agent", "cli", "config", "proto")
+LONGEST = 400
+GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
+
+
+def sources(*folders: str) -> list[Path]:
+    """The hand-written Python files below the folders."""
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in found if not GENERATED.search(path.name)]
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_file_is_too_long() -> None:
+    """A file has at most 400 lines."""
+    lengths = {short(path): len(path.read_text().splitlines()) for path in sources(*PACKAGES, "examples", "benchmarks")}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    """A function has at most 60 lines."""
+    long = {}
+    for path in sources(*PACKAGES, "examples", "benchmarks"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > 60:
+                    long[f"{short(path)}:{node.name}"] = length
+    assert long == {}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """Each module that holds code opens with a docstring."""
+    trees = {short(path): ast.parse(path.read_text()) for path in sources(*PACKAGES, "examples", "benchmarks", "tests")}
+    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The top-level names that a module imports."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0] if not node.level else ".")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+    return found
+
+
+def test_the_starter_imports_the_standard_library_only() -> None:
+    """It forks for every job: nothing heavy, no threads, may be loaded in it."""
+    for path in sources("agent/starter"):
+        strange = imported(ast.parse(path.read_text())) - set(sys.stdlib_module_names) - {"agent"}
+        assert not strange, f"{short(path)} imports {sorted(strange)}"
+
+
+def test_commands_are_isolated_from_the_packages_of_others() -> None:
+    """`proto` is lava's, not a package of the same name that something else has installed."""
+    assert Path(str(proto.__file__)).parent == ROOT / "proto"
+
+
+def compile_proto(folder: Path, *options: str) -> None:
+    argv = [sys.executable, "-m", "grpc_tools.protoc", "-I", ".", *options, "proto/agent.proto"]
+    subprocess.run(argv, cwd=ROOT, check=True, timeout=120)
+
+
+def messages(holder: descriptor_pb2.FileDescriptorProto) -> list[descriptor_pb2.DescriptorProto]:
+    """All messages of a file, the nested ones (map entries) too."""
+    found = list(holder.message_type)
+    for message in found:
+        found.extend(message.nested_type)
+    return found
+
+
+def test_generated_code_says_what_the_proto_says(tmp_path: Path) -> None:
+    """The descriptor in agent_pb2.py is that of agent.proto; `make stubs` brings it up to date."""
+    compile_proto(tmp_path, f"--descriptor_set_out={tmp_path}/set")
+    fresh = descriptor_pb2.FileDescriptorSet.FromString((tmp_path / "set").read_bytes())
+    committed = descriptor_pb2.FileDescriptorProto.FromString(agent_pb2.DESCRIPTOR.serialized_pb)
+    for message in messages(fresh.file[0]):
+        for field in message.field:
+            field.ClearField("json_name")
+    assert fresh.file[0] == committed, "proto/agent_pb2.py is out of date: make stubs"
+
+
+def test_generated_code_is_as_the_compiler_writes_it(tmp_path: Path) -> None:
+    """All three files, byte by byte, when the installed compiler is the one that wrote them."""
+    stamp = re.search(r"GRPC_GENERATED_VERSION = '([^']+)'", (ROOT / "proto/agent_pb2_grpc.py").read_text())
+    assert stamp is not None
+    if stamp[1] != version("grpcio-tools"):
+        pytest.skip(f"written by grpcio-tools {stamp[1]}, installed is {version('grpcio-tools')}")
+    compile_proto(tmp_path, *(f"--{kind}_out={tmp_path}" for kind in ("python", "pyi", "grpc_python")))
+    for path in sorted((tmp_path / "proto").iterdir()):
+        assert (ROOT / "proto" / path.name).read_text() == path.read_text(), f"proto/{path.name}: make stubs"
+
+
+def test_no_path_of_one_machine() -> None:
+    """Nothing depends on where somebody happened to build it."""
+    stray = re.compile("/wor" + r"k/|/ro" + r"ot/\.")
+    kinds = {".py", ".md", ".toml", ".proto", ".c", ".sh", ""}
+    folders = (*PACKAGES, "tests", "examples", "benchmarks", "docs", ".ci")
+    files = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds and path.is_file()
+    ]
+    found = [short(path) for path in [*files, ROOT / "README.md", ROOT / "Makefile"] if stray.search(path.read_text())]
+    assert found == []
