@@ -39,9 +39,8 @@ class Daemon:
     def __init__(self, site: Site, masters: list[str], gpus: int, slots: int, starter_log: str) -> None:
         self._site = site
         self._masters = masters
-        self._slots = slots
         self._starter_log = starter_log
-        self._watch = Watch(gpus)
+        self._watch = Watch(site.host, gpus, site.address, slots)
         accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
         self._runner = Runner(site, self._spool, self._watch, accounts)
@@ -151,9 +150,6 @@ class Daemon:
 
     async def _try(self, target: str) -> Session | None:
         facts = await self._watch.facts()
-        facts.address = self._site.address
-        if self._slots:
-            facts.ncpus = self._slots
         await self._turn_over()
         greeted = now()
         try:

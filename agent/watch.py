@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.entry import Entry
+from agent.monitor.facts import facts
+from agent.monitor.gpu import GpuSource, open_gpus
+from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler
-from agent.standin import LoadSampler, facts
 from proto import agent_pb2 as pb
+
+FACTS_KEPT = 30.0
 
 
 class Final(NamedTuple):
@@ -24,20 +28,41 @@ class Final(NamedTuple):
 
 
 class Watch:
-    """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over."""
+    """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over.
 
-    def __init__(self, gpus: int) -> None:
-        self._gpus = gpus
+    ``gpus``: how many to simulate, 0: those that are there. ``cores``: to report, 0: those that are there.
+    """
+
+    def __init__(self, host: str, gpus: int, address: str, cores: int) -> None:
+        self._host = host
+        self._simulated = gpus
+        self._address = address
+        self._cores = cores
+        self._gpus: GpuSource | None = None
         self._load = LoadSampler()
-        self._usage = UsageSampler()
+        self._usage: UsageSampler | None = None
+        self._facts = pb.Facts()
+        self._facts_at = 0.0
+        self._one = asyncio.Lock()
         self._newest: dict[str, pb.Usage] = {}
         self._unsent: dict[str, pb.Usage] = {}
         self._sampling = False
         self._over: list[str] = []
 
     async def facts(self) -> pb.Facts:
-        """What this host is."""
-        return await asyncio.to_thread(facts, self._gpus)
+        """What this host is, at most half a minute old."""
+        async with self._one:
+            now = asyncio.get_running_loop().time()
+            if not self._facts_at or now > self._facts_at + FACTS_KEPT:
+                self._facts = await asyncio.to_thread(self._look)
+                self._facts_at = now
+        return self._facts
+
+    def _look(self) -> pb.Facts:
+        if self._usage is None:
+            self._gpus = open_gpus(self._simulated, self._host)
+            self._usage = UsageSampler(self._gpus)
+        return facts(self._gpus, self._address, self._cores or None)
 
     async def load(self) -> dict[str, float]:
         """The load indices now."""
@@ -50,16 +75,18 @@ class Watch:
             for entry in entries
             if entry.tasks and entry.end is None
         }
-        if not roots:
+        usage = self._usage
+        if not roots or usage is None:
             return {}
-        self._sampling = True
-        try:
-            found = await asyncio.to_thread(self._usage.sample, roots)
-        finally:
-            self._sampling = False
+        async with self._one:
+            self._sampling = True
+            try:
+                found = await asyncio.to_thread(usage.sample, roots)
+            finally:
+                self._sampling = False
         for uid in self._over:
             found.pop(uid, None)
-            self._usage.forget(uid)
+            usage.forget(uid)
         self._over.clear()
         self._newest |= found
         self._unsent |= found
@@ -74,6 +101,8 @@ class Watch:
         """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""
         self._unsent.pop(uid, None)
         newest = self._newest.pop(uid, None)
+        if self._usage is None:
+            return Final()
         peaks = self._usage.peaks(uid)
         if self._sampling:
             self._over.append(uid)

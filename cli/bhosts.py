@@ -12,7 +12,7 @@ def run(context: Context) -> int:
     table = Table(
         "bhosts", "a w l x X s aff gpu rc rconly noheader json alloc cname e sl", "R o", "[host_name | host_group] ..."
     )
-    return run_listing(context, table, form=("LSB_BHOSTS_FORMAT", "l w s gpu aff X rc rconly e sl x"))
+    return run_listing(context, table, form="LSB_BHOSTS_FORMAT")
 
 
 def main(argv: list[str] | None = None) -> int:

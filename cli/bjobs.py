@@ -11,13 +11,12 @@ FLAGS = (
     " script env hostfile cname aps data pri"
 )
 VALUED = "u q m J P N g G app o sla U Lp Jd rsv"
-OWN_FORMAT = "A l w W WL WP WF UF p p0 p1 p2 p3 pe pi s ss sum psum aff script env hostfile X"
 
 
 def run(context: Context) -> int:
     """Ask and print."""
     table = Table("bjobs", FLAGS, VALUED, "[job_ID | job_ID[index_list]] ...")
-    return run_listing(context, table, form=("LSB_BJOBS_FORMAT", OWN_FORMAT))
+    return run_listing(context, table, form="LSB_BJOBS_FORMAT")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -115,7 +115,9 @@ def report_of(path: Path) -> list[str]:
     ends = [number for number, line in enumerate(lines) if re.match(r"(Successfully completed|Exited|TERM_)", line)]
     if not ends:
         raise Failed(f"no report in {path}")
-    used = [line for line in lines[ends[-1] + 1 :] if re.match(r" {4}\S.*:", line)]
+    used = [
+        line for line in lines[ends[-1] + 1 :] if re.match(r"\s*(CPU time|Max Memory|Max Threads|Run time) :", line)
+    ]
     return [f"    {lines[ends[-1]]}", *used]
 
 
@@ -145,7 +147,7 @@ def run(folder: Path, env: dict[str, str]) -> None:
     out = work / f"out.{job}"
     title(f"What the job printed, and the report ({out.name}):")
     ranks = re.findall(r"^(?:rank \d|\d+ x \d+,).*", out.read_text(), re.M)
-    say("\n".join(f"    {line}" for line in sorted(ranks, key=lambda line: not line.startswith("rank"))))
+    say("\n".join(f"    {line}" for line in sorted(ranks, key=lambda line: (line[:4] != "rank", line))))
     say("\n".join(report_of(out)))
     if state != "DONE":
         raise Failed(f"job {job} ended as {state}")

@@ -22,6 +22,8 @@ def main(argv: list[str] | None = None) -> int:
 
     options = _options(argv)
     os.umask(0o022)
+    with contextlib.suppress(PermissionError):
+        os.setsid()
     os.makedirs(options.dir, mode=0o700, exist_ok=True)
     kernel.find_title()
     lock = os.open(os.path.join(options.dir, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -100,6 +100,8 @@ class AgentSide:
             self._drop(self._agent, "")
         self._strangers.discard(pipe)
         self._agent = pipe
+        # What happened is in hello; only refusals are not.
+        self._refusals += [r for r in self._reports if r["is"] == "refused"]
         self._reports.clear()
         pipe.send(hello)
         if self._refusals:

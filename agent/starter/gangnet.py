@@ -167,11 +167,11 @@ class LeafNet:
         if not root:
             self._lost(None, "its address was not given")
             return
-        self._name = str(root[0])
         try:
-            sock: socket.socket = connect(str(root[0]), int(root[1]))
-        except OSError as e:
-            self._lost(None, e.strerror or str(e))
+            self._name = str(root[0])
+            sock: socket.socket = connect(self._name, int(root[1]))
+        except (OSError, LookupError, ValueError, TypeError, OverflowError) as e:
+            self._lost(None, getattr(e, "strerror", None) or str(e))
             return
         self._join_by = time.monotonic() + HANDSHAKE_SECONDS
         self._peer = Peer(sock, self._identity, False, self._watch, self._took, self._opened, self._lost)

@@ -71,21 +71,29 @@ class PartRun:
 
     def begin(self) -> None:
         """Prepare; then run, or wait for the word to go."""
-        try:
-            self._prepare()
-            if command := self.spec.get("pre_exec"):
-                self._setup_pid = self._start_setup(command, {})
-                return
+        self._or_refuse(self._begin)
+
+    def _begin(self) -> None:
+        self._prepare()
+        if command := self.spec.get("pre_exec"):
+            self._setup_pid = self._start_setup(command, {})
+        else:
             self._ready()
+
+    def _or_refuse(self, step: Callable[[], None]) -> None:
+        try:
+            step()
         except Refused as e:
             self._refuse(e)
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
+        except OSError as e:
+            self._refuse(Refused("nomem", f"part {self.spec.get('title', self.uid)}: {e.strerror or e}"))
+        except (LookupError, TypeError, ValueError, AttributeError) as e:
             self._refuse(Refused("bad", f"part {self.uid}: {type(e).__name__}: {e}"))
 
     def go(self, root: list[Any] | None) -> None:
         """The second phase of a two-phase part."""
         if self.phase is Phase.PREPARED and not self.killing:
-            self._go(root)
+            self._or_refuse(lambda: self._go(root))
 
     def signal(self, sig: int, tasks_only: bool) -> None:
         """Signal the task processes, or every process group that the part has."""
@@ -142,6 +150,9 @@ class PartRun:
             if name == "started":
                 self._report_started()
             elif name == "sweep":
+                self._sweep()
+            elif name == "kill" and self._gang and self.phase is Phase.RUNNING:
+                # Only the tasks: the end is still to come from the other hosts, with their last lines.
                 self._sweep()
             elif name == "kill":
                 self.kill()
@@ -251,10 +262,7 @@ class PartRun:
         if self.phase is not Phase.PREPARING or self.killing:
             return
         if status == 0:
-            try:
-                self._ready()
-            except Refused as e:
-                self._refuse(e)
+            self._or_refuse(self._ready)
             return
         code = os.waitstatus_to_exitcode(status)
         how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"

@@ -94,7 +94,7 @@ def send(pid: int, sig: int) -> bool:
         os.kill(pid, sig)
     except ProcessLookupError:
         return True
-    except PermissionError:
+    except OSError:
         return False
     return True
 
@@ -130,8 +130,8 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
             continue
         try:
             os.killpg(group, sig)
-        except (ProcessLookupError, PermissionError):
-            pass
+        except OSError:
+            continue
 
 
 def having_in_environment(marks: set[bytes]) -> set[int]:

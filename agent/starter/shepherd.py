@@ -140,7 +140,13 @@ class Shepherd:
             part.renew(float(order["deadline"]))
 
     def _begin(self, order: dict[str, Any]) -> None:
-        spec = Spec(self._templates[order["t"]], order["p"])
+        try:
+            spec = Spec(self._templates[order["t"]], order["p"])
+        except (LookupError, TypeError, ValueError, AttributeError) as e:
+            uid = order["p"].get("uid")
+            self._tell({"uid": uid, "is": "refused", "code": "bad", "reason": f"part {uid}: {type(e).__name__}: {e}"})
+            self._tell({"uid": uid, "is": "gone"})
+            return
         self._titled = 2
         kernel.set_title(f"lava-shepherd {spec.get('title', '')}")
         self._part = PartRun(spec, self._end_fd, self._host, self._watch, self._tell)

@@ -34,6 +34,9 @@ class Starter:
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot)
+        # Their shepherds are gone: numbers start anew.
+        for part in former.parts.values():
+            part.lane = 0
         self._parts: dict[str, Part] = former.parts
         self._seq = former.seq
         self._journal.begin(self._boot, self._seq, self._parts.values())
@@ -124,6 +127,8 @@ class Starter:
 
     def _signal(self, order: dict[str, Any]) -> None:
         signal_order = {"do": "signal", "sig": int(order["sig"]), "scope": order.get("scope", "groups")}
+        if not 0 < signal_order["sig"] <= 64:
+            raise ValueError(f"no signal {order['sig']}")
         for part in self._known(order["uids"]):
             self._herd.order(part, signal_order)
 
@@ -192,6 +197,8 @@ class Starter:
             template = templates[name] if name else {}
             fields = {**template, **own}
             link = fields.get("link")
+            if not all(isinstance(env, dict | None) for env in (template.get("env"), own.get("env"))):
+                raise TypeError("env is not an object")
             part = Part(uid, int(fields["key"]), int(fields["attempt"]), 0)
             part.title = str(fields.get("title") or uid)
             deadline = fields.get("deadline")
@@ -256,7 +263,7 @@ class Starter:
 def key_of(user: dict[str, Any], tls: bool) -> Key:
     """The kind of shepherd for a user; PermissionError when this starter cannot become that user."""
     uid, gid = int(user["uid"]), int(user["gid"])
-    if uid < 0 or gid < 0:
+    if not (0 <= uid < 2**32 - 1 and 0 <= gid < 2**32 - 1):
         raise PermissionError(f"user {user.get('name', uid)}: no such user")
     own = os.getuid()
     if os.geteuid() != 0 and uid != own:

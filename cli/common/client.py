@@ -160,7 +160,7 @@ class Client:
         self._frame: dict[str, Any] = {}
         self._sent = False
 
-    def ask(self, frame: dict[str, Any], patience: float = PATIENCE) -> dict[str, Any]:
+    def ask(self, frame: dict[str, Any], patience: float | None = PATIENCE) -> dict[str, Any]:
         """What the master answered; Refused where it will not."""
         taker = OneAnswer()
         self._exchange(frame, taker, patience)

@@ -158,7 +158,7 @@ def wait_for(context: Context, client: Client, job: int) -> int:
     if not quiet:
         context.err("<<Waiting for dispatch ...>>\n")
     while True:
-        ok = client.ask({"ask": "wait", "job": job, "until": "finished"})
+        ok = client.ask({"ask": "wait", "job": job, "until": "finished"}, patience=None)
         if ok.get("state") in ("DONE", "EXIT"):
             break
     if not quiet:

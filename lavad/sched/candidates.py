@@ -13,32 +13,75 @@ import numpy as np
 from lavad.sched.columns import Columns, Ints, Mask
 from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
-from lavad.sched.rank import ranked_array, ranked_rows
+from lavad.sched.rank import Ranks, ranked_array, ranked_rows
 from lavad.sched.rows import Row
 from lavad.sched.view import View
 
 
-class Candidates:
-    """A class's hosts in order of rank. ``drop_first`` forgets those that have nothing left for it."""
+CHUNK = 128
+"""Hosts looked at before masks over all of them are worth their cost."""
 
-    __slots__ = ("_order", "_start", "_view")
+
+class Candidates:
+    """A class's hosts in order of rank; those that have nothing left are passed over."""
+
+    __slots__ = ("_base", "_need", "_order", "_start", "_view")
 
     def __init__(self, view: View, need: Need, base: Base) -> None:
         self._view = view
+        self._need = need
+        self._base = base
         self._start = 0
+        self._order: list[int] | None = None
         if view.columns is None:
             self._order = [at for at in ranked_rows(view, need) if not base.codes[at] and view.rows[at].free]
-        else:
-            self._order = _by_mask(view, view.columns, need, base)
 
     def __iter__(self) -> Iterator[Row]:
-        rows, order = self._view.rows, self._order
-        for place in range(self._start, len(order)):
-            row = rows[order[place]]
+        rows = self._view.rows
+        for at in self._numbers():
+            row = rows[at]
             if row.free:
                 yield row
-            elif place == self._start:
-                self._start += 1
+
+    def _numbers(self) -> Iterator[int]:
+        columns = self._view.columns
+        if self._order is not None:
+            yield from self._known(self._order)
+        elif columns is not None and self._need.slots > 1:
+            self._order = _by_mask(self._view, columns, self._need, self._base)
+            yield from self._order
+        elif columns is not None:
+            yield from _in_chunks(self._view, columns, self._need, self._base)
+
+    def _known(self, order: list[int]) -> Iterator[int]:
+        """From the first host that still has something: the ones before it never get anything back in this cycle."""
+        rows = self._view.rows
+        while self._start < len(order) and not rows[order[self._start]].free:
+            self._start += 1
+        for place in range(self._start, len(order)):
+            yield order[place]
+
+
+def _in_chunks(view: View, columns: Columns, need: Need, base: Base) -> Iterator[int]:
+    """The first hosts in rank that are not full, then all others."""
+    rank = ranked_array(view, columns, need)
+    start = view.rank_starts.get(need.order_key, 0)
+    while start < len(rank) and not columns.free[rank[start]]:
+        start += 1
+    view.rank_starts[need.order_key] = start
+    chunk = rank[start : start + CHUNK]
+    yield from chunk[_mask(view, columns, need, base, chunk)].tolist()
+    if start + CHUNK >= len(rank):
+        return
+    mask = _mask(view, columns, need, base, None)
+    if not mask.any():
+        return
+    rest = rank[start + CHUNK :]
+    size = CHUNK
+    while len(rest):
+        chunk, rest = rest[:size], rest[size:]
+        size *= 4
+        yield from chunk[mask[chunk]].tolist()
 
 
 def least(need: Need) -> int:
@@ -46,20 +89,26 @@ def least(need: Need) -> int:
     return need.slots if need.one_host else 1
 
 
-def room_mask(view: View, columns: Columns, need: Need, name: str, amount: float) -> Mask:
+def room_mask(view: View, columns: Columns, name: str, amount: float) -> Mask:
     """Hosts where ``amount`` of a resource may still be reserved."""
     column = columns.room(name, lambda at: view.room(view.rows[at], name))
     return np.asarray(column + 1e-6 >= amount)
 
 
-def _by_mask(view: View, columns: Columns, need: Need, base: Base) -> list[int]:
-    mask = base.ok & (columns.free >= least(need))
+def _mask(view: View, columns: Columns, need: Need, base: Base, some: Ranks | None) -> Mask:
+    """Which hosts (``some`` of them, or all) may have something for the class."""
+    ok, free = (base.ok, columns.free) if some is None else (base.ok[some], columns.free[some])
+    mask: Mask = ok & (free >= least(need))
     for name, amount in (*need.per_host, *need.per_slot):
         if not view.ledger.is_shared(name):
-            mask &= room_mask(view, columns, need, name, amount)
-    if not mask.any():
-        return []
-    if need.slots > 1 and not _has_enough(view, columns.free[mask], columns.ncpus[mask], need):
+            column = columns.room(name, lambda at, name=name: view.room(view.rows[at], name))  # type: ignore[misc]
+            mask &= (column if some is None else column[some]) + 1e-6 >= amount
+    return mask
+
+
+def _by_mask(view: View, columns: Columns, need: Need, base: Base) -> list[int]:
+    mask = _mask(view, columns, need, base, None)
+    if not _has_enough(view, columns.free[mask], columns.ncpus[mask], need):
         return []
     rank = ranked_array(view, columns, need)
     found: list[int] = rank[mask[rank]].tolist()

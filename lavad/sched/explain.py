@@ -56,7 +56,7 @@ def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
     if not need.spec.exclusive:
         for name, amount in (*need.per_slot, *need.per_host):
             if not view.ledger.is_shared(name):
-                short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, need, name, amount)
+                short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
                 codes[short] = need.rusage_reason(name, view.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
     if plain and not view.limits.has_host_limits(need.spec):

@@ -33,6 +33,8 @@ class View:
         self.queues: dict[str, int] = {}
         """Queue to why it dispatches nothing now, 0: it does."""
         self.rankings: dict[tuple[object, ...], Any] = {}
+        self.rank_starts: dict[tuple[object, ...], int] = {}
+        """Ranking to its first host that is not full."""
         self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
         """Free slots of all hosts that take jobs."""
         self.wake_at = 0.0

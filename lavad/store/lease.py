@@ -6,10 +6,14 @@ Not an advisory lock: that one dies with a connection, and lives on in a frozen 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import sqlalchemy as sa
 
-from lavad.store.connect import connect
-from lavad.store.errors import refusal
+from lavad.store.errors import lost, refusal
+
+T = TypeVar("T")
 
 _NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
@@ -31,20 +35,16 @@ class Lease:
 
         ``holder`` must name one master (not just a host): the same holder is taken for a restarted one.
         """
-        try:
-            with connect(self._engine) as connection, connection.begin():
-                held, expires, now = connection.execute(
-                    sa.text(f"SELECT holder, expires, {self._now} FROM lease WHERE id = 1{self._for_update}")
-                ).one()
-                if held not in ("", holder) and now < expires:
-                    return None
-                epoch = connection.execute(
-                    sa.text("UPDATE lease SET epoch = epoch + 1, holder = :holder, expires = :at RETURNING epoch"),
-                    {"holder": holder, "at": now + seconds},
-                ).scalar_one()
-                return int(epoch)
-        except sa.exc.DBAPIError as error:
-            raise refusal(error) from error
+        look = sa.text(f"SELECT holder, expires, {self._now} FROM lease WHERE id = 1{self._for_update}")
+        take = sa.text("UPDATE lease SET epoch = epoch + 1, holder = :holder, expires = :at RETURNING epoch")
+
+        def work(connection: sa.Connection) -> int | None:
+            held, expires, now = connection.execute(look).one()
+            if held not in ("", holder) and now < expires:
+                return None
+            return int(connection.execute(take, {"holder": holder, "at": now + seconds}).scalar_one())
+
+        return self._transact(work)
 
     def renew(self, epoch: int, seconds: float) -> bool:
         """Hold on for ``seconds`` from now; False: another master has taken it."""
@@ -57,17 +57,20 @@ class Lease:
 
     def find_holder(self) -> tuple[str, float] | None:
         """Holder and seconds left (below 0: expired); None: free."""
-        try:
-            with connect(self._engine) as connection, connection.begin():
-                query = f"SELECT holder, expires - ({self._now}) FROM lease WHERE id = 1"
-                holder, left = connection.execute(sa.text(query)).one()
-        except sa.exc.DBAPIError as error:
-            raise refusal(error) from error
+        query = sa.text(f"SELECT holder, expires - ({self._now}) FROM lease WHERE id = 1")
+        holder, left = self._transact(lambda connection: tuple(connection.execute(query).one()))
         return (str(holder), float(left)) if holder else None
 
     def _change(self, text: str, values: dict[str, object]) -> bool:
-        try:
-            with connect(self._engine) as connection, connection.begin():
-                return connection.execute(sa.text(text), values).rowcount == 1
-        except sa.exc.DBAPIError as error:
-            raise refusal(error) from error
+        return self._transact(lambda connection: connection.execute(sa.text(text), values).rowcount == 1)
+
+    def _transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """Once more on a new connection if a pooled one was dead: each of these may be done twice."""
+        for last in (False, True):
+            try:
+                with self._engine.connect() as connection, connection.begin():
+                    return work(connection)
+            except sa.exc.DBAPIError as error:
+                if last or not lost(error):
+                    raise refusal(error) from error
+        raise AssertionError

@@ -1,7 +1,7 @@
 """Stored events of every kind, byte for byte: a store of an older lava must read, and a new one must not change unseen.
 
-A kind that is new gets a line in ``event_bytes.txt`` (``LAVA_WRITE_GOLDEN=1`` adds what is missing). A line that is there
-never changes: if its bytes no longer come out, the event has changed its meaning for stores that exist.
+A kind that is new gets a line in ``event_bytes.txt`` (``LAVA_WRITE_GOLDEN=1`` adds what is missing). A line that is
+there never changes: if its bytes no longer come out, the event has changed its meaning for stores that exist.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SAMPLES: list[Event] = [
     ev.JobLost(at=2.0, key=KEY, host="h1"),
     ev.JobFound(at=2.0, key=KEY, state=JobState.RUN),
     ev.CheckpointMade(at=2.0, key=KEY, attempt=2, generation=4),
-    ev.JobRequeued(at=2.0, key=KEY, reason=5, state=JobState.PSUSP, avoid=("h1",), failures=1, not_before=9.0, top=True),
+    ev.JobRequeued(at=2.0, key=KEY, reason=5, state=JobState.PSUSP, avoid=("h1",), failures=1, not_before=9.0),
     ev.JobFinished(at=2.0, key=KEY, state=JobState.EXIT, status=9, reason=TermReason.TERM_OWNER, why="rank 1", end=END),
 ]  # fmt: skip
 

@@ -236,6 +236,7 @@ def test_stale_orders_are_refused_and_known_parts_told_again(rig: Rig) -> None:
         pack({"do": "start", "seq": "x", "parts": []}),
         pack({"do": "start", "seq": 10**9, "parts": [{}]}),
         pack({"do": "kill", "uids": 5}),
+        pack({"do": "signal", "uids": ["x"], "sig": 99}),
         pack({"no": "order"}),
     ],
 )

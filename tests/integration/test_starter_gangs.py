@@ -175,6 +175,31 @@ def test_a_failure_on_one_host_ends_the_other(two: tuple[Rig, Rig]) -> None:
     b.gone("l")
 
 
+def test_the_end_waits_for_the_last_lines_of_the_other_host(two: tuple[Rig, Rig]) -> None:
+    a, b = two
+    script = "import os, signal, sys, time\nr = os.environ['MY_RANK']\n"
+    script += "if r == '0':\n    time.sleep(0.5); sys.exit(4)\n"
+    script += "def last(*_):\n    print('last of', r, flush=True); time.sleep(100)\n"
+    script += "signal.signal(15, last)\ntime.sleep(100)\n"
+    order_gang(two, python(script))
+    assert os.waitstatus_to_exitcode(a.end("r")["status"]) == 4
+    assert sorted(a.text("r").splitlines()) == [f"last of {i}" for i in (1, 2, 3)]
+    a.gone("r")
+    b.gone("l")
+    assert [t["status"] for t in b.end("l")["tasks"]] == [9, 9]
+
+
+def test_a_rank_file_that_cannot_be_refuses_the_part_and_ends_the_gang(two: tuple[Rig, Rig]) -> None:
+    a, b = two
+    order_gang(two, "sleep 100", go=False)
+    b.order(b.part("bad", "true", tasks=[{"rank": 0, "env": {}, "stdout": {"path": "/no/such/f"}}], label=True))
+    assert b.report("bad", "refused")["code"] == "output"
+    b.send({"do": "go", "uid": "l", "root": ["127.0.0.1"]})
+    assert "link to 127.0.0.1 lost" in b.end("l")["first"]["reason"]
+    a.send({"do": "kill", "uids": ["r"]})
+    a.gone("r")
+
+
 def test_a_lost_host_ends_the_gang(two: tuple[Rig, Rig]) -> None:
     a, b = two
     order_gang(two, "sleep 100")

@@ -111,6 +111,10 @@ def test_limits_are_lowered_clamped_and_not_kept(rig: Rig) -> None:
         ("lease", {"deadline": 1.0}, "stale", "lease"),
         ("umask", {"umask": "many"}, "bad", "umask"),
         ("user", {"user": {"name": "x"}}, "bad", "user"),
+        ("argv", {"argv": []}, "bad", "argv"),
+        ("env", {"env": 5}, "bad", "env"),
+        ("taskenv", {"tasks": [{"rank": 0, "env": 7}, {"rank": 1}]}, "bad", "taskenv"),
+        ("big", {"user": {"name": "who", "uid": 2**40, "gid": 0}}, "no_user", "who"),
         ("neg", {"user": {"name": "who", "uid": -5, "gid": 0}}, "no_user", "who"),
     ],
 )

@@ -13,7 +13,7 @@ from lavad.store import schema
 from lavad.store.errors import Fenced, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
-from tests.support.postgres import new_database
+from tests.support.postgres import execute, new_database
 from tests.support.stores import commit, store, store_url  # noqa: F401
 from tests.support.wait import wait_until
 
@@ -123,6 +123,17 @@ def test_a_frozen_commit_does_not_block_a_standby_for_good() -> None:
     with pytest.raises(sa.exc.DBAPIError, match="idle-in-transaction"):
         frozen.exec_driver_sql("SELECT 1")
     frozen.close()
+    store.close()
+
+
+def test_a_renewal_survives_a_restart_of_the_database() -> None:
+    url = new_database()
+    store = Store.open(url)  # noqa: F811
+    lease = Lease(store.engine)
+    assert lease.acquire("m1", 60.0) == 1
+    execute(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                 "AND pid <> pg_backend_pid()")  # fmt: skip
+    assert lease.renew(1, 60.0)
     store.close()
 
 

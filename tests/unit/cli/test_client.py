@@ -66,7 +66,7 @@ def test_later_means_wait(caller: Caller):
 
 
 def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
-    """4.8: the message of LSF, and then the answer of the master that came."""
+    """The message of LSF, and then the answer of the master that came."""
     masters: list[FakeMaster] = []
     started = threading.Event()
 

@@ -1,0 +1,137 @@
+"""The pure scheduling cycle: classes of one job and arrays on many hosts. One JSON object a line; times in milliseconds.
+
+``first`` is a cycle with an empty memory (it reads every requirement), ``warm`` one that knows the classes, ``idle`` one in
+which nothing changed, ``accept`` the master's re-check of the plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core import events as ev
+from lavad.core.apply import apply
+from lavad.core.arrays import Ranges
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Conf, Params, QueueConf
+from lavad.core.decide.placement import accept_plan
+from lavad.core.host import Facts
+from lavad.core.soft import Soft
+from lavad.core.spec import Spec
+from lavad.sched.cycle import schedule
+from lavad.sched.memory import Memory
+
+NOW = 1_000_000.0
+LOCAL = (1, 43_200)
+
+
+def make(hosts: int, slots: int, closed: float = 0.0) -> tuple[Cluster, Soft]:
+    """A cluster of idle hosts, of which a share has only one slot."""
+    cluster, soft = Cluster(), Soft()
+    apply(cluster, ev.Configured(at=NOW, conf=Conf(queues=(QueueConf(name="normal"),), params=Params(parallel_by_slot=True))))
+    for at in range(hosts):
+        name = f"host{at:05d}"
+        own = 1 if at < closed * hosts else slots
+        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=own, max_mem=64_000)))
+        apply(cluster, ev.HostUp(at=NOW, host=name))
+        soft.load[name] = {"r15s": (at * 7919 % 100) / 50, "r1m": 0.1, "pg": 0.0, "ut": 0.1, "mem": 60_000.0, "tmp": 9_000.0}
+    return cluster, soft
+
+
+def submit(cluster: Cluster, number: int, spec: Spec, elements: int = 0) -> None:
+    """One job, or an array, of its own class."""
+    apply(cluster, ev.SpecAdded(at=NOW, spec=number, value=spec))
+    indices = Ranges.span(1, elements) if elements else None
+    apply(cluster, ev.JobSubmitted(at=NOW, key=number, spec=number, name="job", indices=indices))
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Milliseconds and result."""
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1000, result
+
+
+def run(name: str, cluster: Cluster, soft: Soft, **about: Any) -> None:
+    """Measure a cluster with pending jobs and print the line."""
+    memory = Memory()
+    first, plan = timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory))
+    warm, plan = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory)) for _ in range(3)), key=lambda t: t[0])
+    accept, events = timed(lambda: accept_plan(cluster, plan, NOW, "seed"))
+    for event in events:
+        apply(cluster, event)
+    after, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory))
+    idle, _ = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory)) for _ in range(3)), key=lambda t: t[0])
+    times = {"first_ms": first, "warm_ms": warm, "accept_ms": accept, "after_ms": after, "idle_ms": idle}
+    line = {"benchmark": f"cycle_{name}", **about, "placed": len(plan.placements)}
+    print(json.dumps(line | {key: round(value, 3) for key, value in times.items()}), flush=True)
+
+
+def classes_of_one(count: int, hosts: int) -> None:
+    """``count`` classes of one job each, all different in their memory."""
+    cluster, soft = make(hosts, 16)
+    for number in range(1, count + 1):
+        submit(cluster, number, Spec(user=f"u{number % 50}", queue="normal", resreq=f"rusage[mem={100 + number}]"))
+    run("classes", cluster, soft, classes=count, hosts=hosts)
+
+
+def blocked_classes(count: int, hosts: int) -> None:
+    """Classes that fit nowhere: more memory than any host has."""
+    cluster, soft = make(hosts, 16)
+    for number in range(1, count + 1):
+        submit(cluster, number, Spec(user="u", queue="normal", resreq=f"rusage[mem={100_000 + number}]"))
+    run("blocked", cluster, soft, classes=count, hosts=hosts)
+
+
+def full_cluster(count: int, hosts: int) -> None:
+    """Classes that wait for a nearly full cluster."""
+    cluster, soft = make(hosts, 1)
+    submit(cluster, 1, Spec(user="u", queue="normal"), elements=hosts)
+    for event in accept_all(cluster, soft):
+        apply(cluster, event)
+    for number in range(2, count + 2):
+        submit(cluster, number, Spec(user="u", queue="normal", resreq=f"rusage[mem={100 + number}]"))
+    run("full", cluster, soft, classes=count, hosts=hosts)
+
+
+def accept_all(cluster: Cluster, soft: Soft) -> list[ev.Event]:
+    """What a first cycle starts."""
+    return accept_plan(cluster, schedule(cluster, soft, NOW, LOCAL, Memory()), NOW, "fill")
+
+
+def arrays(count: int, elements: int, hosts: int) -> None:
+    """``count`` arrays of ``elements`` each."""
+    cluster, soft = make(hosts, 16)
+    for number in range(1, count + 1):
+        submit(cluster, number, Spec(user=f"u{number}", queue="normal", resreq="rusage[mem=100]"), elements=elements)
+    run("arrays", cluster, soft, classes=count, elements=elements, hosts=hosts)
+
+
+def one_host() -> None:
+    """The cycle that runs hundreds of times a second on a laptop: one host, one array."""
+    cluster, soft = make(1, 64)
+    submit(cluster, 1, Spec(user="u", queue="normal"), elements=100_000)
+    run("one_host", cluster, soft, classes=1, elements=100_000, hosts=1)
+
+
+def main() -> int:
+    """Run all, or a small set with --quick."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    one_host()
+    for hosts in (1_000,) if quick else (1_000, 10_000):
+        classes_of_one(1_000, hosts)
+        classes_of_one(1_000 if quick else 10_000, hosts)
+        blocked_classes(1_000, hosts)
+        full_cluster(1_000 if quick else 10_000, hosts)
+        arrays(100, 10_000, hosts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
