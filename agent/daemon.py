@@ -14,6 +14,7 @@ from functools import partial
 
 from agent import starterlink
 from agent.adopt import adopt
+from agent.checkpoint import app
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.link import NotMaster, Session, open_session
@@ -31,6 +32,7 @@ LONGEST_PAUSE = 2.0
 DEAF_AFTER = 15.0
 """Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
+CHECKPOINT_PAUSE = 0.5
 
 
 class Daemon:
@@ -65,7 +67,7 @@ class Daemon:
         runner.parts.entries = adopt(self._spool.load(), self._site, now())
         runner.starts.hostfiles.drop_old(frozenset())
         await self._relay.listen()
-        work = [self._turns(), self._starter(), self._sessions(), self._samples()]
+        work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         tasks = [asyncio.create_task(one) for one in work]
         tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -230,8 +232,10 @@ class Daemon:
             await asyncio.sleep(pause)
 
     async def _listen_for(self, seconds: float) -> None:
-        while (left := self._heard + seconds - now()) > 0:
+        left = seconds
+        while left > 0:
             await asyncio.sleep(left)
+            left = self._heard + seconds - now()
         log.warning("the master has said nothing for %.0f s", seconds)
 
     async def _samples(self) -> None:
@@ -241,6 +245,15 @@ class Daemon:
             usage = await self._watch.usage(list(runner.parts.entries.values()))
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
+
+    async def _checkpoints(self) -> None:
+        """Look for new checkpoints; a folder on a file system that does not answer holds up this loop alone."""
+        parts = self._runner.parts
+        while True:
+            await asyncio.sleep(CHECKPOINT_PAUSE)
+            if folders := parts.checkpoint_folders():
+                newest = await asyncio.to_thread(app.look, folders)
+                self._inbox.put_nowait(partial(parts.checkpoints_seen, newest))
 
 
 def starter_folder(site: Site) -> str:

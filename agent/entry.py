@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
 from agent.launch.build import Compiled, Places, checkpoint_folder, show
 from agent.launch.report import Use
 from proto import agent_pb2 as pb
-
-WRITER = ".report"
-"""Ends the uid of the follow-up part that writes a part's report."""
 
 
 class Entry:
@@ -66,8 +64,8 @@ class Entry:
         self.orphan = False
         """Of another store's time: to be killed and forgotten without a word."""
         self.writer = ""
-        """Its report: "" not begun, "sent", "done"."""
-        self.checkpoint: Any = None
+        """The part that writes its report: "" not yet thought of, "none", "sent", "done", "failed"."""
+        self.checkpoint: Checkpoints | None = None
 
     @property
     def uid(self) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from agent import saying
-from agent.core import decide
+from agent.closing import MAILER, WRITER, Closing, is_own, owner_of
+from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
-from agent.entry import WRITER, Entry
-from agent.launch import build, report
+from agent.entry import Entry
+from agent.launch import build
 from agent.launch.site import Site
 from agent.link import Outbox
 from agent.outgoing import Outgoing
@@ -45,6 +46,7 @@ class Parts:
         self.spool = spool
         self._site = site
         self._watch = watch
+        self._closing = Closing(site)
         self._newest: dict[int, str] = {}
         self._greeted_before = False
         self._wakes: list[tuple[float, str]] = []
@@ -57,7 +59,7 @@ class Parts:
         waiting = self.starter.waiting()
         listed = {str(status["uid"]): status for status in hello["parts"]}
         for uid, status in listed.items():
-            if not uid.endswith(WRITER):
+            if not is_own(uid):
                 self._reconcile(uid, status)
         for uid, entry in list(self.entries.items()):
             status = listed.get(uid + WRITER)
@@ -69,7 +71,7 @@ class Parts:
                 self.spool.forget(uid)
             elif uid not in listed and not entry.told and uid not in waiting:
                 self._refuse(entry, "starter", f"the starter of {self._site.host} was restarted")
-        for uid in [uid for uid in listed if uid.endswith(WRITER) and uid.removesuffix(WRITER) not in self.entries]:
+        for uid in [uid for uid in listed if is_own(uid) and owner_of(uid) not in self.entries]:
             self.starter.put({"do": "forget", "uids": [uid]})
         self._greeted_before = True
 
@@ -103,10 +105,9 @@ class Parts:
     def _reported(self, said: dict[str, Any]) -> None:
         uid = str(said["uid"])
         what = said["is"]
-        if uid.endswith(WRITER):
-            if what in ("ended", "refused", "lost") and (entry := self.entries.get(uid.removesuffix(WRITER))):
-                written = what == "ended" and said["end"]["status"] == 0
-                self._writer_over(entry, written, str(said.get("reason", "")))
+        if is_own(uid):
+            if what in ("ended", "refused", "lost"):
+                self._own_over(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
             return
         entry = self.entries.get(uid)
         if entry is None:
@@ -142,7 +143,14 @@ class Parts:
         entry.part = decide.started(entry.part, now() - ago)
         if not entry.orphan:
             self.spool.keep(entry.part)
+        self._begin_checkpoints(entry)
         self._wake_later(entry)
+
+    def _begin_checkpoints(self, entry: Entry) -> None:
+        text, rules = entry.text, entry.part.rules
+        if text is not None and rules.checkpoint and rules.first and entry.checkpoint is None:
+            known, period = entry.order.start.restart, float(text.checkpoint_period)
+            entry.checkpoint = checkpoint.begin(entry.uid, known, period, float(text.checkpoint_initial), now())
 
     def _ended(self, entry: Entry, end: dict[str, Any]) -> None:
         if entry.end is None:
@@ -152,10 +160,9 @@ class Parts:
             entry.part = decide.ended(entry.part)
         if entry.told:
             return
-        if self._wants_report(entry):
-            if not entry.writer:
-                self._write_report(entry)
-        else:
+        if not entry.writer:
+            self._close(entry)
+        if entry.writer != "sent":
             self._tell_end(entry)
 
     def _gone(self, entry: Entry) -> None:
@@ -185,21 +192,21 @@ class Parts:
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
-    def _wants_report(self, entry: Entry) -> bool:
-        """Whether a file of the user's gets the report (or kept output), before the master is told of the end."""
-        output = entry.where.output
-        first = entry.made is not None and entry.order.start.place == 0
-        if not first or entry.orphan or not output or output == build.NOWHERE or entry.writer in ("done", "failed"):
-            return False
-        assert entry.made is not None
-        return bool(entry.where.kept) or not entry.made.text.notify_end
+    def _close(self, entry: Entry) -> None:
+        file, mail = self._closing.parts(entry, time.time())
+        entry.writer = "sent" if file else "none"
+        for fields in (file, mail):
+            if fields is not None and entry.made is not None:
+                self.starter.start(0, entry.made.template, id(entry.made), fields)
 
-    def _write_report(self, entry: Entry) -> None:
-        assert entry.made is not None
-        entry.writer = "sent"
-        pieces = saying.pieces(entry, self._site.host, time.time())
-        fields = report.writer(entry.uid + WRITER, entry.order, entry.made, entry.where, pieces)
-        self.starter.start(0, entry.made.template, id(entry.made), fields)
+    def _own_over(self, uid: str, well: bool, why: str) -> None:
+        entry = self.entries.get(owner_of(uid))
+        if entry is not None and uid.endswith(WRITER):
+            self._writer_over(entry, well, why)
+        elif not well:
+            log.warning("%s: %s", uid, why or "it failed")
+        if entry is None or uid.endswith(MAILER):
+            self.starter.put({"do": "forget", "uids": [uid]})
 
     def _writer_over(self, entry: Entry, written: bool, why: str) -> None:
         entry.writer = "done" if written else "failed"
@@ -225,7 +232,7 @@ class Parts:
         if self._newest.get(entry.key) == entry.uid:
             del self._newest[entry.key]
         self.spool.forget(entry.uid)
-        self.starter.put({"do": "forget", "uids": [entry.uid, entry.uid + WRITER] if entry.writer else [entry.uid]})
+        self.starter.put({"do": "forget", "uids": [entry.uid, entry.uid + WRITER] if entry.writer != "none" else [entry.uid]})
 
     # -- asked by the master -----------------------------------------------------------------------------------------
 
@@ -287,9 +294,35 @@ class Parts:
                 self._say(saying.about(entry, granted=granted), entry)
             elif isinstance(effect, eff.SayStopped):
                 self._say(saying.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
+            elif isinstance(effect, eff.AskCheckpoint):
+                if entry.checkpoint is not None:
+                    self._checkpointed(entry, *checkpoint.ask(now(), entry.checkpoint, effect.wish, effect.kill_after))
+            elif isinstance(effect, eff.SayCheckpoint):
+                self._say(saying.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
             elif isinstance(effect, eff.Keep):
                 self.spool.keep(part)
         self._wake_later(entry)
+
+    def _checkpointed(self, entry: Entry, state: checkpoint.Checkpoints, effects: list[eff.Effect]) -> None:
+        entry.checkpoint = state
+        if effects:
+            self.decided(entry, entry.part, effects)
+
+    def checkpoint_folders(self) -> dict[str, str]:
+        """The folders of the jobs here that write checkpoints."""
+        return {
+            entry.uid: entry.checkpoint_folder()
+            for entry in self.entries.values()
+            if entry.checkpoint is not None and entry.part.stage is Stage.RUNNING
+        }
+
+    def checkpoints_seen(self, newest: dict[str, int]) -> None:
+        """The newest generations in those folders; and what is due now."""
+        for uid, generation in newest.items():
+            entry = self.entries.get(uid)
+            if entry is not None and entry.checkpoint is not None and entry.end is None:
+                self._checkpointed(entry, *checkpoint.found(entry.checkpoint, generation))
+                self._checkpointed(entry, *checkpoint.tick(now(), entry.checkpoint))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """Usage samples came in: whoever uses too much is ended."""

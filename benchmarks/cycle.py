@@ -1,7 +1,7 @@
-"""The pure scheduling cycle: classes of one job and arrays on many hosts. One JSON object a line; times in milliseconds.
+"""The pure scheduling cycle: classes of one job, and arrays, on many hosts. One JSON object a line; milliseconds.
 
-``first`` is a cycle with an empty memory (it reads every requirement), ``warm`` one that knows the classes, ``idle`` one in
-which nothing changed, ``accept`` the master's re-check of the plan.
+``first`` is a cycle with an empty memory (it reads every requirement), ``warm`` one that knows the classes, ``after``
+the one after the plan, ``idle`` one in which nothing changed, ``accept`` the master's re-check of the plan.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ NOW = 1_000_000.0
 LOCAL = (1, 43_200)
 
 
-def make(hosts: int, slots: int, closed: float = 0.0) -> tuple[Cluster, Soft]:
-    """A cluster of idle hosts, of which a share has only one slot."""
+def make(hosts: int, slots: int) -> tuple[Cluster, Soft]:
+    """A cluster of idle hosts."""
     cluster, soft = Cluster(), Soft()
-    apply(cluster, ev.Configured(at=NOW, conf=Conf(queues=(QueueConf(name="normal"),), params=Params(parallel_by_slot=True))))
+    conf = Conf(queues=(QueueConf(name="normal"),), params=Params(parallel_by_slot=True))
+    apply(cluster, ev.Configured(at=NOW, conf=conf))
     for at in range(hosts):
         name = f"host{at:05d}"
-        own = 1 if at < closed * hosts else slots
-        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=own, max_mem=64_000)))
+        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=slots, max_mem=64_000)))
         apply(cluster, ev.HostUp(at=NOW, host=name))
-        soft.load[name] = {"r15s": (at * 7919 % 100) / 50, "r1m": 0.1, "pg": 0.0, "ut": 0.1, "mem": 60_000.0, "tmp": 9_000.0}
+        soft.load[name] = {"r15s": (at * 7919 % 100) / 50, "pg": 0.0, "ut": 0.1, "mem": 60_000.0, "tmp": 9_000.0}
     return cluster, soft
 
 

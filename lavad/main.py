@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -19,7 +20,7 @@ from lavad.master import Master, Site
 from lavad.procs import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
-from lavad.store.errors import StoreError
+from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
 
@@ -41,6 +42,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--number", type=int, default=1, help="which of the masters on this machine")
     parser.add_argument("--listen", default="", help="address for agents, HOST:PORT")
     parser.add_argument("--database", default="", help="SQLAlchemy URL of the store (LAVA_DATABASE_URL)")
+    parser.add_argument("--database-file", default="", help="a file that holds the URL (LAVA_DATABASE_URL_FILE)")
     parser.add_argument("--log", default="", help="log file")
     return parser.parse_args(argv)
 
@@ -52,8 +54,9 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
     Path(rundir).mkdir(parents=True, exist_ok=True)
     key = Path(rundir, "cluster.key")
     database = options.database or params.lava_database_url
-    if not database and params.lava_database_url_file:
-        database = Path(params.lava_database_url_file).read_text().strip()
+    file = options.database_file or params.lava_database_url_file
+    if not database and file:
+        database = Path(file).read_text().strip()
     if not database:
         folder = Path(params.lava_spooldir)
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
 
 
 async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:
-    """Wait for the lease, then serve."""
+    """Serve the local socket; be master whenever the lease can be had, until told to end."""
     office: list[Master] = []
 
     def dispatch() -> Dispatch | None:
@@ -82,24 +85,55 @@ async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:
     local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
     await local.start()
     pid_file(Path(site.rundir, f"{name}.pid"))
-    lease = Lease(store.engine)
-    holder = f"{site.host}/{number}"
-    while (epoch := await asyncio.to_thread(lease.acquire, holder, site.lease)) is None:
-        await asyncio.sleep(STANDBY_PAUSE)
-    master = Master(site, store, epoch, core_conf(loaded.config), sys.stderr.buffer)
-    serving = asyncio.ensure_future(master.serve())
-    await master.ready.wait()
-    office.append(master)
     ended = asyncio.Event()
-    for number_ in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number_, ended.set)
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(sign, ended.set)
+    lease = Lease(store.engine)
+    try:
+        while not ended.is_set():
+            epoch = await _wait_for_lease(lease, f"{site.host}/{number}", site.lease, ended)
+            if epoch is not None:
+                await _hold_office(Master(site, store, epoch, core_conf(loaded.config), sys.stderr.buffer), office, ended)
+                if ended.is_set():
+                    await asyncio.to_thread(lease.release, epoch)
+    finally:
+        local.close()
+
+
+async def _wait_for_lease(lease: Lease, holder: str, seconds: float, ended: asyncio.Event) -> int | None:
+    """The epoch once this lavad is master; None when told to end first."""
+    while not ended.is_set():
+        try:
+            epoch = await asyncio.to_thread(lease.acquire, holder, seconds)
+        except StoreRefused as error:
+            log.warning("the lease cannot be asked for: %s", error)
+            epoch = None
+        if epoch is not None:
+            return epoch
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
+    return None
+
+
+async def _hold_office(master: Master, office: list[Master], ended: asyncio.Event) -> None:
+    """Serve as master; returns when told to end, or when memory must be thrown away and the store read anew."""
+    serving = asyncio.ensure_future(master.serve())
+    ready = asyncio.ensure_future(master.ready.wait())
     stopping = asyncio.ensure_future(ended.wait())
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if serving.done():
-        serving.result()
-    serving.cancel()
-    local.close()
-    await asyncio.to_thread(lease.release, epoch)
+    await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if not serving.done():
+            office.append(master)
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        office.clear()
+        for task in (ready, stopping, serving):
+            task.cancel()
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+    except* (OutcomeUnknown, LeaseLost, Fenced) as group:
+        log.warning("no longer master: %s", group.exceptions[0])
 
 
 def pid_file(path: Path) -> None:
@@ -130,9 +164,6 @@ def main(argv: list[str] | None = None) -> int:
     status = 0
     try:
         asyncio.run(run(site, loaded, options.number, store))
-    except* LeaseLost as lost:
-        log.error("%s", lost.exceptions[0])
-        status = 3
     except* StoreError as failure:
         log.critical("the store failed: %s", failure.exceptions[0])
         status = 2

@@ -120,6 +120,13 @@ class Master:
 
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
+        try:
+            await self._serve()
+        finally:
+            if self.server is not None:
+                await self.server.stop(0)
+
+    async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.engine.run())
             await self.take_office()

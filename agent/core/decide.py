@@ -58,8 +58,7 @@ def asked(part: Part, wish: Wish, now: float) -> Decided:
         return part, [Grant(part.uid, wish.number, False, "Job has already finished")]
     granted: list[Effect] = [Keep(part.uid), Grant(part.uid, wish.number)]
     if wish.kind == "checkpoint" or (wish.kind == "migrate" and part.rules.checkpoint):
-        kill_after = wish.kill_after or wish.kind == "migrate"
-        return part, [Keep(part.uid), AskCheckpoint(part.uid, wish.number, kill_after)]
+        return _checkpoint(part, wish, granted)
     if wish.kind in ("requeue", "migrate"):
         part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
         return part, [KillAll(part.uid), *granted]
@@ -144,6 +143,21 @@ def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
     if rules.mem and rules.enforce_memory and number == signal.SIGKILL and max_mem >= 0.95 * rules.mem:
         return "TERM_MEMLIMIT"
     return ""
+
+
+def _checkpoint(part: Part, wish: Wish, granted: list[Effect]) -> Decided:
+    rules = part.rules
+    if not rules.first and rules.checkpoint:
+        return part, granted
+    if not rules.checkpoint or part.stage is not Stage.RUNNING:
+        why = "Job has not started yet" if rules.checkpoint else "Job is not checkpointable"
+        return part, [Grant(part.uid, wish.number, False, why)]
+    kill_after = wish.kill_after or wish.kind == "migrate"
+    if kill_after:
+        part = replace(part, reason=part.reason or wish.reason or "TERM_CHKPNT")
+    # Not noted as done: after a restart of the agent it is asked for again.
+    part = replace(part, wishes=part.wishes - {wish.number})
+    return part, [Keep(part.uid), AskCheckpoint(part.uid, wish.number, kill_after)]
 
 
 def _to_be_killed(part: Part, now: float, reason: str) -> Part:

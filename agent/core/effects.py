@@ -43,5 +43,11 @@ class AskCheckpoint(Effect, frozen=True):
     kill_after: bool = False
 
 
+class SayCheckpoint(Effect, frozen=True):
+    """Tell the master of a new whole checkpoint."""
+
+    generation: int
+
+
 class Keep(Effect, frozen=True):
     """Note on disk what the agent must still know of the part after a restart of its own."""

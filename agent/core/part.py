@@ -40,7 +40,9 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     soft_stop: bool = False
     """Stop by SIGTSTP (parallel and interactive jobs) rather than SIGSTOP."""
     checkpoint: bool = False
-    """The first host's part of a checkpointable job asks its tasks to checkpoint when told to."""
+    """The job writes checkpoints when asked to."""
+    first: bool = True
+    """The part on the first host: it alone asks for checkpoints."""
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -74,7 +74,8 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
         soft_stop=parallel,
-        checkpoint=bool(text.checkpoint_dir) and start.place == 0,
+        checkpoint=bool(text.checkpoint_dir),
+        first=start.place == 0,
     )
 
 

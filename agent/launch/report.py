@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agent.launch.build import Compiled, Places, show
+from agent.launch.site import Site
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60
@@ -171,12 +172,23 @@ def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tup
     """The part that adds the report (and output that was kept so far) to the user's files, as the user."""
     before, after = (piece[-_MAX_ARGUMENT:] if len(piece) > _MAX_ARGUMENT else piece for piece in pieces)
     text = made.text
-    fields: dict[str, Any] = {
+    fields = _small_part(uid, order)
+    fields["argv"] = ["/usr/bin/printf", "%s", after]
+    fields["stdout"] = {"path": where.output, "append": True, "mkdir": bool(text.output_dir)}
+    if where.kept:
+        arguments = [before, where.kept, after, where.kept_error, where.error]
+        fields["argv"] = ["/bin/sh", "-c", keep_script(text), "sh", *arguments]
+        fields["stdout"]["append"] = not text.output_overwrite
+    return fields
+
+
+def _small_part(uid: str, order: pb.Order) -> dict[str, Any]:
+    """One process in the job's folder, as its user, with nothing else of the job's."""
+    return {
         "uid": uid,
         "key": order.key,
         "attempt": order.attempt,
         "title": f"{show(order.key)} report",
-        "argv": ["/usr/bin/printf", "%s", after],
         "tasks": [{"rank": -1, "env": {}}],
         "pre_exec": None,
         "post_exec": None,
@@ -186,13 +198,30 @@ def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tup
         "cgroup": None,
         "label": False,
         "stderr": {"path": "/dev/null", "append": True, "mkdir": False},
-        "stdout": {"path": where.output, "append": True, "mkdir": bool(text.output_dir)},
     }
-    if where.kept:
-        arguments = [before, where.kept, after, where.kept_error, where.error]
-        fields["argv"] = ["/bin/sh", "-c", keep_script(text), "sh", *arguments]
-        fields["stdout"]["append"] = not text.output_overwrite
+
+
+def mailer(site: Site) -> str:
+    """The program that sends mail, "" when the host has none."""
+    found = site.conf.get("LSB_MAILPROG") or "/usr/sbin/sendmail"
+    return found if os.access(found, os.X_OK) else ""
+
+
+def mail(uid: str, order: pb.Order, made: Compiled, program: str, story: Story, where: Places) -> dict[str, Any]:
+    """The part that mails the report, and the output when no file of the user's has it."""
+    text = made.text
+    kept = where.kept if not where.output else ""
+    before, after = report(text, story, Places(where.output, where.error, where.kept or kept or "-"), time.time())
+    head = f"To: {text.report_mail}\nFrom: LSF <{story.admin}>\n{before}"
+    fields = _small_part(uid, order)
+    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, story.admin, text.report_mail]
+    fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
     return fields
+
+
+_MAIL = """\
+{ printf %s "$1"; [ -z "$2" ] || cat -- "$2"; printf %s "$3"; } | "$4" -oi -FLSF "-f$5" "$6"
+"""
 
 
 def keep_script(text: pb.JobText) -> str:

@@ -220,5 +220,3 @@ def connect(address: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
-
-

@@ -5,7 +5,6 @@ Rule: every step may be overtaken by a kill or by the lease; then what is left i
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -23,8 +22,6 @@ from agent.starter.watch import Watch
 
 STARTED_AFTER = 0.010
 TERM_TO_KILL = 1.0
-SETUP_PATH = b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"
-SHELL = (b"/bin/sh",)
 
 # A report of the part, as an object or as JSON.
 Tell = Callable[[dict[str, Any] | bytes], None]
@@ -244,18 +241,12 @@ class PartRun:
         self.phase = Phase.ENDED
         self.kill()
 
-    def _setup_env(self, more: dict[str, str]) -> list[bytes]:
-        env = {**self.spec.env, "PATH": SETUP_PATH, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}
-        return list(env.values())
-
     def _start_setup(self, command: str, more: dict[str, str]) -> int:
-        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        env = {**self.spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}
         try:
-            return tasks.start(["/bin/sh", "-c", command], SHELL, self._setup_env(more), (null, null, null))
+            return tasks.start_setup(command, env)
         except OSError as e:
             raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
-        finally:
-            os.close(null)
 
     def _setup_ended(self, status: int) -> None:
         self._setup_pid = 0
@@ -324,10 +315,8 @@ class PartRun:
             task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, self._limits, nice)
             self._by_pid[task.pid] = task
         except (OSError, ValueError) as e:
-            missing = isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR) and "/" not in argv[0]
-            why = "command not found" if missing else (getattr(e, "strerror", None) or str(e))
-            write_all(fds[2], f"{argv[0]}: {why}\n".encode("utf-8", "surrogateescape"))
-            code = 127 if isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+            code, line = tasks.as_a_shell_says(argv[0], e)
+            write_all(fds[2], line)
             task.ended((0, code << 8, 0.0, 0.0, 0))
         if self._gang:
             self._gang.started(task)
@@ -337,9 +326,7 @@ class PartRun:
     def _report_started(self) -> None:
         if self.phase is not Phase.RUNNING:
             return
-        running = [
-            {"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in self._tasks if t.pid
-        ]
+        running = [{"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in self._tasks if t.pid]
         self._tell({"uid": self.uid, "is": "started", "tasks": running, "at": self._started})
 
     # -- end ---------------------------------------------------------------------------------------------------------

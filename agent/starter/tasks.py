@@ -68,10 +68,15 @@ def start(
     nice: int = 0,
 ) -> int:
     """Start ``argv`` in a session of its own with ``fds`` as 0, 1, 2 and ``keep`` inherited: its pid, or ExecError."""
+    global _fork_exec
     args = [os.fsencode(a) for a in argv]
+    code: int | None = None
     if _fork_exec is not None and not nice and not limits.in_child:
-        code = _vfork(args, programs, env, fds, keep, limits)
-    else:
+        try:
+            code = _vfork(args, programs, env, fds, keep, limits)
+        except TypeError:  # this Python's fork_exec takes other arguments
+            _fork_exec = None
+    if code is None:
         code = _fork(args, programs, env, fds, keep, limits.wanted, nice)
     if code >= 0:
         return code
@@ -79,6 +84,23 @@ def start(
         script = next((p for p in programs if os.path.exists(p)), programs[0])
         return start(["/bin/sh", os.fsdecode(script), *argv[1:]], (b"/bin/sh",), env, fds, keep, limits, nice)
     raise ExecError(-code, os.strerror(-code))
+
+
+def start_setup(command: str, env: dict[str, bytes]) -> int:
+    """Start a command before or after the tasks: by the shell, with a plain PATH and no files; or OSError."""
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        variables = {**env, "PATH": b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
+        return start(["/bin/sh", "-c", command], (b"/bin/sh",), list(variables.values()), (null, null, null))
+    finally:
+        os.close(null)
+
+
+def as_a_shell_says(name: str, e: Exception) -> tuple[int, bytes]:
+    """(exit code, line on standard error) of a command that could not be started."""
+    missing = isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR)
+    why = "command not found" if missing and "/" not in name else (getattr(e, "strerror", None) or str(e))
+    return 127 if missing else 126, f"{name}: {why}\n".encode("utf-8", "surrogateescape")
 
 
 def _vfork(

@@ -26,7 +26,9 @@ def find_pid(folder: Folder, name: str) -> int:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, ValueError, IndexError):
         return 0
-    ours = any(str(folder.path).encode() in word for word in words)
+    # a starter shows its own title instead of its command line
+    titled = words[0].decode(errors="replace") == f"lava-{name.replace('-', ' ', 1)}"
+    ours = titled or any(str(folder.path).encode() in word for word in words)
     return pid if ours and state != "Z" else 0
 
 

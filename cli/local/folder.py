@@ -13,7 +13,9 @@ BINDIR = Path(sys.executable).parent
 
 
 def default_folder(environ: os._Environ[str] | dict[str, str]) -> Path:
-    """Where a cluster lies that names no ``--dir``: under the user's state directory."""
+    """Where a cluster lies that names no ``--dir``: LAVA_DIR (of ``lava env``), else under the user's state directory."""
+    if environ.get("LAVA_DIR"):
+        return Path(environ["LAVA_DIR"])
     state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(state, "lava")
 

@@ -99,9 +99,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
     slots = wanted.slots or os.cpu_count() or 1
     _add_parameters(folder, extra)
     write_cluster(folder.conf, "lava", [(host, slots) for host in hosts], [user], extra)
-    key = folder.run / "cluster.key"
-    with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(secrets.token_hex(32) + "\n")
+    _secret(folder, "cluster.key", secrets.token_hex(32))
     shape: dict[str, object] = {
         "hosts": hosts,
         "slots": slots,
@@ -184,8 +182,17 @@ def _start_master(folder: Folder, number: int, port: int, database: str) -> None
         return
     start(folder, name, "lavad.main", [
         "--conf", str(folder.conf), "--run", str(folder.run), "--host", _master_host(folder), "--number", str(number),
-        "--listen", f"127.0.0.1:{port}", "--database", database, "--log", str(folder.log / f"{name}.log"),
+        "--listen", f"127.0.0.1:{port}", "--database-file", str(_secret(folder, "database", database)),
+        "--log", str(folder.log / f"{name}.log"),
     ])  # fmt: skip
+
+
+def _secret(folder: Folder, name: str, text: str) -> Path:
+    """A file in the run folder that only this user can read: what it holds stands on no command line."""
+    path = folder.run / name
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text + "\n")
+    return path
 
 
 def _master_host(folder: Folder) -> str:

@@ -37,7 +37,12 @@ def per_task(req: GpuReq) -> bool:
     return req.per == "task"
 
 
+def wanted(req: GpuReq, slots: int) -> int:
+    """How many GPUs a part of ``slots`` tasks gets."""
+    return (req.num or 1) * (slots if per_task(req) else 1)
+
+
 def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int) -> tuple[str, ...]:
     """UUIDs for a part of ``slots`` tasks, in order of index; the caller has made sure that there are enough."""
-    count = (req.num or 1) * (slots if per_task(req) else 1)
-    return tuple(gpu.uuid for gpu in sorted(usable(gpus, taken, req)[:count], key=lambda gpu: gpu.index))
+    chosen = usable(gpus, taken, req)[: wanted(req, slots)]
+    return tuple(gpu.uuid for gpu in sorted(chosen, key=lambda gpu: gpu.index))

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster import Cluster
-from lavad.core.gpus import is_exclusive
+from lavad.core.gpus import is_exclusive, wanted
 from lavad.core.host import Gpu
 from lavad.core.job import Placed
 from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
@@ -196,8 +196,8 @@ class Ledger:
             return 0
         top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
         known = {card.uuid for card in host.gpus}
-        free = all(uuid in known and host.gpus_taken.get(uuid, 0) < top for uuid in part.gpus)
-        return 0 if free and part.gpus else PendReason.GPU_BUSY
+        free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
+        return 0 if len(free) == wanted(gpu, part.slots) else PendReason.GPU_BUSY
 
 
 def _started(column: list[int] | None) -> int:

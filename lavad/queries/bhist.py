@@ -7,7 +7,8 @@ from datetime import datetime
 from itertools import groupby
 
 from lavad.core.asks import Refused
-from lavad.core.ids import index_of, job_of, show as show_key
+from lavad.core.ids import index_of, job_of
+from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.states import FINAL, WAITING, JobState
 from lavad.core.when import WhenError, parse_interval
@@ -26,7 +27,7 @@ Window = tuple[float, float]
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
-    options = request.options("a b d e l p r s w t UF X gpu", "P q m J u T C S D n N app G g")
+    options = request.options("a b d e l p r s w t UF", "P q m J u T C S D n N app G g")
     if "t" in options:
         yield from bhist_time.show(request, window(request, options.text("T") or ".-7/,."))
         return
@@ -39,7 +40,8 @@ def show(request: Request) -> Iterator[Shown]:
         yield out("No matching job found\n")
         yield leave(255)
     elif options.any("l", "b", "UF"):
-        yield from bhist_long.show(request, _chain(first, rows), brief="b" in options, plain="UF" in options)
+        factor = bjobs.cpu_factor(request, options)
+        yield from bhist_long.show(request, _chain(first, rows), "b" in options, "UF" in options, factor)
     else:
         yield from _table(request, _chain(first, rows), "w" in options)
 

@@ -16,31 +16,29 @@ from lavad.queries.wrap import RULE, wrap
 
 
 def show(
-    request: Request, rows: Iterator[tuple[Job, History, Times]], *, brief: bool, plain: bool
+    request: Request, rows: Iterator[tuple[Job, History, Times]], brief: bool, plain: bool, factor: float
 ) -> Iterator[Shown]:
-    """A record a job."""
+    """A record a job; CPU times are multiplied by ``factor``."""
     texts: dict[int, JobText] = {}
     first = True
     for job, history, spent in rows:
         job_id = job_of(job.key)
         if job_id not in texts:
             texts = {job_id: request.view.reader.text_of(job_id) or JobText(command="")}
-        yield out(("" if first else RULE) + _record(request, job, texts[job_id], history, spent, brief, plain))
+        teller = Teller(request.view, job, texts[job_id], brief, factor)
+        yield out(("" if first else RULE) + _record(request, teller, history, spent, plain))
         first = False
     yield out("\n")
 
 
-def _record(
-    request: Request, job: Job, text: JobText, history: History, spent: Times, brief: bool, plain: bool
-) -> str:
-    view = request.view
-    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), text, ""), plain)]
-    teller = Teller(view, job, text, brief)
+def _record(request: Request, teller: Teller, history: History, spent: Times, plain: bool) -> str:
+    view, job = request.view, teller.job
+    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), teller.text, ""), plain)]
     for event in history.of(job.key):
         for sentence in teller.tell(event):
             first, newline, rest = sentence.partition("\n")
             parts.append(wrap(f"{times.full(event.at)}: {first}", plain) + (rest + "\n" if newline else ""))
-        if isinstance(event, ev.JobSubmitted) and not brief:
+        if isinstance(event, ev.JobSubmitted) and not teller.brief:
             spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
             parts.append(paragraphs.limits(spec))
     parts += [_peaks(request, job), summary(spent)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.core import events as ev
-from lavad.core.ids import job_of, show as show_key
+from lavad.core.ids import job_of
+from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText
 from lavad.queries import times
@@ -41,7 +42,7 @@ def _teller(request: Request, event: ev.JobEvent) -> Teller:
     view, cluster = request.view, request.cluster
     job_id = job_of(event.key)
     live = cluster.jobs.rows.get(event.key)
-    found = [live] if live is not None else [row for row in view.reader.finished_jobs(job=job_id) if row.key == event.key]
+    found = [live] if live is not None else view.reader.finished_jobs(keys=[event.key])
     spec = event.spec if isinstance(event, ev.JobSubmitted) else 0
     array = cluster.arrays.rows.get(job_id) or view.reader.finished_array(job_id)
     if not spec and array is not None:

@@ -11,7 +11,7 @@ from lavad.queries.request import Request, Shown, out
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a x X e noheader json alloc"
+FLAGS = "w l s a X noheader json"
 
 
 def show(request: Request) -> Iterator[Shown]:

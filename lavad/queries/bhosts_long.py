@@ -36,7 +36,7 @@ def _record(request: Request, name: str) -> str:
         f"{slots.all:>6} {slots.run:>6} {slots.ssusp:>6} {slots.ususp:>6} {slots.rsv:>6}      "
         f"{conf.dispatch_window or '-'}\n"
     )
-    parts = [f"HOST  {name}\n", _HEADER, row, "\n CURRENT LOAD USED FOR SCHEDULING:\n", _load(view, name), "\n"]
+    parts = [f"HOST  {name}\n", _HEADER, row, "\n CURRENT LOAD USED FOR SCHEDULING:\n", _load(view, name)]
     parts += [_shared(view, name), "\n LOAD THRESHOLD USED FOR SCHEDULING:\n"]
     parts += [thresholds.table(view.cluster.conf, conf.thresholds), "\n"]
     parts += [_gpus(view, name)]
@@ -96,7 +96,7 @@ def _shared(view: View, name: str) -> str:
     names = "".join(f" {title:>6}" for title, _, _ in found)
     total = "".join(f" {amount:>{max(len(title), 6)}g}" for title, amount, _ in found)
     held = "".join(f" {amount:>{max(len(title), 6)}.1f}" for title, _, amount in found)
-    return f"\n         {names}\n Total   {total[2:]}\n Reserved{held}\n\n"
+    return f"\n\n         {names}\n Total   {total}\n Reserved{held}\n\n"
 
 
 def _gpus(view: View, name: str) -> str:
@@ -106,6 +106,6 @@ def _gpus(view: View, name: str) -> str:
     use = view.cluster.use.hosts.get(name)
     lines = ["\n GPU ALLOCATION:\n  ID MODEL                           MEMORY  JOBS UUID\n"]
     for gpu in host.facts.gpus:
-        jobs = [key for key, part in use.jobs.items() if gpu.uuid in part.gpus] if use is not None else []
-        lines.append(f" {gpu.index:>3} {gpu.model or '-':<30} {units.mb_text(gpu.memory):>7} {len(jobs):>5} {gpu.uuid}\n")
+        jobs = sum(gpu.uuid in part.gpus for part in use.jobs.values()) if use is not None else 0
+        lines.append(f" {gpu.index:>3} {gpu.model or '-':<30} {units.mb_text(gpu.memory):>7} {jobs:>5} {gpu.uuid}\n")
     return "".join(lines)

@@ -11,14 +11,14 @@ from lavad.core.host_names import members
 from lavad.core.job import Job
 from lavad.core.ranges import Ranges
 from lavad.core.rights import expand_users
-from lavad.core.states import FINAL, STARTED, WAITING, JobState
-from lavad.queries import bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns
+from lavad.core.states import FINAL, WAITING, JobState
+from lavad.queries import bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns, jobfacts
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, err, leave
 
-FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum script env x aff gpu rusage_all LSB p0 p1 p2 p3"
-VALUED = "u q m J P g app N G Jd o LSB_BJOBS_FORMAT"
+FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum script env gpu p0 p1 p2 p3"
+VALUED = "u q m J P g app N G LSB_BJOBS_FORMAT"
 MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
@@ -30,6 +30,7 @@ _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
     options = request.options(FLAGS, VALUED, MAYBE)
+    given = take_format(request, options)
     if options.any("script", "env"):
         yield from bjobs_text.show(request, options, read_ids(request.words))
         return
@@ -41,12 +42,12 @@ def show(request: Request) -> Iterator[Shown]:
     rows = iter(jobs)
     first = next(rows, None)
     missing = [word for word, known in _known(request, jobs).items() if not known]
-    form = choose_format(request, options)
+    form = choose_format(request, options, given)
     if form.json:
         yield from bjobs_custom.show_json(request, form, _with_first(first, rows), missing)
     elif first is not None:
         yield from form.show(request, form, _with_first(first, rows))
-    yield from _leave(options, request, first is not None, missing)
+    yield from _leave(options, first is not None, missing, form.json)
 
 
 def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
@@ -55,9 +56,9 @@ def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
         yield from rest
 
 
-def _leave(options: Options, request: Request, found: bool, missing: list[str]) -> Iterator[Shown]:
+def _leave(options: Options, found: bool, missing: list[str], told: bool) -> Iterator[Shown]:
     """Errors for what was not found, and the exit status (see PRECEDENCE: nothing found is no failure)."""
-    for word in missing:
+    for word in () if told else missing:
         yield err(f"Job <{word}> is not found")
     if missing and not found:
         yield leave(255)
@@ -67,8 +68,6 @@ def _leave(options: Options, request: Request, found: bool, missing: list[str]) 
             yield leave(255)
         else:
             yield err(f"No {_kind(options)}job found")
-    elif "sum" in options:
-        yield leave(0)
 
 
 def _kind(options: Options) -> str:
@@ -106,24 +105,8 @@ def _known(request: Request, jobs: JobSet) -> dict[str, bool]:
     for word in request.words:
         job, indices = parse_job_id(word)
         if job:
-            known[word] = _exists(request, jobs, job, indices)
+            known[word] = jobs.exists(job, indices)
     return known
-
-
-def _exists(request: Request, jobs: JobSet, job: int, indices: Ranges | None) -> bool:
-    cluster, reader = request.cluster, request.view.reader
-    since = request.now - request.view.params.clean_period
-    if job in cluster.jobs.rows:
-        return indices is None
-    array = cluster.arrays.rows.get(job)
-    if array is not None:
-        return indices is None or bool(array.indices.intersect(indices))
-    if job in jobs.found and indices is None:
-        return True
-    ended = [row.key >> 32 for row in reader.finished_jobs(job=job) if row.outcome and row.outcome.at >= since]
-    if ended:
-        return indices is None or any(index in indices for index in ended)
-    return job in jobs.found
 
 
 def read_wanted(request: Request, options: Options) -> Wanted:
@@ -213,19 +196,29 @@ def _hosts(request: Request, words: list[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def choose_format(request: Request, options: Options) -> bjobs_rows.Form:
+def take_format(request: Request, options: Options) -> str | None:
+    """The format of -o. Tools write ``-o -json "jobid stat"``: then it is the one argument that is no job id."""
+    given = options.find("o")
+    if given is None and "o" in options:
+        loose = [word for word in request.words if not word[:1].isdigit()]
+        if len(loose) == 1:
+            given = loose[0]
+            request.words.remove(given)
+    return given
+
+
+def choose_format(request: Request, options: Options, given: str | None) -> bjobs_rows.Form:
     """The format that the options ask for; raises Refused where they contradict each other."""
     view = request.view
     form = bjobs_rows.Form(options=options, header="noheader" not in options, hms="hms" in options)
     form.level = pend_level(options, view.params.pend_level)
-    form.factor = _factor(request, options)
+    form.factor = cpu_factor(request, options)
     if options.any("l", "UF"):
         form.show = bjobs_long.show
         return form
     if "sum" in options:
         form.show = bjobs_sum.show
         return form
-    given = options.find("o") if "o" in options else None
     for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.bjobs_format):
         if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
             given = default
@@ -248,7 +241,8 @@ def pend_level(options: Options, default: int) -> int | None:
     return default if "p" in options else None
 
 
-def _factor(request: Request, options: Options) -> float:
+def cpu_factor(request: Request, options: Options) -> float:
+    """What -N multiplies CPU times by: a factor, or that of a host or model."""
     given = options.text("N")
     if not given:
         return 1.0
@@ -256,8 +250,6 @@ def _factor(request: Request, options: Options) -> float:
         return float(given)
     except ValueError:
         pass
-    models = dict(request.cluster.conf.models)
-    host = request.cluster.hosts.rows.get(given)
-    if given not in models and host is None:
+    if given not in dict(request.cluster.conf.models) and given not in request.cluster.hosts.rows:
         raise Refused(f"{given}: Bad host specification")
-    return models[given] if given in models else host.facts.cpu_factor if host is not None else 1.0
+    return jobfacts.cpu_factor(request.view, given)

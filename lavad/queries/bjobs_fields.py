@@ -1,6 +1,6 @@
 """The fields of ``bjobs -o``: name, alias, recommended width, and how each value is read off a job.
 
-Rule: a value that does not exist is "" (the table shows ``-``, JSON ""). Fields of parts of LSF that lava does not have are always "".
+Rule: a value that does not exist is "" (the table shows ``-``, JSON ""). What lava does not have is always "".
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ for _names, _width, _value in _TABLE:
     for _alias in (_first, *_others):
         FIELDS[_alias] = _field
 
-NEEDS_TEXT = frozenset(
-    "job_description esub command pre_exec_command post_exec_command input_file output_file error_file output_dir sub_cwd "
-    "exec_home".split()
-)
+NEEDS_TEXT = frozenset({
+    "job_description", "esub", "command", "pre_exec_command", "post_exec_command", "input_file", "output_file",
+    "error_file", "output_dir", "sub_cwd", "exec_home",
+})  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from lavad.core.ids import job_of, show as show_key
+from lavad.core.ids import job_of
+from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING
@@ -26,7 +27,7 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
         texts = request.view.reader.texts({job_of(job.key) for job in batch})
         for job in batch:
             text = texts.get(job_of(job.key)) or JobText(command="")
-            record = Record(request, job, text, "UF" in form.options, form.level, names)
+            record = Record(request, job, text, form, names)
             yield out(("" if first else RULE) + record.all())
             first = False
 
@@ -56,16 +57,15 @@ def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
 class Record:
     """One job at length."""
 
-    def __init__(
-        self, request: Request, job: Job, text: JobText, unformatted: bool, level: int | None, names: bool
-    ) -> None:
+    def __init__(self, request: Request, job: Job, text: JobText, form: Form, names: bool) -> None:
         self.view: View = request.view
         self.now = request.now
         self.job = job
         self.text = text
         self.spec: Spec = request.view.spec(job)
-        self.plain = unformatted
-        self.level = level if level is not None else self.view.params.pend_level
+        self.plain = "UF" in form.options
+        self.level = form.level if form.level is not None else self.view.params.pend_level
+        self.factor = form.factor
         self.names = names
         self.usage = jobfacts.Usage(job, self.view)
 
@@ -116,7 +116,8 @@ class Record:
         """How it ended."""
         if self.job.outcome is None:
             return ""
-        return "".join(self.line(self.job.outcome.at, line) for line in paragraphs.ended(self.job, "."))
+        lines = paragraphs.ended(self.job, ".", self.factor)
+        return "".join(self.line(self.job.outcome.at, line) for line in lines)
 
     def why(self) -> str:
         """Pending and suspend reasons."""

@@ -1,6 +1,6 @@
 """The one-line formats of bjobs: default, -w, -W, -WL, -WP, -WF, and the reasons behind -p and -s.
 
-Rule: the middle of a row (owner, state, queue, submission host) is made once for each spec and state, so a row costs little.
+Rule: the middle of a row (owner, state, queue, submission host) is made once a spec and state.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
     def lines(job: Job) -> list[str]:
         if level is not None and job.state in WAITING:
             return reasons.pending(request.view, job, level, False)
+        if suspended and job.state is JobState.PSUSP:
+            return reasons.pending(request.view, job, 0, False)
         return reasons.suspended(request.view, job) if suspended else []
 
     return lines

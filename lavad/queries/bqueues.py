@@ -18,8 +18,9 @@ WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RU
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
-    options = request.options("w l r alloc noheader json X", "m u o LSB_BQUEUES_FORMAT", "o")
-    rows = [QueueRow(request.view, conf, request.now) for conf in _queues(request, options.text("m"), options.text("u"))]
+    options = request.options("w l r noheader json", "m u o LSB_BQUEUES_FORMAT", "o")
+    queues = _queues(request, options.text("m"), options.text("u"))
+    rows = [QueueRow(request.view, conf, request.now) for conf in queues]
     if not rows:
         raise Refused("No queue found")
     given = options.find("o") or options.text("LSB_BQUEUES_FORMAT") or request.view.lsf.get("LSB_BQUEUES_FORMAT", "")
@@ -63,6 +64,7 @@ def _line(row: QueueRow, wide: bool) -> str:
     status = f"{row.status:^19}"[:18]
     text = (
         f"{name} {conf.priority:>3}{status}{limit(conf.max_slots):>4}{limit(conf.user_limit):>5}"
-        f"{limit(conf.processor_limit):>5}{limit(conf.host_limit):>5}{row.njobs:>6}{row.pend:>6}{row.run:>6}{row.susp:>6} "
+        f"{limit(conf.processor_limit):>5}{limit(conf.host_limit):>5}{row.njobs:>6}{row.pend:>6}"
+        f"{row.run:>6}{row.susp:>6} "
     )
     return f"{text}{row.rsv:>4}\n" if wide else text + "\n"

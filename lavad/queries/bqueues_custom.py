@@ -31,7 +31,9 @@ def _conf(name: str) -> Value:
             return ""
         if isinstance(value, tuple):
             return " ".join(value)
-        return ("Y" if value else "N") if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else value
+        if isinstance(value, bool):
+            return "Y" if value else "N"
+        return f"{value:g}" if isinstance(value, float) else value
 
     return read
 
@@ -64,7 +66,8 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("jl_u jlu", 10, _conf("user_limit")), ("jl_p jlp", 10, _conf("processor_limit")),
     ("jl_h jlh", 10, _conf("host_limit")), ("njobs", 10, lambda row: row.njobs), ("pend", 10, lambda row: row.pend),
     ("run", 10, lambda row: row.run), ("susp", 10, lambda row: row.susp), ("rsv", 10, lambda row: row.rsv),
-    ("ususp", 10, lambda row: row.ususp), ("ssusp", 10, lambda row: row.ssusp), *_limits("limits"), *_limits("defaults"),
+    ("ususp", 10, lambda row: row.ususp), ("ssusp", 10, lambda row: row.ssusp),
+    *_limits("limits"), *_limits("defaults"),
     ("tasklimit", 10, _conf("job_max_slots")), ("dispatch_window", 30, _conf("dispatch_window")),
     ("run_window", 30, _conf("run_window")), ("users", 30, _conf("users")), ("hosts", 30, _conf("hosts")),
     ("admins", 30, _conf("admins")), ("pre_exec", 30, _conf("pre_exec")), ("post_exec", 30, _conf("post_exec")),

@@ -46,7 +46,8 @@ def _limits(title: str, own: Limits) -> Iterator[str]:
         (name, text)
         for name, text in (
             ("CPULIMIT", own.cpu and f"{own.cpu / 60:.1f} min"), ("RUNLIMIT", own.run and f"{own.run / 60:.1f} min"),
-            ("FILELIMIT", own.file and units.limit_text(own.file)), ("DATALIMIT", own.data and units.limit_text(own.data)),
+            ("FILELIMIT", own.file and units.limit_text(own.file)),
+            ("DATALIMIT", own.data and units.limit_text(own.data)),
             ("STACKLIMIT", own.stack and units.limit_text(own.stack)),
             ("CORELIMIT", units.limit_text(own.core) if own.core is not None else None),
             ("MEMLIMIT", own.mem and units.limit_text(own.mem)), ("SWAPLIMIT", own.swap and units.limit_text(own.swap)),

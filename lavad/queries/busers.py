@@ -17,7 +17,7 @@ WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RS
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
-    options = request.options("w a alloc noheader json", "o", "o")
+    options = request.options("w a noheader json", "o", "o")
     rows = [_row(request, name) for name in _names(request)]
     given = options.find("o")
     if options.any("o", "json"):

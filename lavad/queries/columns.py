@@ -62,7 +62,7 @@ def parse(command: str, text: str, fields: Mapping[str, Field]) -> Custom:
     match = _DELIMITER.search(text)
     if match is not None:
         delimiter = next((group for group in match.groups() if group), "")
-        if len(delimiter) != 1 or not delimiter.isprintable() and delimiter != "\t":
+        if len(delimiter) != 1 or not (delimiter.isprintable() or delimiter == "\t"):
             raise Refused(f"{command}: delimiter must be a single character")
         text = text[: match.start()] + " " + text[match.end() :]
     found: list[Column] = []
@@ -102,6 +102,11 @@ def _cell(column: Column, value: str, width: int) -> str:
     return value.rjust(width) if column.right else value.ljust(width)
 
 
+def _title(column: Column, width: int) -> str:
+    title = column.header[: column.width or None]
+    return title.rjust(width) if column.right else title.ljust(width)
+
+
 def table(custom: Custom, rows: Iterable[Sequence[str]], header: bool) -> Iterator[str]:
     """The lines of a table; "" as a value shows as ``-``."""
     columns = custom.columns
@@ -118,9 +123,10 @@ def table(custom: Custom, rows: Iterable[Sequence[str]], header: bool) -> Iterat
         rows = kept
     joint = custom.delimiter or " "
     if header:
-        yield joint.join(map(_cell, columns, titles, widths)) + "\n"
+        yield joint.join(map(_title, columns, widths)) + "\n"
     for row in rows:
-        yield joint.join([_cell(column, value or "-", width) for column, value, width in zip(columns, row, widths, strict=True)]) + "\n"
+        cells = [_cell(column, value or "-", width) for column, value, width in zip(columns, row, widths, strict=True)]
+        yield joint.join(cells) + "\n"
 
 
 def json_pieces(command: str, counted: str, records: Sequence[Mapping[str, str]]) -> Iterator[str]:

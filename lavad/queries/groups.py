@@ -18,8 +18,9 @@ def show_users(request: Request) -> Iterator[Shown]:
 
 def show_hosts(request: Request) -> Iterator[Shown]:
     """bmgroup."""
-    options = request.options("r w l s noheader cname cu")
-    yield from _show(request, request.cluster.conf.host_groups, "HOSTS", "all hosts used by the batch system", "r" in options)
+    options = request.options("r w l noheader")
+    everything = "all hosts used by the batch system"
+    yield from _show(request, request.cluster.conf.host_groups, "HOSTS", everything, "r" in options)
 
 
 def _show(request: Request, groups: Groups, title: str, everything: str, deep: bool) -> Iterator[Shown]:

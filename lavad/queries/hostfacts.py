@@ -14,6 +14,7 @@ from lavad.core.resreq_eval import Value, compile_select
 from lavad.core.states import HostState
 from lavad.core.windows import WindowError, is_open, parse_windows
 from lavad.queries import times
+from lavad.queries.jobfacts import cpu_factor
 from lavad.queries.request import Request
 from lavad.queries.view import View
 
@@ -156,8 +157,6 @@ def _value(text: str) -> Value:
 
 def fitting(request: Request, names: list[str], text: str) -> list[str]:
     """The hosts that a ``-R`` selects; raises Refused."""
-    from lavad.queries.jobfacts import cpu_factor
-
     view = request.view
     try:
         req = resreq.parse(text)
@@ -165,6 +164,7 @@ def fitting(request: Request, names: list[str], text: str) -> list[str]:
         raise Refused(str(error)) from None
     known = resreq.BUILT_IN | {resource.name for resource in view.cluster.conf.resources}
     if resreq.unknown_names(req, known):
-        raise Refused(f"{request.query.command}: Unknown resource name", 246 if request.query.command == "lsload" else 255)
+        command = request.query.command
+        raise Refused(f"{command}: Unknown resource name", 246 if command == "lsload" else 255)
     test = compile_select(req.select)
     return [name for name in names if test(values(view, name, cpu_factor(view, name)))]

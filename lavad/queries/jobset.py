@@ -49,11 +49,13 @@ def elements(array: Array, states: frozenset[JobState], only: Ranges | None) -> 
     if only is not None:
         pending, held = pending.intersect(only), held.intersect(only)
     streams = [
-        (untouched(array, index, state) for index in ranges)
-        for ranges, state in ((pending, JobState.PEND), (held, JobState.PSUSP))
-        if ranges
+        _made(array, ranges, state) for ranges, state in ((pending, JobState.PEND), (held, JobState.PSUSP)) if ranges
     ]
     return streams[0] if len(streams) == 1 else merge(*streams, key=_BY_KEY)
+
+
+def _made(array: Array, indices: Ranges, state: JobState) -> Iterator[Job]:
+    return (untouched(array, index, state) for index in indices)
 
 
 class JobSet:
@@ -64,8 +66,7 @@ class JobSet:
         self._wanted = wanted
         self._since = since
         self._fits: dict[int, bool] = {}
-        self.found: set[int] = set()
-        """Job ids of which something exists, whatever the tests say."""
+        self._ended: dict[int, list[Job]] = {}
 
     def __iter__(self) -> Iterator[Job]:
         started, waiting = self._live()
@@ -75,10 +76,15 @@ class JobSet:
         if self._wanted.states & FINAL:
             yield from self._finished()
 
-    def is_known(self, word_id: int) -> bool:
-        """Whether a job of this id exists, live or recently finished."""
+    def exists(self, job: int, indices: Ranges | None) -> bool:
+        """Whether there is such a job, or such an element, live or recently finished, whatever the tests say."""
         cluster = self._view.cluster
-        return word_id in self.found or word_id in cluster.jobs.rows or word_id in cluster.arrays.rows
+        if job in cluster.jobs.rows:
+            return indices is None
+        array = cluster.arrays.rows.get(job)
+        if array is not None:
+            return indices is None or bool(array.indices.intersect(indices))
+        return any(indices is None or index_of(row.key) in indices for row in self.finished_of(job))
 
     def _spec_fits(self, spec: int) -> bool:
         test = self._wanted.spec_test
@@ -124,7 +130,7 @@ class JobSet:
                 waiting.setdefault(queues[entry.spec], []).append(entry)
             elif entry.state in states and self._is_wanted(entry):
                 table = waiting if entry.run is None else started
-                table.setdefault(queues[entry.spec], []).append(entry)  # type: ignore[arg-type]
+                table.setdefault(queues[entry.spec], []).append(entry)
         order = sorted({*started, *waiting}, key=lambda queue: (-view.queue(queue).priority, queue))
         running: list[Job] = []
         for queue in order:
@@ -166,7 +172,7 @@ class JobSet:
     def _finished(self) -> Iterator[Job]:
         wanted, reader = self._wanted, self._view.reader
         if wanted.ids is not None:
-            found = [job for job_id in wanted.ids for job in self._finished_of(job_id)]
+            found = [job for job_id in wanted.ids for job in self.finished_of(job_id)]
         else:
             users = wanted.users
             one = next(iter(users)) if users is not None and len(users) == 1 else None
@@ -184,14 +190,18 @@ class JobSet:
         chosen.sort(key=_by_end)
         yield from chosen
 
-    def _finished_of(self, job: int) -> list[Job]:
+    def finished_of(self, job: int) -> list[Job]:
+        """The recently finished jobs or elements of an id."""
+        if job not in self._ended:
+            self._ended[job] = self._read_finished(job)
+        return self._ended[job]
+
+    def _read_finished(self, job: int) -> list[Job]:
         reader = self._view.reader
         found = [row for row in reader.finished_jobs(job=job) if _end(row) >= self._since]
         array = self._view.cluster.arrays.rows.get(job) or reader.finished_array(job)
         if array is not None and array.exited:
             found += killed_elements(self._view, array, self._since)
-        if found:
-            self.found.add(job)
         return found
 
 

@@ -19,13 +19,13 @@ _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each host."""
-    options = request.options("l w N E s noheader gpu gpuload a", "R n I o json")
+    options = request.options("l w N E s noheader", "R n I")
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
         return
     names = _hosts(request, options)
     indices = _indices(request, options)
-    column = 23 if "l" in options or "w" in options and any(len(name) > 15 for name in names) else 15
+    column = 23 if "l" in options else max([15, *map(len, names)] if "w" in options else [15])
     if "noheader" not in options:
         yield out(f"{'HOST_NAME':<{column}} {'status':>6}{''.join(_title(index) for index in indices)}\n")
     for name in names:

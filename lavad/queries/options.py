@@ -1,6 +1,6 @@
 """The options of a query, checked against what its command knows.
 
-Rule: an option that is not known is refused by its name. Flags may be glued (``-wa``, ``-aJ NAME``), as LSF's own parser takes them.
+Rule: an option that is not known is refused by its name. Flags may be glued (``-wa``, ``-aJ NAME``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The sentences about a job that bjobs -l and bhist -l share: how it was submitted, its limits, where it started, how it ended.
+"""The sentences about a job that bjobs -l and bhist -l share: its submission, limits, places and end.
 
-Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the wording is LSF 10.1's (tasks and allocated slots), else the older one (processors).
+Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the words are LSF 10.1's (tasks, slots), else the older ones (processors).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def submission(view: View, spec: Spec, text: JobText) -> str:
         words.append(f"Post-execute Command <{text.post_exec}>")
     if text.login_shell:
         words.append(f"Login Shell <{text.login_shell}>")
-    if spec.priority >= 0:
+    most = view.params.max_user_priority
+    if spec.priority >= 0 and (most is None or spec.priority != most // 2):
         words.append(f"User Priority <{spec.priority}>")
     return "".join(f", {word}" for word in words)
 
@@ -93,7 +94,8 @@ def limits(spec: Spec) -> str:
     timed = [
         (title, f" {seconds / 60:.1f} min{f' of {host}' if host else ''}")
         for title, seconds, host in (
-            ("CPULIMIT", own.cpu, spec.cpu_host or spec.from_host), ("RUNLIMIT", own.run, spec.run_host or spec.from_host),
+            ("CPULIMIT", own.cpu, spec.cpu_host or spec.from_host),
+            ("RUNLIMIT", own.run, spec.run_host or spec.from_host),
         )
         if seconds is not None
     ]  # fmt: skip
@@ -138,15 +140,15 @@ def started(view: View, job: Job, text: JobText) -> str:
     return line + ";"
 
 
-def ended(job: Job, end: str) -> list[str]:
-    """How it ended, one line each; ``end`` closes a line (``.`` in bjobs, ``;`` in bhist)."""
+def ended(job: Job, end: str, factor: float = 1.0) -> list[str]:
+    """How it ended, one line each; ``end`` closes a line (``.`` in bjobs, ``;`` in bhist); CPU time times ``factor``."""
     outcome = job.outcome
     if outcome is None:
         return []
     if job.run is None:
         lines = ["Exited" + (end if end == ";" else "")]
     else:
-        seconds = sum(e.utime + e.stime for e in jobfacts.ends(job))
+        seconds = factor * sum(e.utime + e.stime for e in jobfacts.ends(job))
         used = f"The CPU time used is {seconds:.1f} seconds{end}"
         if job.state is JobState.DONE:
             lines = [f"Done successfully. {used}"]

@@ -1,4 +1,4 @@
-"""Why a job waits or is suspended, as bjobs prints it. The codes are the scheduler's own; nothing is worked out here."""
+"""Why a job waits or is suspended. The codes are the scheduler's own; nothing is worked out here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of(view: View, job: Job) -> list[Reason]:
     """Why a waiting job waits, most important first; never empty."""
     if job.state is JobState.PSUSP:
         return [(_R.USER_STOP, 0, ())]
-    own = view.soft.why_job.get(job.key)
+    own = view.soft.why_job.get(job.key) or view.soft.why_job.get(job_of(job.key))
     if own:
         return [(own, 0, ())]
     known = view.soft.why.get(job.spec)

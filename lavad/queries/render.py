@@ -1,7 +1,7 @@
 """``render``: a query becomes pieces of text for the caller's stdout and stderr, and an exit status.
 
-Rule: commands are generators of small strings; here they are joined to pieces of about 64 KB, the first one going out at once,
-so that a list of 100,000 jobs streams and costs little memory.
+Rule: commands are generators of small strings; here they are joined to pieces of about 64 KB, the first one going out
+at once, so that a list of 100,000 jobs streams and costs little memory.
 """
 
 from __future__ import annotations

@@ -19,16 +19,13 @@ class Request:
         self.query = query
         self.caller = caller
         self.now = now
+        self.words = list(query.words)
+        """The arguments that are no options."""
 
     @property
     def cluster(self) -> Cluster:
         """The cluster."""
         return self.view.cluster
-
-    @property
-    def words(self) -> list[str]:
-        """The arguments that are no options."""
-        return self.query.words
 
     def options(self, flags: str, valued: str = "", maybe: str = "") -> Options:
         """The options, checked; raises Refused."""

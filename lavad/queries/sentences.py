@@ -22,11 +22,12 @@ from lavad.queries.view import View
 class Teller:
     """Tells the events of one job."""
 
-    def __init__(self, view: View, job: Job, text: JobText, brief: bool) -> None:
+    def __init__(self, view: View, job: Job, text: JobText, brief: bool, factor: float = 1.0) -> None:
         self.view = view
         self.job = job
         self.text = text
         self.brief = brief
+        self.factor = factor
         self.first_host = ""
 
     def tell(self, event: ev.Event) -> list[str]:
@@ -63,7 +64,8 @@ class Teller:
         lines = [f"Starting (Pid {event.pid});"]
         if not self.brief or self.text.home:
             lines.append(
-                f"Running with execution home <{self.text.home}>, Execution CWD <{event.cwd}>, Execution Pid <{event.pid}>;"
+                f"Running with execution home <{self.text.home}>, Execution CWD <{event.cwd}>, "
+                f"Execution Pid <{event.pid}>;"
             )
         return lines
 
@@ -126,7 +128,7 @@ class Teller:
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
         lines = []
         if event.end is not None:
-            lines += _verdict(event.end.status, event.end.utime + event.end.stime)
+            lines += _verdict(event.end.status, (event.end.utime + event.end.stime) * self.factor)
         return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}: 1 host;"]
 
     def killed(self, event: ev.ElementsKilled) -> list[str]:
@@ -138,7 +140,7 @@ class Teller:
         if self.job.outcome is None:
             return []
         lines = _kill(event.by) if self.job.run is None else []
-        lines += paragraphs.ended(self.job, ";")
+        lines += paragraphs.ended(self.job, ";", self.factor)
         if self.job.state is JobState.DONE:
             lines.append("Post job process done successfully;")
         return lines
@@ -168,8 +170,9 @@ def _signal_name(wish: Wish) -> str:
 
 _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobSubmitted: Teller.submitted, ev.JobDispatched: Teller.dispatched, ev.PartStarted: Teller.started,
-    ev.PartRefused: Teller.refused, ev.JobHeld: Teller.held, ev.ElementsHeld: Teller.held, ev.JobReleased: Teller.released,
-    ev.ElementsReleased: Teller.released, ev.JobSuspended: Teller.suspended, ev.JobResumed: Teller.running,
+    ev.PartRefused: Teller.refused, ev.JobHeld: Teller.held, ev.ElementsHeld: Teller.held,
+    ev.JobReleased: Teller.released, ev.ElementsReleased: Teller.released,
+    ev.JobSuspended: Teller.suspended, ev.JobResumed: Teller.running,
     ev.JobFound: Teller.running, ev.JobLost: Teller.lost, ev.JobWished: Teller.wished,
     ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,

@@ -17,7 +17,7 @@ def table(usage: Usage) -> str:
     rows.sort(key=lambda row: (row[2].rank < 0, row[2].rank, row[0]))
     lines = [" TASK USAGE:\n", _HEADER]
     lines += [_row(host, task) for host, _, task in rows]
-    lines.append(_sum([part for part in usage.parts.values()], [task for _, _, task in rows]))
+    lines.append(_sum(list(usage.parts.values()), [task for _, _, task in rows]))
     return "".join(lines)
 
 

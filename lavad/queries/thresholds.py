@@ -33,12 +33,12 @@ def table(conf: Conf, thresholds: Thresholds) -> str:
         lines.append(f"\n{'':10}{names}\n")
         for title, values in rows:
             cells = "".join(_site_cell(values.get(name), width) for name, width in zip(extra, widths, strict=True))
-            lines.append(f"{title}{cells[:-1]}\n")
+            lines.append(f"{title}{cells}\n")
     return "".join(lines)
 
 
 def _site_cell(value: float | None, width: int) -> str:
-    return f"{'-':>{width - 3}}   " if value is None else f"{value:>{width - 2}.1f}  "
+    return f"{'-' if value is None else f'{value:.1f}':>{width - 2}}  "
 
 
 def _cell(name: str, cell: tuple[int, int], values: Mapping[str, float]) -> str:

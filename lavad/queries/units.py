@@ -29,7 +29,7 @@ def unit_text(kb: float, unit: str) -> str:
     """A size in the unit of ``-o field::UNIT``: two decimals, the third rounded up; ``S`` chooses the unit itself."""
     if unit == "S":
         value, at = _scaled(kb)
-        return f"{value:.1f}{_PREFIXES[at]}" if at > 1 else f"{int(value)}{_PREFIXES[at]}"
+        return f"{value:.1f}{_PREFIXES[at]}" if at else f"{int(value)}K"
     at = _PREFIXES.index(unit[0])
     value = math.ceil(round(kb / 1024**at * 100, 6)) / 100
     return f"{value:.2f}".rstrip("0").rstrip(".") + unit[0]

@@ -33,7 +33,7 @@ class Reader(Protocol):
         queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
         limit: int | None = None,
     ) -> list[Job]:  # fmt: skip
-        """Finished jobs with their outcome and last attempt; ``since``: ended at or after this time; newest if limited."""
+        """Finished jobs with outcome and last attempt; ``since``: ended at or after it; the newest if limited."""
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         """Specs by number, also those that no live job has."""
@@ -93,7 +93,7 @@ class View:
             found = self._specs.get(job.spec) or Spec(user="?", queue="?")
         return found
 
-    def load_specs(self, jobs: Iterable[Job]) -> None:
+    def load_specs(self, jobs: Iterable[Job | Array]) -> None:
         """Read the specs of finished jobs in one go."""
         live = self.cluster.specs.rows
         missing = {job.spec for job in jobs if job.spec not in live and job.spec not in self._specs}

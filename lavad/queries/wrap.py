@@ -1,4 +1,7 @@
-"""Long lines of ``-l``: cut at column 79 by character count, words too, continued at column 21. As LSF does."""
+"""Long lines of ``-l``: cut at column 79 by character count, words too, continued at column 21. As LSF does.
+
+Rule: a blank at which a line is cut is not carried to the next one.
+"""
 
 from __future__ import annotations
 
@@ -13,5 +16,9 @@ def wrap(text: str, unformatted: bool = False) -> str:
     if unformatted or len(text) < WIDTH:
         return text + "\n"
     lines = [text[:WIDTH]]
-    lines += [INDENT + text[at : at + _REST] for at in range(WIDTH, len(text) + 1, _REST)]
+    at = WIDTH
+    while len(lines[-1]) == WIDTH:
+        at += text.startswith(" ", at)
+        lines.append(INDENT + text[at : at + _REST])
+        at += _REST
     return "\n".join(lines) + "\n"

@@ -57,6 +57,9 @@ class Dispatch:
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
+        if b"\\u0000" in frame:
+            yield _refusal(Refused("Bad request: a NUL character"))
+            return
         try:
             ask = _decoder.decode(frame)
         except (msgspec.DecodeError, RecursionError) as error:

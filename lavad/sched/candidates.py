@@ -17,7 +17,6 @@ from lavad.sched.rank import Ranks, ranked_array, ranked_rows
 from lavad.sched.rows import Row
 from lavad.sched.view import View
 
-
 CHUNK = 128
 """Hosts looked at before masks over all of them are worth their cost."""
 

@@ -63,7 +63,8 @@ def test_an_escaped_daemon_is_killed_with_its_part(rig: Rig) -> None:
 def test_what_is_left_after_the_end_gets_its_grace_and_dies(rig: Rig) -> None:
     (rig.folder / "escape.py").write_text(ESCAPE)
     mark = rig.folder / "left.pid"
-    rig.order(rig.part("left", f"{sys.executable} -I -S escape.py {mark}", grace=0.3))
+    wait = f"while ! test -e {mark}; do sleep 0.02; done"
+    rig.order(rig.part("left", f"{sys.executable} -I -S escape.py {mark}; {wait}", grace=0.3))
     assert rig.end("left")["status"] == 0
     rig.gone("left")
     assert not alive(int(mark.read_text()))
@@ -326,6 +327,23 @@ def test_a_user_cannot_look_into_or_out_of_the_shepherd(open_rig: Rig) -> None:
     text = (open_rig.folder / "work" / "o").read_text()
     assert text.count("Permission denied") == 2
     assert [line for line in text.splitlines() if line.isdigit()] == ["0", "1", "2", "3"]
+
+
+@root_only
+def test_a_starter_of_an_ordinary_user_serves_that_user_only(tmp_path: Path) -> None:
+    folder = tmp_path
+    while folder.stat().st_uid == os.getuid() and folder != Path("/tmp"):
+        folder.chmod(0o755)
+        folder = folder.parent
+    if not os.access(ENTRY, os.R_OK) or "/root" in sys.executable:
+        pytest.skip("the interpreter cannot be reached by others")
+    os.chown(tmp_path, 65534, 65534)
+    rig = Rig(tmp_path).start(user=65534)
+    assert rig.run("mine", "id -u", user=NOBODY)["status"] == 0
+    assert rig.text("mine") == "65534\n"
+    rig.order(rig.part("root", "id -u"))
+    assert rig.report("root", "refused")["code"] == "no_user"
+    assert rig.stop() == 0
 
 
 @root_only

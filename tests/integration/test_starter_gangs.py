@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.starters import SHELL_PATH, Rig, alive
+from tests.support.starters import NOBODY, SHELL_PATH, Rig, alive
 from tests.support.wait import wait_until
 
 VENV_PYTHON = Path(sys.executable)
@@ -198,6 +198,21 @@ def test_a_rank_file_that_cannot_be_refuses_the_part_and_ends_the_gang(two: tupl
     assert "link to 127.0.0.1 lost" in b.end("l")["first"]["reason"]
     a.send({"do": "kill", "uids": ["r"]})
     a.gone("r")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_gang_of_another_user(two: tuple[Rig, Rig]) -> None:
+    folder = two[0].folder
+    work = folder / "work"
+    work.mkdir()
+    os.chown(work, 65534, 65534)
+    while folder.stat().st_uid == 0 and folder != Path("/tmp"):
+        folder.chmod(0o755)
+        folder = folder.parent
+    order_gang(two, "id -u", user=NOBODY, cwd=str(work), stdout={"path": f"{work}/o"}, label=True)
+    assert two[0].end("r")["status"] == 0
+    assert sorted((work / "o").read_text().splitlines()) == [f"[{i}] 65534" for i in range(4)]
+    assert (work / "o").stat().st_uid == 65534
 
 
 def test_a_lost_host_ends_the_gang(two: tuple[Rig, Rig]) -> None:

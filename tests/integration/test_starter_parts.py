@@ -119,7 +119,7 @@ def test_limits_are_lowered_clamped_and_not_kept(rig: Rig) -> None:
     ],
 )
 def test_refusals_name_the_object(rig: Rig, uid: str, more: dict[str, object], code: str, word: str) -> None:
-    rig.order(rig.part(uid, "echo ran; touch ran", **more))
+    rig.order({**rig.part(uid, "echo ran; touch ran"), **more})
     refused = rig.report(uid, "refused")
     assert refused["code"] == code
     assert word in refused["reason"]

@@ -18,6 +18,7 @@ class MemoryReader:
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.events: list[tuple[int, Event]] = []
+        self.by_job: dict[int, list[tuple[int, Event]]] = {}
         self.kept_texts: dict[int, JobText] = {}
         self.envs: dict[str, dict[str, str]] = {}
         self.finished: dict[int, Job] = {}
@@ -30,6 +31,8 @@ class MemoryReader:
             arrays = dict(self.cluster.arrays.rows) if isinstance(event, JobEvent) else {}
             apply(self.cluster, event)
             self.events.append((self.cluster.version, event))
+            if isinstance(event, JobEvent):
+                self.by_job.setdefault(job_of(event.key), []).append(self.events[-1])
             if isinstance(event, SpecAdded):
                 self.all_specs[event.spec] = event.value
             for job_id, array in arrays.items():
@@ -76,7 +79,7 @@ class MemoryReader:
         return self.arrays.get(job)
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
-        return [row for row in self.events if isinstance(row[1], JobEvent) and job_of(row[1].key) == job]
+        return self.by_job.get(job, [])
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         return [row for row in self.events if begin <= row[1].at <= end]

@@ -1,4 +1,4 @@
-"""A small cluster for tests of queries, grown event by event: three hosts, five queues, two users, as the captures had."""
+"""A small cluster for tests of queries, grown event by event: three hosts, five queues, two users."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def conf(**params: Any) -> Conf:
 class QueryCluster:
     """Feeds events and renders queries."""
 
-    def __init__(self, **params: Any) -> None:
+    def __init__(self, with_gpus: bool = False, **params: Any) -> None:
         self.store = MemoryReader()
         self.soft = Soft()
         self.lsf: dict[str, str] = {}
@@ -77,7 +77,9 @@ class QueryCluster:
         self.specs: dict[Spec, int] = {}
         self.feed(ev.MasterStarted(at=at("11:31:35"), epoch=1, incarnation="i", host="ol1"))
         self.feed(ev.Configured(at=at("11:31:35"), conf=conf(**params)))
-        for name, gpus in (("ol1", ()), ("ol2", (Gpu("GPU-a", 0, "H200", 143771), Gpu("GPU-b", 1, "H200", 143771))), ("ol3", ())):
+        both = (Gpu("GPU-a", 0, "H200", 143771), Gpu("GPU-b", 1, "H200", 143771))
+        for name in ("ol1", "ol2", "ol3"):
+            gpus = both if name == "ol2" and with_gpus else ()
             facts = Facts(ncpus=2, max_mem=24105, max_swap=0, max_tmp=258019, type="linux", model="IntelI5", gpus=gpus)
             self.feed(ev.HostJoined(at=at("11:31:36"), host=name, facts=facts), ev.HostUp(at=at("11:31:36"), host=name))
             self.soft.load[name] = {

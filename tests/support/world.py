@@ -43,6 +43,7 @@ class World:
         self.now = now
         self.local = (1, 12 * 3600)
         self.plans = 0
+        self.wake_at = 0.0
         self.apply(ev.MasterStarted(at=now, epoch=1, incarnation="test"))
         self.configure(conf or Conf())
 
@@ -123,7 +124,8 @@ class World:
         events = self.accept(plan)
         assert len(events) == len(plan.placements), "a plan made on this very version is accepted whole"
         self.soft.why.update(plan.why)
-        self.soft.why_job.update(plan.why_job)
+        self.soft.why_job = plan.why_job
+        self.wake_at = plan.wake_at
         return {p.key: {part.host: part.slots for part in p.parts} for p in plan.placements}
 
     def finish(self, key: int, status: int = 0) -> None:

@@ -18,16 +18,22 @@ from lavad.core.spec import Spec
 from lavad.core.states import JobState
 
 
-def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str) -> list[Event]:
-    """``JobDispatched`` for each placement that still holds; ``seed`` (random, new for each call) makes the uids."""
+def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:
+    """``JobDispatched`` for each placement that still holds.
+
+    ``seed`` (random, new for each call) makes the attempts' uids; ``book`` is the limits of the configuration in force,
+    for a caller that keeps them.
+    """
     ledger = Ledger(cluster)
-    limits = Limits(LimitBook(cluster.conf), ledger)
+    limits = Limits(book or LimitBook(cluster.conf), ledger)
     events: list[Event] = []
+    placed: set[int] = set()
     for placement in plan.placements:
-        spec = _find_spec(cluster, placement)
+        spec = None if placement.key in placed else _find_spec(cluster, placement)
         if spec is None or why_not_placed(ledger, limits, placement, spec, now):
             continue
         ledger.take(placement.key, spec, placement.parts)
+        placed.add(placement.key)
         job = cluster.jobs.rows.get(placement.key)
         attempt = 1 if job is None else job.attempt + 1
         uid = f"{seed}{len(events):x}"

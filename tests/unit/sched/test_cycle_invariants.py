@@ -1,4 +1,4 @@
-"""Whatever happens, a plan never gives a thing twice, never half a job, and does not depend on the scheduler's memory."""
+"""A plan never gives a thing twice and never half a job, and it does not depend on the scheduler's memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.world import World
 
 from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
 from lavad.core.decide.placement import accept_plan
@@ -14,6 +13,7 @@ from lavad.core.gpus import is_exclusive
 from lavad.core.plan import Plan
 from lavad.core.states import JobState
 from lavad.sched.memory import Memory
+from tests.support.world import World
 
 NAMES = [f"h{at}" for at in range(6)]
 RESREQS = [
@@ -24,18 +24,20 @@ RESREQS = [
 ]  # fmt: skip
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
 
-jobs = st.fixed_dictionaries({
-    "user": st.sampled_from(["alice", "bob", "carol"]),
-    "queue": st.sampled_from(["normal", "night", "short"]),
-    "slots": st.sampled_from([1, 1, 1, 2, 3, 5, 8, 40]),
-    "max_slots": st.sampled_from([1, 4, 9]),
-    "resreq": st.sampled_from(RESREQS),
-    "gpu": st.sampled_from(GPUS),
-    "exclusive": st.sampled_from([False, False, False, True]),
-    "hosts": st.sampled_from([(), (), ("h1", "h2+3"), ("left+1", "others"), ("h0!", "h3")]),
-    "priority": st.sampled_from([-1, 5]),
-    "begin": st.sampled_from([0.0, 0.0, 0.0, 1_000_050.0]),
-})  # fmt: skip
+jobs = st.fixed_dictionaries(
+    {
+        "user": st.sampled_from(["alice", "bob", "carol"]),
+        "queue": st.sampled_from(["normal", "night", "short"]),
+        "slots": st.sampled_from([1, 1, 1, 2, 3, 5, 8, 40]),
+        "max_slots": st.sampled_from([1, 4, 9]),
+        "resreq": st.sampled_from(RESREQS),
+        "gpu": st.sampled_from(GPUS),
+        "exclusive": st.sampled_from([False, False, False, True]),
+        "hosts": st.sampled_from([(), (), ("h1", "h2+3"), ("left+1", "others"), ("h0!", "h3")]),
+        "priority": st.sampled_from([-1, 5]),
+        "begin": st.sampled_from([0.0, 0.0, 0.0, 1_000_050.0]),
+    }
+)
 arrays = st.sampled_from(["", "", "1-7", "1-30:3"])
 actions = st.one_of(
     st.tuples(st.just("submit"), jobs, arrays, st.sampled_from([0, 0, 2])),
@@ -49,26 +51,33 @@ actions = st.one_of(
     st.tuples(st.just("later"), st.sampled_from([10.0, 40.0])),
 )
 limits = st.lists(
-    st.sampled_from([
-        LimitConf(name="a", users=("alice",), slots=6),
-        LimitConf(name="b", queues=("night",), jobs=3),
-        LimitConf(name="c", hosts=("h1", "h2"), slots=5),
-        LimitConf(name="d", hosts=("all",), per_host=True, per_user=True, jobs=2),
-        LimitConf(name="e", mem=12_000.0, per_user=True),
-    ]),  # fmt: skip
-    max_size=2, unique=True,
-)  # fmt: skip
-confs = st.fixed_dictionaries({
-    "short": st.fixed_dictionaries({
-        "max_slots": st.sampled_from([None, 7]),
-        "user_limit": st.sampled_from([None, 3]),
-        "host_limit": st.sampled_from([None, 1]),
-        "processor_limit": st.sampled_from([None, 0.5]),
-    }),
-    "limits": limits,
-    "by_slot": st.booleans(),
-    "users": st.sampled_from([(), (UserConf(name="bob", max_slots=4, processor_limit=0.5),)]),
-})  # fmt: skip
+    st.sampled_from(
+        [
+            LimitConf(name="a", users=("alice",), slots=6),
+            LimitConf(name="b", queues=("night",), jobs=3),
+            LimitConf(name="c", hosts=("h1", "h2"), slots=5),
+            LimitConf(name="d", hosts=("all",), per_host=True, per_user=True, jobs=2),
+            LimitConf(name="e", mem=12_000.0, per_user=True),
+        ]
+    ),
+    max_size=2,
+    unique=True,
+)
+confs = st.fixed_dictionaries(
+    {
+        "short": st.fixed_dictionaries(
+            {
+                "max_slots": st.sampled_from([None, 7]),
+                "user_limit": st.sampled_from([None, 3]),
+                "host_limit": st.sampled_from([None, 1]),
+                "processor_limit": st.sampled_from([None, 0.5]),
+            }
+        ),
+        "limits": limits,
+        "by_slot": st.booleans(),
+        "users": st.sampled_from([(), (UserConf(name="bob", max_slots=4, processor_limit=0.5),)]),
+    }
+)
 
 
 def make_world(conf: dict) -> World:

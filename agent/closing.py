@@ -1,0 +1,58 @@
+"""What follows the end of a job on its first host: its report into the user's file, or into a mail; by small parts of its own.
+
+Rule: the master hears of the end when the file is written; nobody waits for a mail program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent import saying
+from agent.entry import Entry
+from agent.launch import build, report
+from agent.launch.site import Site
+
+WRITER = ".report"
+MAILER = ".mail"
+"""They end the uids of these parts."""
+OWN = (WRITER, MAILER)
+
+
+def is_own(uid: str) -> bool:
+    """Whether the agent added this part itself."""
+    return uid.endswith(OWN)
+
+
+def owner_of(uid: str) -> str:
+    """The uid of the part that an own part follows."""
+    return uid.rpartition(".")[0]
+
+
+class Closing:
+    """Makes these parts, for this host."""
+
+    def __init__(self, site: Site) -> None:
+        self._host = site.host
+        self._mail = report.mailer(site)
+
+    def parts(self, entry: Entry, now: float) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """(the part that writes files of the user's, the part that mails); None where there is nothing to do."""
+        made = entry.made
+        if made is None or entry.orphan or entry.end is None or entry.order.start.place:
+            return None, None
+        mail = file = None
+        where = entry.where
+        if self._mails(entry):
+            story = saying.story(entry, self._host)
+            mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, story, where)
+        if where.output and where.output != build.NOWHERE and (where.kept or mail is None):
+            pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
+            file = report.writer(entry.uid + WRITER, entry.order, made, where, pieces)
+        return file, mail
+
+    def _mails(self, entry: Entry) -> bool:
+        """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""
+        text = entry.text
+        if text is None or not text.report_mail or not self._mail:
+            return False
+        return text.notify_end or not entry.where.output

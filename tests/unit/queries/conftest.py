@@ -1,0 +1,26 @@
+"""Times are read in UTC here, whatever the machine is set to."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lavad.queries import times
+
+
+@pytest.fixture(autouse=True, scope="package")
+def utc() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    times._short.cache_clear()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+    times._short.cache_clear()
