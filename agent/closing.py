@@ -1,4 +1,4 @@
-"""What follows the end of a job on its first host: its report into the user's file, or into a mail; by small parts of its own.
+"""What follows the end of a job on its first host: its report into the user's file, or into a mail.
 
 Rule: the master hears of the end when the file is written; nobody waits for a mail program.
 """

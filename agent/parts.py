@@ -232,7 +232,8 @@ class Parts:
         if self._newest.get(entry.key) == entry.uid:
             del self._newest[entry.key]
         self.spool.forget(entry.uid)
-        self.starter.put({"do": "forget", "uids": [entry.uid, entry.uid + WRITER] if entry.writer != "none" else [entry.uid]})
+        own = [] if entry.writer == "none" else [entry.uid + WRITER]
+        self.starter.put({"do": "forget", "uids": [entry.uid, *own]})
 
     # -- asked by the master -----------------------------------------------------------------------------------------
 

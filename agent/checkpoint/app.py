@@ -1,4 +1,4 @@
-"""The ``app`` method: the job writes its checkpoints itself, when SIGUSR1 asks its tasks on the first host (LAVA_CKPT_SIGNAL).
+"""The ``app`` method: the job writes its checkpoints itself, when SIGUSR1 asks its tasks on the first host.
 
 A generation N exists when ``$LSB_CHKPNT_DIR/gen-N`` is there with its MANIFEST; a job makes it under another name and
 renames it. After a restart (LSB_RESTART=Y) the job goes on from the newest that is there. Nothing else is agreed.

@@ -93,6 +93,7 @@ class _Cycle:
         reason = why_not_class(view, need) or why_not_limits(view, need.spec)
         if reason:
             known.blocked = -1
+            memory.say_jobs(known, {})
             self.say(number, reason)
             return None
         if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not _reads_load(need)):

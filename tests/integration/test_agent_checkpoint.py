@@ -14,7 +14,8 @@ from tests.support.wait import wait_until
 
 JOB = r"""#!/bin/sh
 n=${LAVA_CKPT_GENERATION:-0}
-write() { n=$((n+1)); mkdir $LSB_CHKPNT_DIR/tmp; echo x > $LSB_CHKPNT_DIR/tmp/MANIFEST; mv $LSB_CHKPNT_DIR/tmp $LSB_CHKPNT_DIR/gen-$n; }
+cd $LSB_CHKPNT_DIR
+write() { n=$((n+1)); mkdir tmp; echo x > tmp/MANIFEST; mv tmp gen-$n; }
 trap write USR1
 echo ready $LSB_RESTART $LSB_CHKPNT_DIR
 while :; do sleep 0.05; done
@@ -67,6 +68,7 @@ def test_checkpoints_come_by_themselves_and_a_restart_goes_on_from_one(master: F
     order = run(master, host, restart=4, checkpoint_period=1)
     wait_until(lambda: len(master.of(order.uid, "checkpointed")) == 2, 10, "two checkpoints")
     assert [r.checkpointed.generation for r in master.of(order.uid, "checkpointed")] == [5, 6]
-    assert f"ready Y {host.folder}/work/ckpt/7\n" in (host.folder / "work" / "out").read_text()
+    work = host.folder / "work"
+    assert f"ready Y {work / 'ckpt' / '7'}\n" in (work / "out").read_text()
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, kill=pb.Kill()))
     master.wait_for(order.uid, "ended")

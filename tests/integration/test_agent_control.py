@@ -33,7 +33,9 @@ KEYS = iter(range(100, 100000))
 TRAPS = "trap 'echo INT' INT; trap 'echo TERM' TERM; echo ready; while :; do sleep 0.05; done"
 
 
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
+def run(
+    master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object
+) -> pb.Order:
     made = host.text(master, command, **text)
     order = start_order(master, made, key=next(KEYS), **(start or {}))
     master.order(order, texts=(made,))
@@ -163,7 +165,7 @@ def test_file_and_core_limits_reach_the_job(master: FakeMaster, host: AgentHost)
 def test_usage_is_sampled_and_sent(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "sleep 100 & sleep 100")
     pid = master.wait_for(order.uid, "started").started.pid
-    use = wait_until(lambda: [u for beat in master.heartbeats for u in beat.usage if u.key == order.key], 5, "usage")[-1]
+    use = wait_until(lambda: [u for b in master.heartbeats for u in b.usage if u.key == order.key], 5, "usage")[-1]
     assert pid in use.pids
     assert use.rss > 0
     wish(master, order, 1, "signal", 9)

@@ -47,9 +47,9 @@ def offer(pair: Pair, command: str, **fields: object) -> list[pb.Order]:
 
 
 def certificate(folder: Path) -> tuple[bytes, bytes]:
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=job"]
     files = ["-keyout", str(folder / "k"), "-out", str(folder / "c")]
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=job"]
-    subprocess.run([*argv, *files], check=True, capture_output=True)
+    subprocess.run(["openssl", "req", "-x509", *kind, *files], check=True, capture_output=True)
     return (folder / "c").read_bytes(), (folder / "k").read_bytes()
 
 
@@ -97,8 +97,10 @@ name = ask("cmd=get_my_kvsname").split("kvsname=")[1]
 rank = os.environ["PMI_RANK"]
 ask(f"cmd=put kvsname={name} key=k{rank} value=v{rank}")
 ask("cmd=barrier_in")
-found = [ask(f"cmd=get kvsname={name} key=k{n}").split("value=")[1].split()[0] for n in range(int(os.environ["PMI_SIZE"]))]
-mapping = ask(f"cmd=get kvsname={name} key=PMI_process_mapping").split("value=")[1]
+def get(key):
+    return ask(f"cmd=get kvsname={name} key={key}").split("value=")[1].split()[0]
+found = [get(f"k{n}") for n in range(int(os.environ["PMI_SIZE"]))]
+mapping = get("PMI_process_mapping")
 print("rank", rank, *found, mapping, os.environ["LAVA_HOST"], flush=True)
 ask("cmd=finalize")
 """

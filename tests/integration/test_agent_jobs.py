@@ -33,7 +33,9 @@ def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterat
 KEYS = iter(range(100, 100000))
 
 
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
+def run(
+    master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object
+) -> pb.Order:
     made = host.text(master, command, **text)
     order = start_order(master, made, key=next(KEYS), **(start or {}))
     master.order(order, texts=(made,))

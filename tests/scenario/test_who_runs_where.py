@@ -152,8 +152,11 @@ def test_hosts_that_take_no_jobs_say_why():
     job = world.submit()
     assert world.step() == {}
     assert dict(world.why_names(job)) == {
-        "SBD_UNREACH": ("down",), "HOST_DISABLED": ("closed",), "LOAD_UNAVAIL": ("silent",), "HOST_QUE_MEMB": ("login",),
-    }  # fmt: skip
+        "SBD_UNREACH": ("down",),
+        "HOST_DISABLED": ("closed",),
+        "LOAD_UNAVAIL": ("silent",),
+        "HOST_QUE_MEMB": ("login",),
+    }
     world.host_switch("closed", closed=False)
     assert world.step() == {job: {"closed": 1}}
 

@@ -1,4 +1,4 @@
-"""A master for one agent's tests: the real wire, no deciding. It welcomes, sends what a test gives it, acknowledges, and remembers."""
+"""A master for one agent's tests: the real wire, no deciding. It welcomes, sends what a test gives it, and remembers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from pathlib import Path
 
 import grpc
 
@@ -15,9 +16,9 @@ from tests.support.wait import wait_until
 
 
 class FakeMaster(pb_grpc.AgentsServicer):
-    """``port`` 0 takes a free one. With ``acknowledges`` False nothing is ever acknowledged."""
+    """With ``acknowledges`` False nothing is ever acknowledged. ``tls``: a folder with ca.crt, master.crt and master.key."""
 
-    def __init__(self, port: int = 0, incarnation: str = "store-1", epoch: int = 1) -> None:
+    def __init__(self, incarnation: str = "store-1", epoch: int = 1, tls: Path | None = None) -> None:
         self.incarnation = incarnation
         self.epoch = epoch
         self.acknowledges = True
@@ -36,7 +37,12 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self._lock = threading.Lock()
         self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         pb_grpc.add_AgentsServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
+        if tls is None:
+            self.port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            pair = ((tls / "master.key").read_bytes(), (tls / "master.crt").read_bytes())
+            credentials = grpc.ssl_server_credentials([pair], (tls / "ca.crt").read_bytes(), True)
+            self.port = self._server.add_secure_port("127.0.0.1:0", credentials)
         self._server.start()
 
     def Session(self, request_iterator: Iterator[pb.FromAgent], context: grpc.ServicerContext) -> Iterator[pb.ToAgent]:

@@ -219,7 +219,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None) -> ev.JobFinish
             at=now, key=job.key, state=JobState.EXIT, status=9 if killed else 255 << 8, reason=reason, why=run.refused,
             end=end,
         )  # fmt: skip
-    reason, why = verdict.limit, verdict.lost
+    reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""
     if reason is TermReason.NONE and killed is not None and verdict.status:
         reason = killed.reason
     if verdict.lost:

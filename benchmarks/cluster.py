@@ -1,0 +1,157 @@
+"""A cluster to measure: ``lava up`` in a folder of its own, CPU time of each daemon, and the local socket in this process.
+
+Rule: whatever is started here ends with it, and nothing is deleted before it (deleting many files makes new ones dearer).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from cli.local.daemons import children, find_pid
+from cli.local.folder import BINDIR, ROOT, Folder
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE = 240.0
+
+
+class Wire:
+    """One connection to lavad, as a command has it; asks may be sent ahead of their answers."""
+
+    def __init__(self, path: Path) -> None:
+        self._link = socket.socket(socket.AF_UNIX)
+        self._link.connect(str(path))
+        self._file = self._link.makefile("rb", buffering=1 << 18)
+
+    def send(self, frames: Iterable[dict[str, Any]]) -> None:
+        """Send asks without waiting."""
+        bodies = (json.dumps(frame, separators=(",", ":")).encode() for frame in frames)
+        self._link.sendall(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))
+
+    def take(self) -> dict[str, Any]:
+        """The next answer frame."""
+        head = self._file.read(4)
+        if len(head) < 4:
+            raise ConnectionError("lavad closed the connection")
+        answer: dict[str, Any] = json.loads(self._file.read(int.from_bytes(head, "big")))
+        return answer
+
+    def ask(self, **frame: Any) -> dict[str, Any]:
+        """One changing ask and its answer."""
+        self.send([frame])
+        answer = self.take()
+        if "ok" not in answer:
+            raise SystemExit(f"{frame.get('ask')}: {answer}")
+        found: dict[str, Any] = answer["ok"]
+        return found
+
+    def query(self, command: str, options: dict[str, Any] | None = None, words: Iterable[str] = ()) -> str:
+        """What a listing prints."""
+        self.send([{"ask": "query", "command": command, "options": options or {}, "words": list(words)}])
+        pieces: list[str] = []
+        while "exit" not in (answer := self.take()):
+            pieces.append(answer.get("out") or answer.get("err") or "")
+        return "".join(pieces)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._file.close()
+        self._link.close()
+
+
+def submission(command: str = "/bin/true", **options: Any) -> dict[str, Any]:
+    """The ask that bsub would send (LSF option names; ``o`` is /dev/null unless given)."""
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+    options = {"o": "/dev/null", **options}
+    return {"ask": "submit", "uuid": os.urandom(16).hex(), "command": command, "env": env, "cwd": "/tmp", "home": "/root",
+            "umask": 0o022, "shell": "/bin/sh", "options": options}  # fmt: skip
+
+
+class Cluster:
+    """Use it in a ``with``."""
+
+    def __init__(self, hosts: int = 1, slots: int = 64, options: tuple[str, ...] = ()) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="lava-bench-"))
+        self._root.chmod(0o755)
+        self.folder = Folder(self._root / "c")
+        self._words = ["--hosts", str(hosts), "--slots", str(slots), *options]
+        self.environ = dict(os.environ)
+
+    def __enter__(self) -> Cluster:
+        self.up()
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        self._lava("down")
+        if error is None:
+            shutil.rmtree(self._root, ignore_errors=True)
+        else:
+            print(f"the cluster's logs are kept in {self.folder.log}", flush=True)
+
+    def up(self) -> None:
+        """Start what is not running."""
+        done = self._lava("up", *self._words)
+        if done.returncode:
+            raise SystemExit(f"lava up failed: {done.stderr}")
+        for line in done.stdout.splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            self.environ[name] = value.strip("'")
+
+    def _lava(self, what: str, *words: str) -> subprocess.CompletedProcess[str]:
+        line = [str(BINDIR / "python"), "-m", "cli.lava", what, "--dir", str(self.folder.path), *words]
+        return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180)
+
+    def wire(self) -> Wire:
+        """A connection to lavad."""
+        return Wire(self.folder.run / "lavad.sock")
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One command as a user runs it; ends the benchmark if it fails."""
+        line = [str(BINDIR / words[0]), *words[1:]]
+        return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
+
+    def wait(self, done: Callable[[], bool], what: str, pause: float = 0.005) -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"waited {PATIENCE:.0f} s for {what}")
+            time.sleep(pause)
+
+    def pids(self) -> dict[str, int]:
+        """lavad and its replicas, agent, starter."""
+        lavad = find_pid(self.folder, "lavad")
+        found = {"lavad": lavad}
+        for pid in children([lavad]) - {lavad}:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            found[{"lava-sched": "sched", "lava-query": "query"}.get(name, name)] = pid
+        found["agent"] = find_pid(self.folder, "agent-host1")
+        found["starter"] = find_pid(self.folder, "starter-host1")
+        return found
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each daemon so far (``jobs``: of the starter's reaped children)."""
+        used = {}
+        for name, pid in self.pids().items():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used[name] = sum(map(int, fields[11:13])) / TICKS
+            if name == "starter":
+                used["jobs"] = sum(map(int, fields[13:15])) / TICKS
+        return used
+
+    def rss(self) -> dict[str, int]:
+        """Resident bytes of each daemon."""
+        return {name: _resident(pid) for name, pid in self.pids().items()}
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

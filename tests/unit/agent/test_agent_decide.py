@@ -1,0 +1,177 @@
+"""The agent's decisions about one part: kill sequences, limits, stopping, wishes done once."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from agent.core import decide
+from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, SayStopped, Send
+from agent.core.part import Part, Rules, Stage, Wish, run_time
+
+RULES = Rules(interval=10.0)
+
+
+def running(rules: Rules = RULES, at: float = 100.0) -> Part:
+    return decide.started(Part("u", 7, 1, rules), at)
+
+
+def sent(effects: list[Effect]) -> list[int | str]:
+    """Signal numbers, and ``kill`` for the end of everything."""
+    return [
+        int(e.signal) if isinstance(e, Send) else "kill" for e in effects if isinstance(e, Send | KillAll)
+    ]
+
+
+def test_the_kill_sequence_is_cont_int_term_kill() -> None:
+    part, effects = decide.asked(running(), Wish(1, "kill", reason="TERM_OWNER"), 200.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
+    assert effects[-1] == Grant("u", 1)
+    assert (part.reason, decide.wake_at(part)) == ("TERM_OWNER", 210.0)
+    part, effects = decide.tick(part, 209.9)
+    assert effects == []
+    part, effects = decide.tick(part, 210.0)
+    assert effects == [Send("u", signal.SIGTERM)]
+    part, effects = decide.tick(part, 220.0)
+    assert effects == [KillAll("u")]
+    assert decide.wake_at(part) is None
+
+
+def test_a_second_kill_does_not_begin_the_sequence_again() -> None:
+    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
+    part, effects = decide.asked(part, Wish(2, "kill"), 205.0)
+    assert sent(effects) == []
+    assert decide.wake_at(part) == 210.0
+
+
+def test_a_parallel_job_is_killed_at_once_unless_the_site_wants_the_sequence() -> None:
+    _, effects = decide.asked(running(Rules(sequential=False)), Wish(1, "kill"), 200.0)
+    assert sent(effects) == ["kill"]
+
+
+def test_a_part_that_does_not_run_yet_is_killed_at_once() -> None:
+    _, effects = decide.asked(Part("u", 7, 1, stage=Stage.PREPARED), Wish(1, "kill"), 200.0)
+    assert sent(effects) == ["kill"]
+
+
+def test_a_wish_is_done_once_and_granted_each_time() -> None:
+    part, effects = decide.asked(running(), Wish(1, "signal", 10), 200.0)
+    assert sent(effects) == [10]
+    _, effects = decide.asked(part, Wish(1, "signal", 10), 201.0)
+    assert effects == [Grant("u", 1)]
+
+
+def test_an_ended_part_refuses_wishes() -> None:
+    _, effects = decide.asked(decide.ended(running()), Wish(1, "signal", 10), 200.0)
+    assert effects == [Grant("u", 1, False, "Job has already finished")]
+
+
+@pytest.mark.parametrize("kind", ["requeue", "migrate"])
+def test_requeue_and_migration_need_no_manners(kind: str) -> None:
+    part, effects = decide.asked(running(), Wish(1, kind, reason="TERM_REQUEUE_OWNER"), 200.0)
+    assert sent(effects) == ["kill"]
+    assert part.reason == "TERM_REQUEUE_OWNER"
+
+
+def test_migration_of_a_checkpointable_job_checkpoints_first() -> None:
+    _, effects = decide.asked(running(Rules(checkpoint=True)), Wish(1, "migrate"), 200.0)
+    assert AskCheckpoint("u", 1, True) in effects
+    assert sent(effects) == []
+    _, effects = decide.asked(running(Rules(checkpoint=True, first=False)), Wish(1, "migrate"), 200.0)
+    assert [e for e in effects if not isinstance(e, Keep)] == [Grant("u", 1)]
+
+
+def test_the_run_limit_warns_and_then_kills() -> None:
+    part = running(Rules(run=60, warning=30, interval=10.0))
+    assert decide.wake_at(part) == 160.0
+    part, effects = decide.tick(part, 160.0)
+    assert sent(effects) == [signal.SIGUSR2]
+    assert part.limit == "TERM_RUNLIMIT"
+    times = []
+    while (at := decide.wake_at(part)) is not None:
+        part, effects = decide.tick(part, at)
+        times.append((at, sent(effects)))
+    assert times == [(190.0, [signal.SIGCONT, signal.SIGINT]), (200.0, [signal.SIGTERM]), (210.0, ["kill"])]
+
+
+def test_the_run_limit_does_not_count_the_time_it_was_stopped() -> None:
+    part = running(Rules(run=60))
+    part, effects = decide.stop(part, True, 130.0)
+    assert effects == [Send("u", signal.SIGSTOP), Keep("u"), SayStopped("u", True)]
+    assert decide.wake_at(part) is None
+    part, _ = decide.tick(part, 1000.0)
+    assert part.limit == ""
+    part, effects = decide.stop(part, False, 1000.0)
+    assert sent(effects) == [signal.SIGCONT]
+    assert decide.wake_at(part) == 1030.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0.0, 100.0)), max_size=20))
+def test_run_time_is_the_sum_of_what_was_not_stopped(steps: list[tuple[bool, float]]) -> None:
+    part, at, ran, stopped = running(at=0.0), 0.0, 0.0, False
+    for stop, seconds in steps:
+        at += seconds
+        ran += 0.0 if stopped else seconds
+        part, _ = decide.stop(part, stop, at)
+        stopped = stop
+    assert run_time(part, at) == pytest.approx(ran)
+
+
+def test_a_parallel_job_is_stopped_by_tstp() -> None:
+    _, effects = decide.stop(running(Rules(soft_stop=True)), True, 130.0)
+    assert sent(effects) == [signal.SIGTSTP]
+
+
+@pytest.mark.parametrize(
+    ("rules", "use", "limit", "first"),
+    [
+        (Rules(mem=1000, enforce_memory=True), (0.0, 1001, 0, 1), "TERM_MEMLIMIT", signal.SIGTERM),
+        (Rules(swap=1000), (0.0, 0, 1001, 1), "TERM_SWAP", signal.SIGINT),
+        (Rules(processes=3), (0.0, 0, 0, 4), "TERM_PROCESSLIMIT", signal.SIGINT),
+        (Rules(cpu=60), (60.5, 0, 0, 1), "TERM_CPULIMIT", signal.SIGXCPU),
+    ],
+)
+def test_limits_of_use(rules: Rules, use: tuple[float, int, int, int], limit: str, first: int) -> None:
+    part, effects = decide.used(running(rules), 200.0, *use)
+    assert (part.limit, sent(effects)) == (limit, [signal.SIGCONT, first])
+    later, effects = decide.used(part, 201.0, *use)
+    assert effects == []
+    assert later == part
+    _, effects = decide.used(running(rules), 200.0, 0.0, 1000, 1000, 3)
+    assert effects == []
+
+
+def test_memory_is_not_enforced_unless_the_site_wants_it() -> None:
+    _, effects = decide.used(running(Rules(mem=1000)), 200.0, 0.0, 10_000, 0, 1)
+    assert effects == []
+
+
+def test_after_a_restart_only_the_last_of_the_steps_that_passed_is_done() -> None:
+    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
+    part, effects = decide.tick(decide.resumed(part, 215.0), 215.0)
+    assert sent(effects) == [signal.SIGTERM]
+    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
+    _, effects = decide.tick(decide.resumed(part, 500.0), 500.0)
+    assert sent(effects) == ["kill"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "status", "cpu", "mem", "limit"),
+    [
+        (Rules(cpu=10), signal.SIGXCPU, 10.0, 0, "TERM_CPULIMIT"),
+        (Rules(cpu=10), (128 + signal.SIGXCPU) << 8, 10.0, 0, "TERM_CPULIMIT"),
+        (Rules(), signal.SIGXCPU, 10.0, 0, ""),
+        (Rules(mem=1000, enforce_memory=True), signal.SIGKILL, 0.0, 990, "TERM_MEMLIMIT"),
+        (Rules(mem=1000), signal.SIGKILL, 0.0, 990, ""),
+        (Rules(mem=1000, enforce_memory=True), 0, 0.0, 990, ""),
+    ],
+)
+def test_limits_that_the_kernel_enforced_are_read_from_the_end(
+    rules: Rules, status: int, cpu: float, mem: int, limit: str
+) -> None:
+    assert decide.limit_of_end(running(rules), status, cpu, mem) == limit
+    assert decide.limit_of_end(replace(running(rules), killing=True), status, cpu, mem) == ""

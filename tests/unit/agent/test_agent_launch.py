@@ -1,0 +1,249 @@
+"""From a start order to a part: command line, environment, files, limits, MPI wiring, report."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agent.launch import build, command, environ, mpi, prepost, report
+from agent.launch.expand import expand, job_values
+from agent.launch.hostfiles import HostFiles
+from agent.launch.limits import rlimits
+from agent.launch.site import Site, User
+from proto import agent_pb2 as pb
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/bash", "staff")
+
+
+def site(folder: str = "/spool", **conf: str) -> Site:
+    return Site("h1", "/run/lava", folder, "/etc/lava", conf, root=True, own_user="root")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sleep 10", ["sleep", "10"]),
+        ("  /bin/true  ", ["/bin/true"]),
+        ("prog --a=b x=y ./z", ["prog", "--a=b", "x=y", "./z"]),
+        ("echo a b", ["echo", "a", "b"]),
+        ("true", ["true"]),
+        ("echo -n a", None),
+        ("A=b prog", None),
+        ("cd /tmp", None),
+        ("exit 3", None),
+        ("prog > out", None),
+        ("prog 'a b'", None),
+        ("prog $HOME", None),
+        ("prog ~", None),
+        ("prog *", None),
+        ("a;b", None),
+        ("a\nb", None),
+        ("if true", None),
+        ("", None),
+        ("# comment", None),
+        ("pwd", None),
+    ],
+)
+def test_plain_words_need_no_shell(text: str, words: list[str] | None) -> None:
+    assert command.plain_words(text, PATH) == words
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("abcx019./-_=%+:,@ ~$#'\"\\;&|<>()[]{}!*?^\n\t", max_size=12))
+@example("a=b")
+def test_plain_words_are_what_a_shell_would_make_of_them(tail: str) -> None:
+    """Whatever is taken for plain words, sh splits and expands in the same way."""
+    text = f"printf %s,\\n {tail}".replace("\\n", "n")
+    words = command.plain_words(text, PATH)
+    if words is not None:
+        same = text.replace("printf", "/usr/bin/printf", 1)
+        shell = subprocess.run(["/bin/sh", "-c", same], capture_output=True, check=False)
+        direct = subprocess.run(["/usr/bin/printf", *words[1:]], capture_output=True, check=False)
+        assert (direct.stdout, direct.returncode) == (shell.stdout, shell.returncode)
+        assert words == shlex.split(text)
+
+
+def test_scripts_run_by_their_first_line() -> None:
+    assert command.script_argv("#!/bin/bash -x  \necho", "/s") == ["/bin/bash", "-x", "/s"]
+    assert command.script_argv("#! /usr/bin/env python3\n", "/s") == ["/usr/bin/env", "python3", "/s"]
+    assert command.script_argv("echo a\n", "/s") == ["/bin/sh", "/s"]
+    assert command.script_argv("#!\n", "/s") == ["/bin/sh", "/s"]
+    assert command.script_argv("x", "/s p", "", "nice") == ["/bin/sh", "-c", "nice /bin/sh '/s p'"]
+
+
+def test_login_shell_and_job_starter() -> None:
+    assert command.command_argv("a b", PATH, "/bin/bash") == ["/bin/bash", "-l", "-c", "a b"]
+    assert command.command_argv("a b", PATH, "", "wrap -x") == ["wrap", "-x", "a", "b"]
+    assert command.command_argv("a b", PATH, "", "x; %USRCMD; y") == ["/bin/sh", "-c", "x; a b; y"]
+
+
+def test_marks_in_names_expand() -> None:
+    values = job_values(3 << 32 | 55, "alice", "proj", "staff", "h1")
+    assert expand("%J.%I.%U.%P.%G.%H.%%.%X.%", values) == "55.3.alice.proj.staff.h1.%.%X.%"
+
+
+def test_pre_and_post_commands_are_one_each() -> None:
+    assert prepost.pre_exec("", "") is None
+    assert prepost.pre_exec("", "job # why") == "job # why"
+    assert prepost.pre_exec("queue", "job") == "(\nqueue\n) && (\njob\n)"
+    assert prepost.pre_exec("", "", "/c k") == "mkdir -p '/c k'"
+    assert prepost.post_exec("job", "") == "(\njob\n)"
+
+
+def test_limits_become_bytes_and_seconds() -> None:
+    limits = pb.Limits(cpu=60, file=1, data=2, stack=3, core=0, mem=100)
+    found = rlimits(limits)
+    assert found == {"CPU": [60, 90], "FSIZE": [1024] * 2, "DATA": [2048] * 2, "STACK": [3072] * 2, "CORE": [0, 0]}
+    assert rlimits(pb.Limits(core=-1)) == {}
+
+
+def test_the_process_mapping_of_uneven_hosts() -> None:
+    assert mpi.process_mapping([2, 2]) == "(vector,(0,2,2))"
+    assert mpi.process_mapping([2, 1]) == "(vector,(0,1,2),(1,1,1))"
+    assert mpi.process_mapping([4, 4, 1, 1, 4]) == "(vector,(0,2,4),(2,2,1),(4,1,4))"
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_every_rank_is_on_one_host(slots: list[int]) -> None:
+    hosts = [pb.HostSlots(host=f"h{n}", slots=count) for n, count in enumerate(slots)]
+    ranks = [rank for place in range(len(hosts)) for rank in mpi.ranks_of(hosts, place)]
+    assert ranks == list(range(sum(slots)))
+
+
+def test_the_kvs_name_is_of_this_attempt_alone() -> None:
+    assert mpi.kvs_name("c 1", "7.3", 2, "abcdef") == "lava_c_1_7.3_2_abcdef"
+    assert len(mpi.kvs_name("c" * 300, "7", 2, "u" * 300)) <= 256
+
+
+def test_what_other_launchers_left_is_not_carried_over() -> None:
+    names = ("PMI_RANK", "PMIX_X", "OMPI_Y", "PRTE_Z", "HYDI_A", "SLURM_B", "LSB_RESTART")
+    env = dict.fromkeys(names, "1")
+    assert environ.inherited(env | {"PMIHOME": "x", "A": "b"}) == {"PMIHOME": "x", "A": "b"}
+
+
+def test_many_hosts_are_only_in_the_short_list() -> None:
+    hosts = [pb.HostSlots(host=f"host{n}", slots=8) for n in range(100)]
+    env = environ.own(pb.JobText(), 7, pb.Start(hosts=hosts, restart=-1), ("f", "r"))
+    assert "LSB_HOSTS" not in env
+    assert env["LSB_MCPU_HOSTS"].startswith("host0 8 host1 8 ")
+    assert env["LSB_DJOB_NUMPROC"] == "800"
+
+
+def test_a_restarted_job_knows_it() -> None:
+    start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)], restart=3, restart_count=2)
+    env = environ.own(pb.JobText(), 7, start, ("f", "r"))
+    assert (env["LSB_RESTART"], env["LSB_RESTART_COUNT"]) == ("Y", "2")
+
+
+def test_host_files_are_shared_and_have_a_line_a_slot(tmp_path: Path) -> None:
+    files = HostFiles(str(tmp_path))
+    one = files.of(["a", "a", "b"])
+    assert one == files.of(["a", "a", "b"])
+    assert Path(one[0]).read_text() == "a\na\nb\n"
+    assert Path(one[1]).read_text() == "a\na\na\nb\n"
+    assert Path(one[0]).stat().st_mode & 0o777 == 0o644
+    files.drop_old(frozenset(), now=Path(one[0]).stat().st_mtime + 8 * 86400)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_output_goes() -> None:
+    direct = {"direct_output": True}
+    assert build.places(pb.JobText(output="o.%J", **direct), 7, ALICE, site()).stdout == "o.7"
+    kept = build.places(pb.JobText(output="o", error="e"), 7, ALICE, site())
+    assert (kept.stdout, kept.stderr) == ("/spool/output/alice/7.out", "/spool/output/alice/7.err")
+    none = build.places(pb.JobText(error="e"), 3 << 32 | 7, ALICE, site())
+    assert (none.stdout, none.stderr) == ("/spool/output/alice/7.3.out", "e")
+    folder = build.places(pb.JobText(output="d/", output_dir="o%J", **direct), 7, ALICE, site())
+    assert folder.stdout == "o7/d/7.out"
+    nowhere = build.places(pb.JobText(output="/dev/null"), 7, ALICE, site())
+    assert (nowhere.stdout, nowhere.kept) == ("/dev/null", "")
+
+
+def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
+    hosts = [pb.HostSlots(host="h0", slots=1), pb.HostSlots(host="h1", slots=1)]
+    text = pb.JobText(command="x", cwd="/w", pre_exec="y", limits=pb.Limits(core=-1))
+    order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=1, two_phase=True, restart=-1))
+    made = build.Compiled(text, ALICE, site(str(tmp_path)))
+    fields = build.part(order, made, site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
+    assert (fields["tasks"], fields["pre_exec"], fields["deadline"]) == ([], None, 5.0)
+
+
+def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> None:
+    start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=2)])
+    assert not build.rules_of(pb.JobText(), start, site()).sequential
+    assert build.rules_of(pb.JobText(), start, site(LSB_USE_SEQUENTIAL_SIGNAL="Y")).sequential
+    one = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)])
+    assert build.rules_of(pb.JobText(), one, site()).sequential
+
+
+def story(**fields: object) -> report.Story:
+    given: dict[str, object] = {
+        "key": 108, "name": "fails", "hosts": (("ol2", 1),), "host": "ol2", "admin": "lsfadmin", "home": "/home/alice",
+        "cwd": "/home/alice", "lost_cwd": "", "dispatched": 1e9, "started": 1e9, "ended": 1e9 + 5, "status": 3 << 8,
+        "reason": "", "why": "", "use": report.Use(cpu=0.01, max_mem=6 * 1024, processes=1),
+    }  # fmt: skip
+    return report.Story(**(given | fields))  # type: ignore[arg-type]
+
+
+TEXT = pb.JobText(command="exit 3", user="alice", from_host="ol1", cluster="C", queue="normal", submitted=1e9 - 2)
+
+
+def test_the_report_is_lsfs() -> None:
+    before, after = report.report(TEXT, story(), build.Places("out", "", "/kept"), 1e9 + 6)
+    when = [report.date(1e9 + n) for n in (-2, 0, 5, 6)]
+    assert after == ""
+    assert before == f"""\
+Sender: LSF System <lsfadmin@ol2>
+Subject: Job 108: <fails> in cluster <C> Exited
+
+Job <fails> was submitted from host <ol1> by user <alice> in cluster <C> at {when[0]}
+Job was executed on host(s) <ol2>, in queue <normal>, as user <alice> in cluster <C> at {when[1]}
+</home/alice> was used as the home directory.
+</home/alice> was used as the working directory.
+Started at {when[1]}
+Terminated at {when[2]}
+Results reported at {when[3]}
+
+Your job looked like:
+
+------------------------------------------------------------
+# LSBATCH: User input
+exit 3
+------------------------------------------------------------
+
+Exited with exit code 3.
+
+Resource usage summary:
+
+    CPU time :                                   0.01 sec.
+    Max Memory :                                 6 MB
+    Average Memory :                             -
+    Total Requested Memory :                     -
+    Delta Memory :                               -
+    Max Swap :                                   -
+    Max Processes :                              1
+    Max Threads :                                -
+    Run time :                                   5 sec.
+    Turnaround time :                            7 sec.
+
+The output (if any) follows:
+
+"""
+
+
+def test_the_report_names_what_ended_the_job() -> None:
+    where = build.Places("out", "err", "")
+    before, after = report.report(TEXT, story(status=9, reason="TERM_OWNER", why="rank 3: it died"), where, 1e9)
+    assert before == ""
+    assert "TERM_OWNER: job killed by owner.\nRank 3: it died.\nExited with signal termination: Killed.\n" in after
+    assert after.endswith("\n\nPS:\n\nRead file <err> for stderr output of this job.\n\n")
+    _, after = report.report(TEXT, story(status=0, hosts=(("a", 2), ("b", 1))), where, 1e9)
+    where_it_ran = f"<2*a>, in queue <normal>, as user <alice> in cluster <C> at {report.date(1e9)}\n{' ' * 28}<1*b>\n"
+    assert where_it_ran in after
+    assert "<fails> in cluster <C> Done" in after

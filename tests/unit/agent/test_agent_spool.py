@@ -1,0 +1,75 @@
+"""The agent's own notes on disk, and reports that wait for their acknowledgement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.core.part import Part, Rules, Stage
+from agent.launch.site import User
+from agent.link import Outbox
+from agent.spool import Obeyed, Spool
+from proto import agent_pb2 as pb
+
+ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/sh")
+
+
+def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
+    spool = Spool(str(tmp_path))
+    assert spool.load() == {}
+    text = pb.JobText(id=1, command="x")
+    part = Part("a", 7, 1, Rules(run=60), Stage.RUNNING, since=5.0, wishes=frozenset({1, 2}))
+    for uid in ("a", "b", "c"):
+        spool.began(uid, b"order " + uid.encode(), text, ALICE, 12.0)
+    spool.keep(part)
+    spool.forget("b")
+    spool.flush()
+    for _ in range(2):
+        found = Spool(str(tmp_path)).load()
+        assert list(found) == ["a", "c"]
+        assert (found["a"].order, found["a"].part, found["a"].user) == (b"order a", part, ALICE)
+        assert pb.JobText.FromString(found["c"].text) == text
+    # Equal texts are kept once.
+    assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("spool")  # type: ignore[attr-defined]
+    spool = Spool(str(folder))
+    spool.load()
+    text = pb.JobText(id=1, command="x" * 50)
+    for number in range(5):
+        spool.began(str(number), b"o", text, ALICE, 1.0)
+    spool.flush()
+    path = folder / "parts.journal"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    found = list(Spool(str(folder)).load())
+    assert found == [str(number) for number in range(len(found))]
+
+
+def test_the_master_that_is_obeyed_is_remembered(tmp_path: Path) -> None:
+    assert Spool(str(tmp_path)).obeyed() == Obeyed()
+    Spool(str(tmp_path)).obey(Obeyed("store", 7))
+    assert Spool(str(tmp_path)).obeyed() == Obeyed("store", 7)
+    (tmp_path / "obeyed.json").write_text("{")
+    assert Spool(str(tmp_path)).obeyed() == Obeyed()
+
+
+def test_reports_are_kept_until_acknowledged_and_numbered_anew() -> None:
+    box = Outbox()
+    for uid in "abc":
+        box.put(pb.Report(uid=uid))
+    assert [(r.number, r.uid) for r in box.take()] == [(1, "a"), (2, "b"), (3, "c")]
+    assert box.empty
+    box.acked(1)
+    box.put(pb.Report(uid="d"))
+    box.new_stream()
+    assert [(r.number, r.uid) for r in box.take()] == [(1, "b"), (2, "c"), (3, "d")]
+    box.acked(3)
+    box.new_stream()
+    assert box.take() == []
