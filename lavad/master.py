@@ -21,10 +21,11 @@ from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.placement import accept_plan
+from lavad.core.limit_book import LimitBook
 from lavad.core.plan import Plan
 from lavad.core.rights import is_admin
 from lavad.core.soft import Soft, SoftUpdate, update
-from lavad.engine import Engine
+from lavad.engine import Committed, Engine
 from lavad.loops import Loops
 from lavad.outbox import Outbox
 from lavad.outputs import Outputs
@@ -90,7 +91,11 @@ class Master:
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
         self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
+        self._configured = 0
+        """Version of the newest configuration: a plan made before it is dropped."""
+        self._limits = LimitBook(cluster.conf)
         self.engine.listen(self.publisher.committed)
+        self.engine.listen(self._note_configuration)
         self.engine.listen(self.outbox.committed)
         self.engine.listen(self.waits.committed)
         self.engine.on_text(self.texts.seen)
@@ -149,11 +154,11 @@ class Master:
         """A plan came from the scheduler: what of it still holds becomes true."""
         if not isinstance(message, Plan):
             return
-        if message.placements:
+        if message.placements and message.version >= self._configured:
             seed = secrets.token_hex(6)
 
             def decide(cluster: Cluster, now: float) -> Decided:
-                return Decided(events=accept_plan(cluster, message, now, seed))
+                return Decided(events=accept_plan(cluster, message, now, seed, self._limits))
 
             try:
                 await self.engine.ask(decide)
@@ -163,6 +168,11 @@ class Master:
         update(self.soft, news)
         self.queries.process.send(news)
         self.scheduler.send(feed.PlanDone(version=message.version))
+
+    def _note_configuration(self, committed: Committed) -> None:
+        if any(isinstance(event, ev.Configured) for event in committed.events):
+            self._configured = committed.version
+            self._limits = LimitBook(self.cluster.conf)
 
     async def reconfig(self, caller: Caller) -> dict[str, Any]:
         """badmin reconfig: the whole configuration anew, or nothing."""

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Caller, Peek, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.select import UNKNOWN, select
-from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.ids import key_of
 from lavad.core.job import Job
 from lavad.core.rights import may_control

@@ -161,12 +161,16 @@ def _add_files(
     if not first:
         fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
         return
-    # A file that the agent keeps is only ever added to; -oo empties the user's own, when it is written straight.
-    straight, mkdir = not where.kept, bool(text.output_dir)
-    fields["stdout"] = _file(where.stdout, not (straight and text.output_overwrite), mkdir and straight)
-    if where.stderr and where.stderr != where.stdout:
-        straight = not where.kept_error
-        fields["stderr"] = _file(where.stderr, not (straight and text.error_overwrite), mkdir and straight)
+    mkdir = bool(text.output_dir)
+    if where.kept:
+        # Only output that is kept for good grows with each attempt; a job of an older store may have had this number.
+        fields["stdout"] = _file(where.kept, not where.output and fields["attempt"] > 1, False)
+    else:
+        fields["stdout"] = _file(where.output, not text.output_overwrite, mkdir)
+    if where.kept_error:
+        fields["stderr"] = _file(where.kept_error, False, False)
+    elif where.error and where.error != where.stdout:
+        fields["stderr"] = _file(where.error, not text.error_overwrite, mkdir)
     env = fields["env"]
     for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
         if value:

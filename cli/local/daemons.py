@@ -1,4 +1,4 @@
-"""The daemons of a cluster on one machine: started in sessions of their own, found by their pid files, ended with all they started."""
+"""The daemons of a cluster on one machine: started in sessions of their own, found by their pid files, ended with their jobs."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from cli.local.daemons import DaemonFailed, children, end, find_pid, start
 from cli.local.folder import BINDIR, ROOT, Folder
 from cli.local.probe import query
 from config.generate import write_cluster
-from config.lsfconf import read_lsf_conf
 from config.load import load
+from config.lsfconf import read_lsf_conf
 
 READY_WITHIN = 60.0
 

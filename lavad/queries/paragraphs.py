@@ -141,7 +141,7 @@ def started(view: View, job: Job, text: JobText) -> str:
 
 
 def ended(job: Job, end: str, factor: float = 1.0) -> list[str]:
-    """How it ended, one line each; ``end`` closes a line (``.`` in bjobs, ``;`` in bhist); CPU time times ``factor``."""
+    """How it ended, one line each; ``end`` closes a line (``.`` or ``;``); CPU time is multiplied by ``factor``."""
     outcome = job.outcome
     if outcome is None:
         return []

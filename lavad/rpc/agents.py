@@ -50,7 +50,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._clock = clock
         self._periods = periods
 
-    async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:  # noqa: N802
+    async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:
         """One host's stream, from its greeting to its end."""
         hello = (await anext(aiter(requests))).hello
         why = self._auth.why_not_host(context, hello.host) or self._why_not(hello)
@@ -153,7 +153,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         lease = self._engine.cluster.conf.params.lease
         session.send(pb.ToAgent(echo=pb.Echo(sent=beat.sent, lease=lease)))
 
-    async def Command(self, request: pb.CommandFrame, context: Context) -> AsyncIterator[pb.CommandFrame]:  # noqa: N802
+    async def Command(self, request: pb.CommandFrame, context: Context) -> AsyncIterator[pb.CommandFrame]:
         """A command of a user on an agent's host; the agent vouches for who it is."""
         host = self._auth.host_of(context)
         if host is None:

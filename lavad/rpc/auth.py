@@ -24,7 +24,7 @@ class PeerAuth:
     def host_of(self, context: Any) -> str | None:
         """The host whose agent the peer is, None if it is none."""
         if self._key is not None:
-            metadata = {key: value for key, value in context.invocation_metadata() or ()}
+            metadata = dict(context.invocation_metadata() or ())
             given = metadata.get("lava-key", "")
             given = given.encode() if isinstance(given, str) else given
             return metadata.get("lava-host") if hmac.compare_digest(given, self._key) else None

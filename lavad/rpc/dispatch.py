@@ -144,7 +144,7 @@ def _bound(decide: Callable[[Cluster, Any, Caller, float], Decided], ask: asks.A
 
 
 def _local(now: float) -> datetime:
-    return datetime.fromtimestamp(now)
+    return datetime.fromtimestamp(now)  # noqa: DTZ006 - LSF times are local times
 
 
 def _refusal(refusal: Refused) -> bytes:

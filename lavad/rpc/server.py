@@ -39,10 +39,8 @@ async def serve(agents: Agents, address: str, tls_folder: str) -> grpc.aio.Serve
     """Start serving; without TLS only on loopback."""
     server = grpc.aio.server(options=OPTIONS)
     agent_pb2_grpc.add_AgentsServicer_to_server(agents, server)  # type: ignore[no-untyped-call]
-    if tls_folder:
-        port = server.add_secure_port(address, credentials(tls_folder))
-    else:
-        port = server.add_insecure_port(address)
+    secure = credentials(tls_folder) if tls_folder else None
+    port = server.add_secure_port(address, secure) if secure else server.add_insecure_port(address)
     if not port:
         raise NoTls(f"cannot listen on {address}")
     await server.start()

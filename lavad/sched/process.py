@@ -29,7 +29,7 @@ def run(replica: Replica) -> NoReturn:
     memory = Memory()
     waiting_for = -1
     wake_at = 0.0
-    told: tuple[object, object] = (None, None)
+    told: dict[int, int] | None = None
     while True:
         timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
         came = replica.wait(timeout)
@@ -45,8 +45,8 @@ def run(replica: Replica) -> NoReturn:
         replica.changed = False
         plan = schedule(replica.cluster, replica.soft, now, local_time(now), memory)
         wake_at = plan.wake_at
-        if plan.placements or (plan.why, plan.why_job) != told:
-            told = (plan.why, plan.why_job)
+        if plan.placements or plan.why or plan.why_job != told:
+            told = plan.why_job
             replica.send(plan)
             waiting_for = plan.version if plan.placements else -1
 

@@ -38,7 +38,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def host(folder: Path, master: FakeMaster) -> Iterator[AgentHost]:
     mailer = folder / "mailer"
-    mailer.write_text(f"#!/bin/sh\n(echo ARGV: $@; cat) > {folder}/mailbox/mail.new && mv {folder}/mailbox/mail.new {folder}/mailbox/mail\n")
+    mailer.write_text(f"#!/bin/sh\ncd {folder}/mailbox\n(echo ARGV: $@; cat) > new && mv new mail\n")
     mailer.chmod(0o755)
     (folder / "mailbox").mkdir()
     (folder / "mailbox").chmod(0o777)
@@ -96,7 +96,7 @@ def test_a_report_goes_by_mail_where_there_is_a_mailer(master: FakeMaster, host:
     box = host.folder / "mailbox" / "mail"
     wait_until(box.exists, 5, "mail")
     mail = box.read_text()
-    assert mail.startswith("ARGV: -oi -FLSF -fboss bob@x\nTo: bob@x\nFrom: LSF <boss>\nSender: LSF System <boss@h1>\nSubject: Job 7:")
+    assert mail.startswith("ARGV: -oi -FLSF -fboss bob@x\nTo: bob@x\nFrom: LSF <boss>\nSender: LSF System <boss@h1>\n")
     assert mail.endswith("The output (if any) follows:\n\nby mail\n")
     assert Path(end.output).read_text() == "by mail\n"
     box.unlink()
@@ -116,11 +116,11 @@ def openssl(*words: str) -> None:
 
 
 def sign(folder: Path, name: str) -> None:
-    ca = ["-CA", f"{folder}/ca.crt", "-CAkey", f"{folder}/ca.key", "-CAcreateserial"]
+    ca = ["-CA", f"{folder}/ca.crt", "-CAkey", f"{folder}/ca.key", "-CAcreateserial", "-extfile", f"{folder}/ext"]
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{folder}/{name}.key"]
     openssl("req", *key, "-subj", f"/CN={name}", "-out", f"{folder}/{name}.csr")
     (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", f"{folder}/{name}.csr", *ca, "-extfile", f"{folder}/ext", "-out", f"{folder}/{name}.crt")
+    openssl("x509", "-req", "-in", f"{folder}/{name}.csr", *ca, "-out", f"{folder}/{name}.crt")
 
 
 def test_daemons_know_each_other_by_certificates(folder: Path) -> None:

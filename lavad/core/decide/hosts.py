@@ -88,7 +88,7 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
     groups = dict(cluster.conf.host_groups)
     if names == ["all"]:
         names = sorted(cluster.hosts.rows)
-    for name in [member for name in names for member in groups.get(name, (name,))]:
+    for name in [member for group in names for member in groups.get(group, (group,))]:
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
         if not is_admin(cluster.conf, caller):

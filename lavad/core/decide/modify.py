@@ -29,6 +29,7 @@ from lavad.core.rights import is_admin, is_queue_admin, may_control
 from lavad.core.spec import JobText, Limits, Spec
 from lavad.core.states import WAITING
 
+_ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
 _RESET_SPEC: dict[str, dict[str, Any]] = {
     "n": {"slots": 1, "max_slots": 1}, "R": {"resreq": ""}, "m": {"hosts": ()}, "sp": {"priority": -1},
@@ -151,7 +152,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
     events: list[ev.Event] = []
 
     def to_spec(old: Spec) -> int | str:
-        draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=datetime.min,
+        draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME,
                       known_hosts=known_names(cluster))  # fmt: skip
         try:
             choose_queue(cluster, (ask.queue,), draft, caller)

@@ -196,7 +196,7 @@ LEFT_OUT = re.compile(r"\n ?MEMORY USAGE:\n[^\n]*\n|\n RESOURCE REQUIREMENT DETA
 
 
 def modern(text: str) -> str:
-    """A long capture as LSF 10.1 words it: ``Job <1>``; paragraphs unwrapped and without blanks (a cut may swallow one)."""
+    """A long capture as LSF 10.1 words it: ``Job <1>``; paragraphs unwrapped and without blanks (a cut eats one)."""
     text = text.replace("\n" + " " * 21 + "MEM:", "\nMEM:").replace("\n" + " " * 21 + "PGID:", "\nPGID:")
     text = text.replace("\n" + " " * 21, "").replace("Job Id <", "Job <")
     return "\n".join(
@@ -314,7 +314,8 @@ def idle() -> QueryCluster:
 @pytest.mark.parametrize(
     "name",
     ["bhosts-R", "bhosts-group", "bhosts-s", "bqueues-noargs", "bqueues-m", "bugroup-noargs", "bmgroup-noargs",
-     "busers-all", "busers-bad", "busers-noargs", "lshosts-R", "lshosts-l", "lshosts-s", "lsinfo-m", "lsinfo-t", "lsload-s"],
+     "busers-all", "busers-bad", "busers-noargs", "lshosts-R", "lshosts-l", "lshosts-s", "lsinfo-m", "lsinfo-t",
+     "lsload-s"],
 )  # fmt: skip
 def test_tables_of_an_idle_cluster_are_the_same(name: str) -> None:
     golden = GOLDEN[name]["stdout"].replace("x86_64", "linux")
