@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
-from agent.launch.build import Compiled, Places, checkpoint_folder, show
+from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, show
 from agent.launch.report import Use
 from proto import agent_pb2 as pb
 
@@ -87,6 +87,13 @@ class Entry:
             state = _STATES[min(self.part.stage, Stage.RUNNING)]
         pid = self.tasks[0][1] if self.tasks else 0
         return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state, pid=pid)
+
+    def folder(self) -> str:
+        """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""
+        asked, text = self.where.cwd, self.text
+        real = str((self.end or {}).get("cwd") or self.cwd)
+        fell = real == FALLBACK_FOLDER != asked and text is not None and not text.cwd_given
+        return FALLBACK_FOLDER if fell else asked
 
     def checkpoint_folder(self) -> str:
         """Where the job writes its checkpoints; "" if it writes none."""

@@ -174,6 +174,10 @@ class Outbox:
         self._unacked.clear()
         self._last = 0
 
+    def ends(self) -> set[str]:
+        """The uids of the ends that wait to be sent or acknowledged."""
+        return {report.uid for report in (*self._unacked, *self._waiting) if report.HasField("ended")}
+
     def clear(self) -> None:
         """Another master's store: nothing of what was to be told concerns it."""
         self._waiting.clear()

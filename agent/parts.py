@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
 import time
 from typing import Any
 
@@ -22,6 +21,7 @@ from agent.entry import Entry
 from agent.launch import build
 from agent.launch.site import Site
 from agent.link import Outbox
+from agent.look import folder_of, parent_of
 from agent.outgoing import Outgoing
 from agent.spool import Spool
 from agent.starterlink import StarterLink
@@ -92,6 +92,7 @@ class Parts:
         entry.shepherd = int(status.get("pid") or 0)
         if status.get("tasks") is not None and state == "running":
             self._started(entry, {"tasks": status["tasks"], "at": entry.started_at or entry.received})
+            self._say(saying.started(entry), entry)
         if status.get("end") is not None:
             entry.over = entry.over or state == "gone"
             self._ended(entry, status["end"])
@@ -136,9 +137,9 @@ class Parts:
     def _started(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.tasks = tuple((int(t["rank"]), int(t["pid"]), int(t["starttime"])) for t in said["tasks"])
         entry.started_at = float(said["at"])
-        entry.shepherd = int(said.get("shepherd") or entry.shepherd or _parent(entry))
+        entry.shepherd = int(said.get("shepherd") or entry.shepherd or parent_of(entry.tasks))
         if entry.tasks and not entry.cwd:
-            entry.cwd = _folder_of(entry.tasks[0][1])
+            entry.cwd = folder_of(entry.tasks[0][1])
         ago = max(0.0, time.time() - entry.started_at)
         entry.part = decide.started(entry.part, now() - ago)
         if not entry.orphan:
@@ -220,10 +221,13 @@ class Parts:
         if entry.orphan:
             self._forget_if_done(entry)
             return
+        self._say_end(entry)
+        log.info("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
+
+    def _say_end(self, entry: Entry) -> None:
         first = entry.made is not None and entry.order.start.place == 0
         kept = entry.where.kept if first and (not entry.where.output or entry.writer == "failed") else ""
         self._say(saying.ended(entry, kept), entry)
-        log.info("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
 
     def _forget_if_done(self, entry: Entry) -> None:
         if not (entry.over and entry.told and (entry.acked or entry.orphan)):
@@ -255,6 +259,14 @@ class Parts:
             else:
                 entry.acked = True
                 self._forget_if_done(entry)
+
+    def new_stream(self) -> None:
+        """Every end that the master has not got is told on the new stream, with all else that it did not acknowledge."""
+        self.outbox.new_stream()
+        waiting = self.outbox.ends()
+        for entry in self.entries.values():
+            if entry.told and not (entry.acked or entry.orphan) and entry.uid not in waiting:
+                self._say_end(entry)
 
     def say_again(self, entry: Entry) -> None:
         """Where a part is now, for a master that asks for what it has asked for before."""
@@ -361,28 +373,9 @@ class Parts:
             self.outbox.put(what)
 
 
-
 def _staged(part: Part, stage: Stage) -> Part:
     return msgspec.structs.replace(part, stage=stage)
 
 
 def _status_of(entry: Entry) -> str:
     return str(entry.end["status"]) if entry.end is not None else f"not known: {entry.lost}"
-
-
-def _folder_of(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
-
-
-def _parent(entry: Entry) -> int:
-    if not entry.tasks:
-        return 0
-    try:
-        with open(f"/proc/{entry.tasks[0][1]}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-

@@ -5,6 +5,7 @@ Rule: one inbox, taken empty at each turn; nothing here waits for a disk, a dire
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 import os
@@ -17,7 +18,7 @@ from agent.core.part import Part, Wish
 from agent.entry import Entry
 from agent.launch import build
 from agent.launch.accounts import Accounts
-from agent.launch.site import Site
+from agent.launch.site import Site, User
 from agent.parts import Parts, now
 from agent.spool import Obeyed, Spool
 from agent.starterlink import StarterLink
@@ -25,6 +26,8 @@ from agent.starts import SEQUENCE_BITS, Ready, Starts
 from agent.watch import Watch
 from proto import agent_pb2 as pb
 
+KEPT_REFUSED = 10_000
+"""Attempts that were killed before their start order came."""
 log = logging.getLogger("lava-agent")
 
 
@@ -35,11 +38,13 @@ class Runner:
         self.parts = Parts(site, spool, watch)
         self.peeks: list[pb.PeekData] = []
         self.starts = Starts(site, accounts)
+        self._accounts = accounts
         self._site = site
         self._spool = spool
         self._obeyed = spool.obeyed()
         self._lease_base = now()
-        self._refused: set[str] = set()
+        self._refused: dict[str, None] = {}
+        self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
 
     def starter_up(self, link: StarterLink, hello: dict[str, Any]) -> None:
@@ -94,7 +99,7 @@ class Runner:
             self._obeyed = found
         self._lease_base = greeted
         self._texts.clear()
-        self.parts.outbox.new_stream()
+        self.parts.new_stream()
         return ""
 
     def from_master(self, message: pb.ToAgent) -> None:
@@ -139,7 +144,9 @@ class Runner:
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is None:
-            self._refused.add(order.uid)
+            self._refused[order.uid] = None
+            if len(self._refused) > KEPT_REFUSED:
+                del self._refused[next(iter(self._refused))]
             gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
             self.parts.outbox.put(gone)
         else:
@@ -164,11 +171,16 @@ class Runner:
             self.parts.outbox.put(saying.refused(entry, start.code, start.why))
             log.info("job %s is refused: %s: %s", build.show(order.key), start.code, start.why)
             return
+        try:
+            fields = build.part(order, made, self._site, self.starts.hostfiles, start.deadline)
+        except (OSError, ValueError) as e:
+            self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
+            self.starts.poke()
+            return
         part = Part(order.uid, order.key, order.attempt, build.rules_of(made.text, order.start, self._site))
         entry = Entry(part, order, made, build.places(made.text, order.key, made.user, self._site), time.time())
         self.parts.add(entry)
         self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
-        fields = build.part(order, made, self._site, self.starts.hostfiles, start.deadline)
         self.parts.starter.start(order.start.sequence, made.template, id(made), fields)
 
     # -- peek --------------------------------------------------------------------------------------------------------
@@ -176,15 +188,32 @@ class Runner:
     def _peek(self, peek: pb.Peek) -> None:
         entry = self.parts.entries.get(peek.uid)
         path = peek.path
-        made = entry.made if entry else None
-        if entry is not None and not path:
-            path = (entry.where.stderr if peek.stderr else "") or entry.where.stdout
-        if path and made is not None:
-            path = os.path.join(made.template["cwd"], path)
-        user = made.user if made is not None else self.starts.find_user(peek.user)
-        if not path or user is None:
-            self.peeks.append(pb.PeekData(id=peek.id, error="no output is here"))
+        if entry is None or entry.made is None:
+            if path:
+                self._peek_later(peek)
+            else:
+                self.peeks.append(pb.PeekData(id=peek.id, error="no output is here"))
             return
+        if not path:
+            path = (entry.where.stderr if peek.stderr else "") or entry.where.stdout
+        self._read(peek, entry.made.user, os.path.join(entry.folder(), path))
+
+    def _peek_later(self, peek: pb.Peek) -> None:
+        """The job is no longer here: its user is looked up again."""
+
+        async def find() -> None:
+            user = await self._accounts.find(peek.user)
+            if user is None:
+                self.peeks.append(pb.PeekData(id=peek.id, error=f"user {peek.user} is not known here"))
+            else:
+                self._read(peek, user, peek.path)
+            self.starts.poke()
+
+        task = asyncio.get_running_loop().create_task(find())
+        self._lookups.add(task)
+        task.add_done_callback(self._lookups.discard)
+
+    def _read(self, peek: pb.Peek, user: User, path: str) -> None:
         who = {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)}
         limit = peek.limit or 1 << 20
         order = {"do": "read", "id": peek.id, "user": who, "path": path, "offset": peek.offset, "limit": limit}
@@ -194,8 +223,6 @@ class Runner:
         data = base64.b64decode(frame.get("data") or "")
         size, error = int(frame.get("size") or 0), str(frame.get("error") or "")
         self.peeks.append(pb.PeekData(id=int(frame["id"]), data=data, size=size, error=error))
-
-
 
 
 def _saved(order: pb.Order) -> bytes:

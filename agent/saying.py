@@ -7,7 +7,6 @@ from typing import Any
 
 from agent.entry import Entry
 from agent.launch import report
-from agent.launch.build import FALLBACK_FOLDER
 from agent.launch.report import Story, Use
 from agent.watch import Final
 from proto import agent_pb2 as pb
@@ -42,7 +41,7 @@ def refused(entry: Entry, code: str, why: str) -> pb.Report:
 def ended(entry: Entry, output: str) -> pb.Report:
     """How it ended, or that this is not known."""
     if entry.end is None:
-        return about(entry, ended=pb.Ended(lost=entry.lost or "its end is not known", gone=True))
+        return about(entry, ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True))
     end = entry.end
     use = entry.use
     first = end.get("first") or {}
@@ -102,9 +101,7 @@ def story(entry: Entry, host: str) -> Story:
     why = f"rank {first['rank']}: {first.get('reason') or 'failed'}" if first else ""
     if end.get("lease"):
         why = "the master was not heard for the lease of the job"
-    asked = entry.made.template["cwd"]
-    # The shepherd enters no other folder than these two; a link's name is kept as the user gave it.
-    fell = str(end.get("cwd") or entry.cwd) == FALLBACK_FOLDER != asked and not text.cwd_given
+    folder = entry.folder()
     return Story(
         key=entry.key,
         name=entry.name(),
@@ -112,8 +109,8 @@ def story(entry: Entry, host: str) -> Story:
         host=host,
         admin=text.admins[0] if text.admins else "lsfadmin",
         home=text.home or entry.made.user.home,
-        cwd=FALLBACK_FOLDER if fell else asked,
-        lost_cwd=asked if fell else "",
+        cwd=folder,
+        lost_cwd="" if folder == entry.where.cwd else entry.where.cwd,
         dispatched=entry.received,
         started=float(end["started"]) or entry.received,
         ended=float(end["at"]),

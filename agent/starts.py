@@ -47,14 +47,14 @@ class Starts:
         """An order; ``text`` is None when this stream never brought it. ``at``: seconds since the epoch."""
         start = order.start
         if start.sequence <= self.high:
-            self._refuse(order, "stale", f"stale order: {start.sequence} is not after {self.high}")
+            self.refuse(order, "stale", f"stale order: {start.sequence} is not after {self.high}")
             return
         self.high = start.sequence
         if text is None or not 0 <= start.place < len(start.hosts):
-            self._refuse(order, "bad", f"the order {start.sequence} does not say what to start")
+            self.refuse(order, "bad", f"the order {start.sequence} does not say what to start")
         elif start.expires and at > start.expires:
             late = at - start.expires
-            self._refuse(order, "stale", f"the order came {late:.0f} s too late, by the clock of {self._site.host}")
+            self.refuse(order, "stale", f"the order came {late:.0f} s too late, by the clock of {self._site.host}")
         elif user := self._accounts.find_known(text.user):
             self._ready.append(Ready(order, self._compiled(text, user), deadline))
         else:
@@ -64,14 +64,6 @@ class Starts:
         """The orders that are ready or refused since the last call."""
         found, self._ready = self._ready, []
         return found
-
-    def find_user(self, name: str) -> User | None:
-        """A user who was looked up a short time ago."""
-        return self._accounts.find_known(name)
-
-    def compiled(self, text: pb.JobText, user: User) -> Compiled:
-        """What is made of a text, not kept."""
-        return Compiled(text, user, self._site)
 
     def _compiled(self, text: pb.JobText, user: User) -> Compiled:
         found = self._made.get(id(text))
@@ -83,7 +75,8 @@ class Starts:
         self._made[id(text)] = (text, user, made)
         return made
 
-    def _refuse(self, order: pb.Order, code: str, why: str) -> None:
+    def refuse(self, order: pb.Order, code: str, why: str) -> None:
+        """An order that is not carried out: a code and one line."""
         self._ready.append(Ready(order, None, None, code, why))
 
     def _look_up(self, order: pb.Order, text: pb.JobText, deadline: float | None) -> None:
@@ -107,7 +100,7 @@ class Starts:
             user, why = None, f"host {site.host}: {e.filename or name}: {e.strerror}"
         for order, text, deadline in self._waiting.pop(name, []):
             if user is None:
-                self._refuse(order, "no_user", why)
+                self.refuse(order, "no_user", why)
             else:
                 self._ready.append(Ready(order, self._compiled(text, user), deadline))
         self.poke()

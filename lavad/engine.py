@@ -7,6 +7,9 @@ are told why; an unknown outcome, or an exception of ``apply``, ends the daemon 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -26,6 +29,8 @@ from lavad.store.writer import Store
 
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 20_000
+GATHER = float(os.environ.get("GATHER", "0"))
+MANY = 16
 _json = msgspec.json.Encoder()
 
 
@@ -73,6 +78,9 @@ class Engine:
         self._clock = clock
         self._waiting: list[_Wish] = []
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._tick = time.monotonic
+        self._quiet_until = 0.0
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._listeners: list[Listener] = []
         self._texts_seen: Callable[[int, Any], None] | None = None
@@ -96,10 +104,18 @@ class Engine:
         known = self._answers.get(uuid) if uuid else None
         if known is not None:
             return [msgspec.json.decode(known)]
+        return await self.hand_in(decides, uuid, env)
+
+    def hand_in(
+        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None
+    ) -> asyncio.Future[list[dict[str, Any]]]:
+        """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next."""
         wish = _Wish(decides, uuid, env)
         self._waiting.append(wish)
+        if uuid:
+            self._hurry.set()
         self._wake.set()
-        return await wish.answer
+        return wish.answer
 
     async def find_answer(self, uuid: str) -> dict[str, Any] | None:
         """The stored answer of an ask that a caller repeats."""
@@ -114,8 +130,19 @@ class Engine:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
+                await self._gather()
                 wishes, self._waiting = self._waiting, []
                 await self._turn(wishes)
+                self._quiet_until = self._tick() + GATHER
+
+    async def _gather(self) -> None:
+        """Let reports of many running jobs come together; a caller who waits is not kept waiting."""
+        rest = self._quiet_until - self._tick()
+        if rest > 0 and len(self.cluster.started) >= MANY and not self._hurry.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    await self._hurry.wait()
+        self._hurry.clear()
 
     async def _turn(self, wishes: list[_Wish]) -> None:
         before = self.cluster.version

@@ -54,6 +54,7 @@ class Loops:
                     self._fenced.discard(name)
                     if now - heard > params.host_timeout:
                         log.warning("host %s: silent for %.0f s", name, now - heard)
+                        self._sessions.hang_up(name)
                         await self._engine.ask(_bound(silent, name))
                 elif name not in self._fenced and self._may_fence(name, now):
                     await self._engine.ask(_bound(expired, name))

@@ -71,6 +71,12 @@ class Sessions:
             old.close()
         self.rows[session.host] = session
 
+    def hang_up(self, host: str) -> None:
+        """End the stream of a host that has fallen silent: if it only slept, it greets anew and tells what it has."""
+        session = self.rows.pop(host, None)
+        if session is not None:
+            session.close()
+
     def closed(self, session: Session) -> None:
         """A stream ended."""
         if self.rows.get(session.host) is session:

@@ -34,6 +34,7 @@ class Places(msgspec.Struct, frozen=True):
     kept: str = ""
     """The file in the agent's own folder that the output goes to first, or for good; "" when it goes straight to -o."""
     kept_error: str = ""
+    cwd: str = ""
 
     @property
     def stdout(self) -> str:
@@ -95,7 +96,7 @@ def places(text: pb.JobText, key: int, user: User, site: Site) -> Places:
     direct = text.direct_output or output == NOWHERE
     kept = "" if output and direct else keep + ".out"
     kept_error = keep + ".err" if error and output and not direct else ""
-    return Places(output, error, kept, kept_error)
+    return Places(output, error, kept, kept_error, expand(text.cwd, values) or user.home)
 
 
 def job_stem(key: int) -> str:
@@ -127,7 +128,8 @@ def part(order: pb.Order, made: Compiled, site: Site, files: HostFiles, deadline
     if start.place > 0:
         fields["pre_exec"] = fields["post_exec"] = None
     _add_files(fields, where, text, values, start.place == 0)
-    _add_folder(fields, text, values)
+    if "%" in text.cwd:
+        fields["cwd"] = env["PWD"] = where.cwd
     _add_program(fields, order, made, site)
     _add_checkpoint(fields, order, text)
     _add_tasks(fields, order, text, site)
@@ -155,9 +157,7 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
     return fields
 
 
-def _add_files(
-    fields: dict[str, Any], where: Places, text: pb.JobText, values: Mapping[str, str], first: bool
-) -> None:
+def _add_files(fields: dict[str, Any], where: Places, text: pb.JobText, values: Mapping[str, str], first: bool) -> None:
     if not first:
         fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
         return
@@ -182,12 +182,6 @@ def _add_files(
 
 def _file(path: str, append: bool, mkdir: bool) -> dict[str, Any]:
     return {"path": path, "append": append, "mkdir": mkdir}
-
-
-def _add_folder(fields: dict[str, Any], text: pb.JobText, values: Mapping[str, str]) -> None:
-    if "%" in text.cwd:
-        fields["cwd"] = expand(text.cwd, values)
-        fields["env"]["PWD"] = fields["cwd"]
 
 
 def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:

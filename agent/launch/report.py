@@ -96,8 +96,7 @@ def _head(text: pb.JobText, story: Story, now: float) -> list[str]:
         f"Sender: LSF System <{story.admin}@{story.host}>",
         f"Subject: Job {show(story.key)}: <{story.name}>{cluster} {done}",
         "",
-        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster}"
-        f" at {date(text.submitted)}",
+        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster} at {date(text.submitted)}",
     ]
     where = [host if count == 1 and len(story.hosts) == 1 else f"{count}*{host}" for host, count in story.hosts]
     executed = f"Job was executed on host(s) <{where[0]}>"
@@ -172,7 +171,7 @@ def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tup
     """The part that adds the report (and output that was kept so far) to the user's files, as the user."""
     before, after = (piece[-_MAX_ARGUMENT:] if len(piece) > _MAX_ARGUMENT else piece for piece in pieces)
     text = made.text
-    fields = _small_part(uid, order)
+    fields = _small_part(uid, order, where.cwd)
     fields["argv"] = ["/usr/bin/printf", "%s", after]
     fields["stdout"] = {"path": where.output, "append": True, "mkdir": bool(text.output_dir)}
     if where.kept:
@@ -182,10 +181,11 @@ def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tup
     return fields
 
 
-def _small_part(uid: str, order: pb.Order) -> dict[str, Any]:
+def _small_part(uid: str, order: pb.Order, cwd: str) -> dict[str, Any]:
     """One process in the job's folder, as its user, with nothing else of the job's."""
     return {
         "uid": uid,
+        "cwd": cwd,
         "key": order.key,
         "attempt": order.attempt,
         "title": f"{show(order.key)} report",
@@ -213,7 +213,7 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, story: Story, 
     kept = where.kept if not where.output else ""
     before, after = report(text, story, Places(where.output, where.error, where.kept or kept or "-"), time.time())
     head = f"To: {text.report_mail}\nFrom: LSF <{story.admin}>\n{before}"
-    fields = _small_part(uid, order)
+    fields = _small_part(uid, order, where.cwd)
     fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, story.admin, text.report_mail]
     fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
     return fields

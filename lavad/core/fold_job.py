@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
-from lavad.core.ids import index_of, job_of
+from lavad.core.ids import index_of, job_of, show
 from lavad.core.job import Array, Job, Outcome
 from lavad.core.moves import IllegalMove, move
 from lavad.core.ranges import EMPTY, Ranges
@@ -35,7 +35,18 @@ def _job_submitted(cluster: Cluster, event: ev.JobSubmitted) -> None:
 
 
 def _array(cluster: Cluster, key: int) -> Array:
-    return cluster.arrays.rows[job_of(key)]
+    array = cluster.arrays.rows.get(job_of(key))
+    if array is None:
+        raise IllegalMove(f"array {job_of(key)} is not live")
+    return array
+
+
+def live_job(cluster: Cluster, key: int) -> Job:
+    """The job of a fact that only a started job can meet; raises IllegalMove."""
+    job = cluster.jobs.rows.get(key)
+    if job is None:
+        raise IllegalMove(f"job {show(key)} is not live, or has not started")
+    return job
 
 
 def _elements_held(cluster: Cluster, event: ev.ElementsHeld) -> None:
@@ -54,11 +65,12 @@ def _elements_released(cluster: Cluster, event: ev.ElementsReleased) -> None:
 
 def _elements_killed(cluster: Cluster, event: ev.ElementsKilled) -> None:
     array = _array(cluster, event.key)
+    killed = array.pending.union(array.held).intersect(event.elements)
     array = replace(
         array,
-        pending=array.pending.minus(event.elements),
-        held=array.held.minus(event.elements),
-        exited=array.exited + len(event.elements),
+        pending=array.pending.minus(killed),
+        held=array.held.minus(killed),
+        exited=array.exited + len(killed),
     )
     cluster.arrays.put(array.job, array)
     _drop_finished_array(cluster, array.job)
@@ -71,36 +83,43 @@ def _drop_finished_array(cluster: Cluster, job: int) -> None:
         cluster.arrays.drop(job)
 
 
-def split(cluster: Cluster, key: int) -> Job:
-    """The job record of ``key``; an untouched element gets its own, and leaves its array's ranges."""
+def record_of(cluster: Cluster, key: int) -> Job:
+    """The job record of ``key``; of an untouched element the one that it would have. Raises IllegalMove; changes nothing."""
     job = cluster.jobs.rows.get(key)
     if job is not None:
         return job
-    array = _array(cluster, key)
+    array = cluster.arrays.rows.get(job_of(key))
     index = index_of(key)
-    held = index in array.held
-    if not held and index not in array.pending:
-        raise IllegalMove(f"element {index} of job {array.job} is not live")
-    job = Job(
+    held = array is not None and index in array.held
+    if array is None or (not held and index not in array.pending):
+        raise IllegalMove(f"job {show(key)} is not live")
+    return Job(
         key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
         state=JobState.PSUSP if held else JobState.PEND, position=array.position,
     )  # fmt: skip
-    cluster.jobs.put(key, job)
-    one = Ranges.span(index, index)
-    cluster.arrays.put(array.job, replace(array, pending=array.pending.minus(one), held=array.held.minus(one)))
-    return job
+
+
+def put(cluster: Cluster, job: Job) -> None:
+    """Keep a job's new record; an element that was untouched leaves its array's ranges."""
+    split = job.key not in cluster.jobs.rows
+    cluster.jobs.put(job.key, job)
+    if split:
+        array = _array(cluster, job.key)
+        one = Ranges.span(index_of(job.key), index_of(job.key))
+        cluster.arrays.put(array.job, replace(array, pending=array.pending.minus(one), held=array.held.minus(one)))
 
 
 def _element_split(cluster: Cluster, event: ev.ElementSplit) -> None:
-    split(cluster, event.key)
+    if event.key not in cluster.jobs.rows:
+        put(cluster, record_of(cluster, event.key))
 
 
 def _moved(cluster: Cluster, event: ev.JobEvent) -> None:
     """A plain change of state."""
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     state = move(job, event)
     reason = 0 if state is JobState.PSUSP else job.reason
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, reason=reason))
+    put(cluster, replace(job, state=state, since=event.at, reason=reason))
 
 
 def _job_modified(cluster: Cluster, event: ev.JobModified) -> None:
@@ -109,9 +128,9 @@ def _job_modified(cluster: Cluster, event: ev.JobModified) -> None:
         limit = array.limit if event.limit < 0 else event.limit
         cluster.arrays.put(array.job, replace(array, spec=event.spec, name=event.name, limit=limit))
         return
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, spec=event.spec, name=event.name))
+    put(cluster, replace(job, spec=event.spec, name=event.name))
 
 
 def _job_switched(cluster: Cluster, event: ev.JobSwitched) -> None:
@@ -119,9 +138,9 @@ def _job_switched(cluster: Cluster, event: ev.JobSwitched) -> None:
     if array is not None:
         cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0))
         return
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, spec=event.spec, position=0.0))
+    put(cluster, replace(job, spec=event.spec, position=0.0))
 
 
 def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
@@ -129,19 +148,19 @@ def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
     if array is not None:
         cluster.arrays.put(array.job, replace(array, position=event.position))
         return
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, position=event.position))
+    put(cluster, replace(job, position=event.position))
 
 
 def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     state = move(job, event, event.state)
     cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
 
 
 def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     move(job, event, event.state)
     job = replace(
         job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
@@ -151,8 +170,10 @@ def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:
 
 
 def _job_finished(cluster: Cluster, event: ev.JobFinished) -> None:
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     state = move(job, event, event.state)
+    if job.key not in cluster.jobs.rows:
+        put(cluster, job)
     outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why)
     run = job.run
     if run is not None and event.end is not None:

@@ -9,21 +9,21 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
-from lavad.core.fold_job import split
+from lavad.core.fold_job import live_job, put, record_of
 from lavad.core.job import Attempt, End, Job, Part
 from lavad.core.moves import IllegalMove, move
 from lavad.core.states import JobState, PartState
 
 
 def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
-    job = split(cluster, event.key)
+    job = record_of(cluster, event.key)
     state = move(job, event)
     parts = tuple(
         Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved) for placed in event.parts
     )
     run = Attempt(number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint)
     job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0)
-    cluster.jobs.put(job.key, job)
+    put(cluster, job)
 
 
 def _attempt(job: Job, number: int) -> Attempt:
@@ -38,7 +38,7 @@ def with_part(run: Attempt, host: str, **changes: Any) -> Attempt:
 
 
 def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
-    job: Job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     move(job, event)
     return replace(job, run=with_part(_attempt(job, event.attempt), event.host, **changes))
 
@@ -48,7 +48,7 @@ def _part_prepared(cluster: Cluster, event: ev.PartPrepared) -> None:
 
 
 def _gang_released(cluster: Cluster, event: ev.GangReleased) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     move(job, event)
     run = _attempt(job, event.attempt)
     parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
@@ -94,7 +94,7 @@ def _part_fenced(cluster: Cluster, event: ev.PartFenced) -> None:
 
 
 def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     kill = event.wish.kind == "kill"
     state = move(job, event, JobState.ZOMBI if kill else job.state)
     run = job.run
@@ -107,7 +107,7 @@ def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
 
 
 def _wish_granted(cluster: Cluster, event: ev.WishGranted) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     move(job, event)
     run = _attempt(job, event.attempt)
     wishes = tuple(wish for wish in run.wishes if wish.number != event.number)
@@ -115,13 +115,13 @@ def _wish_granted(cluster: Cluster, event: ev.WishGranted) -> None:
 
 
 def _job_found(cluster: Cluster, event: ev.JobFound) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     state = move(job, event, event.state)
     cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
 
 
 def _checkpoint_made(cluster: Cluster, event: ev.CheckpointMade) -> None:
-    job = cluster.jobs.rows[event.key]
+    job = live_job(cluster, event.key)
     move(job, event)
     run = replace(_attempt(job, event.attempt), checkpoint=event.generation)
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))

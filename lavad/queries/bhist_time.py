@@ -11,7 +11,7 @@ from lavad.core.job import Job
 from lavad.core.spec import JobText
 from lavad.queries import times
 from lavad.queries.request import Request, Shown, leave, out
-from lavad.queries.sentences import Teller
+from lavad.queries.sentences import Teller, cluster_sentence
 from lavad.queries.wrap import wrap
 
 
@@ -30,7 +30,8 @@ def show(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
 
 def _tell(request: Request, event: ev.Event, tellers: dict[int, Teller]) -> list[str]:
     if not isinstance(event, ev.JobEvent):
-        return cluster_sentence(event)
+        sentence = cluster_sentence(event)
+        return [sentence] if sentence else []
     teller = tellers.get(event.key)
     if teller is None:
         teller = tellers[event.key] = _teller(request, event)
@@ -49,20 +50,3 @@ def _teller(request: Request, event: ev.JobEvent) -> Teller:
         spec = array.spec
     job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
     return Teller(view, job, view.reader.text_of(job_id) or JobText(command=""), True)
-
-
-def cluster_sentence(event: ev.Event) -> list[str]:
-    """What happened to a host, a queue or the master; ``badmin hist`` says the same."""
-    if isinstance(event, ev.MasterStarted):
-        return [f"lavad started on host <{event.host}>."]
-    if isinstance(event, ev.HostSwitched):
-        verb = "closed" if event.closed else "opened"
-        return [f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."]
-    if isinstance(event, ev.QueueSwitched):
-        state = f"{'open' if event.open else 'closed'}, {'active' if event.active else 'inactive'}"
-        return [f"Queue <{event.queue}> set {state} by administrator <{event.by}> {event.comment}."]
-    if isinstance(event, ev.HostDown):
-        return [f"Host <{event.host}> is unavailable."]
-    if isinstance(event, ev.HostUp):
-        return [f"Host <{event.host}> is available."]
-    return []

@@ -225,7 +225,7 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     if "json" in options and "noheader" in options:
         raise Refused("bjobs: -json and -noheader cannot be used together")
     if given is not None or options.any("json", "hms", "o"):
-        form.custom = columns.parse("bjobs", given or bjobs_custom.DEFAULT, bjobs_custom.FIELDS)
+        form.custom = columns.parse("bjobs", bjobs_custom.DEFAULT if given is None else given, bjobs_custom.FIELDS)
         form.json = "json" in options
         form.show = bjobs_custom.show
         return form

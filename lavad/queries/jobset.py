@@ -11,9 +11,8 @@ from operator import attrgetter
 
 import msgspec
 
-from lavad.core.events import ElementsKilled
 from lavad.core.ids import index_of, job_of, key_of
-from lavad.core.job import Array, Job, Outcome
+from lavad.core.job import Array, Job
 from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.states import FINAL, STARTED, WAITING, JobState
 from lavad.queries.view import View
@@ -193,28 +192,9 @@ class JobSet:
     def finished_of(self, job: int) -> list[Job]:
         """The recently finished jobs or elements of an id."""
         if job not in self._ended:
-            self._ended[job] = self._read_finished(job)
+            rows = self._view.reader.finished_jobs(job=job)
+            self._ended[job] = [row for row in rows if _end(row) >= self._since]
         return self._ended[job]
-
-    def _read_finished(self, job: int) -> list[Job]:
-        reader = self._view.reader
-        found = [row for row in reader.finished_jobs(job=job) if _end(row) >= self._since]
-        array = self._view.cluster.arrays.rows.get(job) or reader.finished_array(job)
-        if array is not None and array.exited:
-            found += killed_elements(self._view, array, self._since)
-        return found
-
-
-def killed_elements(view: View, array: Array, since: float) -> list[Job]:
-    """Elements that ended before they were ever touched, from the events that say so."""
-    return [
-        msgspec.structs.replace(
-            untouched(array, index, JobState.EXIT), since=event.at, outcome=Outcome(at=event.at, reason=event.reason)
-        )
-        for _, event in view.reader.events_of(array.job)
-        if isinstance(event, ElementsKilled) and event.at >= since
-        for index in event.elements
-    ]
 
 
 def _end(job: Job) -> float:

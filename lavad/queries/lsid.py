@@ -1,4 +1,7 @@
-"""lsid: product, cluster and master. With LSF_COMPAT_VERSION the product line is the one that LSF's tools look for."""
+"""lsid: product, cluster and master. With LSF_COMPAT_VERSION the product line is the one that tools look for.
+
+Rule: a site gives the whole line, or only the version of LSF (``10.1.0.0``).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ from collections.abc import Iterator
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.view import View
 
+BUILT = "Nov 20 2026"
+
 
 def product(view: View) -> str:
     """The product line."""
     compat = view.lsf.get("LSF_COMPAT_VERSION", "").strip()
-    date = f", {view.built}" if view.built else ""
-    if compat:
-        return f"{compat if ' ' in compat else f'IBM Spectrum LSF Standard {compat}'}{date}"
-    return f"lava {view.version}{date}"
+    built = view.built or BUILT
+    if " " in compat:
+        return compat
+    return f"IBM Spectrum LSF Standard {compat}, {built}" if compat else f"lava {view.version}, {built}"
 
 
 def show(request: Request) -> Iterator[Shown]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Caller, Query, Refused
 from lavad.queries import (
+    badmin,
     bhist,
     bhosts,
     bjgroup,
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "lshosts": lshosts.show,
     "lsinfo": lsinfo.show,
     "lsclusters": lsclusters.show,
+    "badmin": badmin.show,
 }
 
 

@@ -178,3 +178,18 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
     ev.JobFinished: Teller.finished,
 }  # fmt: skip
+
+
+def cluster_sentence(event: ev.Event) -> str:
+    """What happened to a host, a queue or the master; "" for an event of another kind."""
+    if isinstance(event, ev.MasterStarted):
+        return f"lavad started on host <{event.host}>."
+    if isinstance(event, ev.HostSwitched):
+        verb = "closed" if event.closed else "opened"
+        return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
+    if isinstance(event, ev.QueueSwitched):
+        state = f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
+        return f"Queue <{event.queue}> {state} by administrator or by time window <{event.by}> {event.comment}."
+    if isinstance(event, ev.HostDown):
+        return f"Host <{event.host}> is unavailable."
+    return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -28,6 +28,12 @@ from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc
 
 log = logging.getLogger(__name__)
+
+UNDER_WAY = 64
+"""Messages of reports of one host that may wait for their commit; more stay in the stream."""
+ACK_PAUSE = 0.02
+"""Nobody waits for an acknowledgement, so those of a short time go together."""
+Handed = asyncio.Queue[tuple[asyncio.Future[Any], Sequence[pb.Report]]]
 
 if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[pb.FromAgent, pb.ToAgent]
@@ -61,14 +67,16 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._sessions.heard[hello.host] = self._clock()
         self._sessions.open(session)
         session.send(pb.ToAgent(welcome=self._welcome()))
-        reading = asyncio.create_task(self._read(session, hello, requests))
+        handed: Handed = asyncio.Queue(UNDER_WAY)
+        reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, handed)))
+        acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
         pumping = asyncio.create_task(self._outbox.pump(session))
         try:
             while (message := await session.outgoing.get()) is not None:
                 yield message
         finally:
             self._sessions.closed(session)
-            for task in (reading, pumping):
+            for task in (reading, acknowledging, pumping):
                 task.cancel()
             log.info("host %s: stream ended", session.host)
 
@@ -89,12 +97,10 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             cluster=cluster.conf.cluster,
         )  # fmt: skip
 
-    async def _read(self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent]) -> None:
+    async def _serve(self, session: HostSession, work: Coroutine[Any, Any, None]) -> None:
+        """One of the tasks of a stream, which ends with it."""
         try:
-            await self._greet(session, hello)
-            async for message in requests:
-                self._sessions.heard[session.host] = self._clock()
-                await self._take(session, message)
+            await work
         except asyncio.CancelledError:
             raise
         except (grpc.RpcError, StopAsyncIteration) as error:
@@ -104,6 +110,34 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             log.exception("host %s: stream failed", session.host)
         finally:
             session.close()
+
+    async def _read(
+        self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent], handed: Handed
+    ) -> None:
+        await self._greet(session, hello)
+        async for message in requests:
+            self._sessions.heard[session.host] = self._clock()
+            kind = message.WhichOneof("kind")
+            if kind == "reports":
+                reports = message.reports.reports
+                await handed.put((self._engine.hand_in(decisions(reports, session.host)), reports))
+            elif kind == "heartbeat":
+                self._heartbeat(session, message.heartbeat)
+            elif kind == "peek":
+                self._peeks.came(message.peek)
+
+    async def _acknowledge(self, session: HostSession, handed: Handed) -> None:
+        """Tell the host what is committed, in the order of its reports."""
+        while True:
+            committed, reports = await handed.get()
+            await committed
+            await asyncio.sleep(ACK_PAUSE)
+            acks = _acks(reports)
+            while not handed.empty():
+                committed, reports = handed.get_nowait()
+                await committed
+                acks.MergeFrom(_acks(reports))
+            session.send(pb.ToAgent(acks=acks))
 
     async def _greet(self, session: HostSession, hello: pb.Hello) -> None:
         known = {part.uid: part.state for part in hello.parts}
@@ -127,22 +161,6 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         session.send(pb.ToAgent(orders=pb.Orders(orders=orders)))
         session.send(pb.ToAgent(acks=pb.Acks(ended=[part.uid for part in stale])))
 
-    async def _take(self, session: HostSession, message: pb.FromAgent) -> None:
-        kind = message.WhichOneof("kind")
-        if kind == "reports":
-            await self._reports(session, message.reports)
-        elif kind == "heartbeat":
-            self._heartbeat(session, message.heartbeat)
-        elif kind == "peek":
-            self._peeks.came(message.peek)
-
-    async def _reports(self, session: HostSession, reports: pb.Reports) -> None:
-        await self._engine.ask_all(decisions(reports.reports, session.host))
-        acks = pb.Acks(number=max((report.number for report in reports.reports), default=0))
-        over = [r.uid for r in reports.reports if r.WhichOneof("what") in ("gone", "refused") or r.ended.gone]
-        acks.ended.extend(over)
-        session.send(pb.ToAgent(acks=acks))
-
     def _heartbeat(self, session: HostSession, beat: pb.Heartbeat) -> None:
         news = SoftUpdate(
             load={session.host: dict(beat.load)} if beat.load else {},
@@ -163,3 +181,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield pb.CommandFrame(frame=frame)
+
+
+def _acks(reports: Sequence[pb.Report]) -> pb.Acks:
+    over = [r.uid for r in reports if r.WhichOneof("what") in ("gone", "refused") or r.ended.gone]
+    return pb.Acks(number=max((report.number for report in reports), default=0), ended=over)

@@ -33,9 +33,7 @@ KEYS = iter(range(100, 100000))
 TRAPS = "trap 'echo INT' INT; trap 'echo TERM' TERM; echo ready; while :; do sleep 0.05; done"
 
 
-def run(
-    master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object
-) -> pb.Order:
+def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
     made = host.text(master, command, **text)
     order = start_order(master, made, key=next(KEYS), **(start or {}))
     master.order(order, texts=(made,))

@@ -32,9 +32,7 @@ def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
     one.stop()
 
 
-def run(
-    master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object
-) -> pb.Order:
+def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
     made = host.text(master, command, **text)
     order = start_order(master, made, **(start or {}))
     master.order(order, texts=(made,))

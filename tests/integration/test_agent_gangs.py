@@ -60,7 +60,7 @@ def release(pair: Pair, orders: list[pb.Order]) -> None:
 
 
 def test_without_mpi_the_command_runs_once_on_the_first_host(pair: Pair) -> None:
-    orders = offer(pair, "echo once >> runs; echo \"$LSB_MCPU_HOSTS\"", output="out")
+    orders = offer(pair, 'echo once >> runs; echo "$LSB_MCPU_HOSTS"', output="out")
     (first, host), (second, _) = pair
     release(pair, orders)
     assert first.wait_for(orders[0].uid, "ended").ended.status == 0

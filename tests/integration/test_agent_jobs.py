@@ -33,9 +33,7 @@ def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterat
 KEYS = iter(range(100, 100000))
 
 
-def run(
-    master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object
-) -> pb.Order:
+def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
     made = host.text(master, command, **text)
     order = start_order(master, made, key=next(KEYS), **(start or {}))
     master.order(order, texts=(made,))
@@ -71,9 +69,7 @@ def test_kept_output_stands_behind_the_report_as_lsf_has_it(master: FakeMaster, 
 def test_output_appends_and_oo_overwrites(master: FakeMaster, host: AgentHost) -> None:
     for direct in (True, False):
         for number, overwrite in ((1, False), (2, False), (3, True)):
-            order = run(
-                master, host, f"echo n{number}", output="again.out", output_overwrite=overwrite, direct_output=direct
-            )
+            order = run(master, host, f"echo n{number}", output="again.out", output_overwrite=overwrite, direct_output=direct)
             master.wait_for(order.uid, "ended")
             text = output(host, "again.out")
             assert ("n1\n" in text) == (number < 3)

@@ -1,4 +1,4 @@
-"""The example programs as jobs of a cluster of three hosts: right results, every rank in its place, a lost host survived."""
+"""The example programs as jobs over three hosts: right results, every rank in its place, a lost host survived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster
 from tests.support.wait import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PLATE = "--size 40 --steps 1200"
+PLATE = "--size 40 --steps 600"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_matmul_over_hosts(cluster: Cluster, tmp_path: Path, ranks: int, tile: i
 
 @pytest.mark.parametrize("which", [0, -1], ids=["first", "last"])
 def test_heat_survives_the_loss_of_a_host(tmp_path: Path, which: int) -> None:
-    """CHECKLIST 3.10, 4.14: kill -9 of a whole host of the job; the end result is the undisturbed one to the last bit."""
+    """CHECKLIST 3.10, 4.14: kill -9 of a whole host of the job; the end result is the undisturbed one, bit by bit."""
     tmp_path.chmod(0o755)
     program = EXAMPLES / "heat" / "heat.py"
     with Cluster(tmp_path / "cluster", hosts=3, slots=2) as cluster:

@@ -1,4 +1,4 @@
-"""A master for one agent's tests: the real wire, no deciding. It welcomes, sends what a test gives it, and remembers."""
+"""A master for one agent's tests: the real wire, no deciding. It sends what a test gives it, and remembers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.wait import wait_until
 
 
 class FakeMaster(pb_grpc.AgentsServicer):
-    """With ``acknowledges`` False nothing is ever acknowledged. ``tls``: a folder with ca.crt, master.crt and master.key."""
+    """With ``acknowledges`` False it acknowledges nothing. ``tls``: a folder with ca.crt, master.crt and master.key."""
 
     def __init__(self, incarnation: str = "store-1", epoch: int = 1, tls: Path | None = None) -> None:
         self.incarnation = incarnation

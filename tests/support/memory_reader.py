@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from lavad.core.apply import apply
 from lavad.core.cluster import Cluster
-from lavad.core.events import Event, JobEvent, SpecAdded
+from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
 from lavad.core.ids import job_of
 from lavad.core.job import Array, Job
+from lavad.core.ranges import EMPTY
 from lavad.core.spec import JobText, Spec
+from lavad.core.states import JobState
+from lavad.store.killed import killed_jobs
+
+
+def _counted(array: Array, event: Event) -> Array:
+    """The array's last record: its last element is counted as the store's row has it."""
+    if isinstance(event, JobFinished):
+        done = event.state is JobState.DONE
+        return replace(array, done=array.done + done, exited=array.exited + (not done))
+    gone = len(event.elements) if isinstance(event, ElementsKilled) else 0
+    return replace(array, exited=array.exited + gone, pending=EMPTY, held=EMPTY)
 
 
 class MemoryReader:
@@ -37,9 +51,10 @@ class MemoryReader:
                 self.all_specs[event.spec] = event.value
             for job_id, array in arrays.items():
                 if job_id not in self.cluster.arrays.rows:
-                    last = self.cluster.arrays.changed.get(job_id) or array
-                    self.arrays[job_id] = last
+                    self.arrays[job_id] = _counted(array, event)
             self.finished.update(self.cluster.finished)
+            if isinstance(event, ElementsKilled):
+                self.finished.update((job.key, job) for job in killed_jobs([event], arrays))
             self.cluster.forget_changes()
 
     def text_of(self, job: int) -> JobText | None:

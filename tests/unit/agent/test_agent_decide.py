@@ -22,9 +22,7 @@ def running(rules: Rules = RULES, at: float = 100.0) -> Part:
 
 def sent(effects: list[Effect]) -> list[int | str]:
     """Signal numbers, and ``kill`` for the end of everything."""
-    return [
-        int(e.signal) if isinstance(e, Send) else "kill" for e in effects if isinstance(e, Send | KillAll)
-    ]
+    return [int(e.signal) if isinstance(e, Send) else "kill" for e in effects if isinstance(e, Send | KillAll)]
 
 
 def test_the_kill_sequence_is_cont_int_term_kill() -> None:

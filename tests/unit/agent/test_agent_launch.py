@@ -198,7 +198,9 @@ def test_the_report_is_lsfs() -> None:
     before, after = report.report(TEXT, story(), build.Places("out", "", "/kept"), 1e9 + 6)
     when = [report.date(1e9 + n) for n in (-2, 0, 5, 6)]
     assert after == ""
-    assert before == f"""\
+    assert (
+        before
+        == f"""\
 Sender: LSF System <lsfadmin@ol2>
 Subject: Job 108: <fails> in cluster <C> Exited
 
@@ -235,6 +237,7 @@ Resource usage summary:
 The output (if any) follows:
 
 """
+    )
 
 
 def test_the_report_names_what_ended_the_job() -> None:

@@ -1,3 +1,5 @@
+"""Fixtures of the command tests."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -106,9 +106,11 @@ def test_a_long_record_shows_every_rank_and_the_sums() -> None:
     c.submit(1, slots=2, max_slots=2, gpu=gpu)
     c.start(1, hosts="ol2:2", gpus=("GPU-a", "GPU-b"))
     tasks = (
-        TaskUsage(1, 202, 20.5, 2048, 1024, 3, 1, "S", 2000, 90), TaskUsage(0, 201, 10.0, 2048, 1024, 5, 1, "R", 1000, 50),
-    )  # fmt: skip
-    c.soft.usage[1] = {"ol2": PartUsage(key=1, attempt=1, at=at("11:39:00"), cpu=30.5, rss=4096, threads=8, tasks=tasks)}
+        TaskUsage(1, 202, 20.5, 2048, 1024, 3, 1, "S", 2000, 90),
+        TaskUsage(0, 201, 10.0, 2048, 1024, 5, 1, "R", 1000, 50),
+    )
+    usage = PartUsage(key=1, attempt=1, at=at("11:39:00"), cpu=30.5, rss=4096, threads=8, tasks=tasks)
+    c.soft.usage[1] = {"ol2": usage}
     out = c.ask("bjobs", l=True)[0]
     table = out.partition(" TASK USAGE:\n")[2].partition("\n\n")[0].splitlines()
     assert [row.split() for row in table[1:]] == [

@@ -160,16 +160,16 @@ def test_a_story_in_sentences() -> None:
     c.feed(ev.JobRequeued(at=at("11:33:00"), key=1, reason=23, end=end))
     c.start(1, "11:33:05", hosts="ol1", pid=77)
     c.finish(1, "11:33:10", status=9, reason=TermReason.TERM_OWNER)
-    told = [row[21:] for row in c.ask("bhist", "1", l=True)[0].splitlines() if row.startswith("Fri")]
+    told = [row[21:79] for row in c.ask("bhist", "1", UF=True)[0].splitlines() if row.startswith("Fri")]
     assert told[1:] == [
         "Suspended by the user or administrator while pending;",
-        "Pending: Waiting for scheduling after resumed by user: 1 host;",
+        "Pending: Waiting for scheduling after resumed by user: 1 h",
         "Dispatched to <ol2>;", "Starting (Pid 16605);",
         "Running with execution home </home/alice>, Execution CWD <",
         "Suspended by the user or administrator;", "Running;", "Suspended: r1m;", "Running;",
         "Unknown; unable to reach the execution host;", "Running;",
         "Signal <USR1> requested by user or administrator <bob>;",
-        "Exited with exit code 99. The CPU time used is 1.5 seconds;",
+        "Exited with exit code 99. The CPU time used is 1.5 seconds",
         "Pending: Requeue the job for the next run: 1 host;", "Dispatched to <ol1>;", "Starting (Pid 77);",
         "Running with execution home </home/alice>, Execution CWD <",
         "Exited by signal 9. The CPU time used is 0.0 seconds;",
@@ -206,8 +206,10 @@ def test_histories_of_elements_without_records() -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({}, ["2"]), ({"a": True}, ["1", "2", "3"]), ({"d": True}, ["1", "3"]), ({"e": True}, ["3"]), ({"p": True}, ["2"]),
-        ({"a": True, "C": "11:34,11:36"}, ["3"]), ({"a": True, "S": "11:35,"}, ["2"]), ({"d": True, "D": "11:32,11:33"}, ["3"]),
+        ({}, ["2"]), ({"a": True}, ["1", "2", "3"]), ({"d": True}, ["1", "3"]), ({"e": True}, ["3"]),
+        ({"p": True}, ["2"]),
+        ({"a": True, "C": "11:34,11:36"}, ["3"]), ({"a": True, "S": "11:35,"}, ["2"]),
+        ({"d": True, "D": "11:32,11:33"}, ["3"]),
         ({"a": True, "J": "three"}, ["3"]), ({"a": True, "q": "fair"}, ["2"]), ({"a": True, "n": "0"}, ["1", "2", "3"]),
     ],
 )  # fmt: skip
@@ -233,6 +235,18 @@ def test_events_by_time() -> None:
     assert out[0] == "Fri Nov 20 11:34:00: Job <1> submitted from host <ol1> to Queue <normal>;"
     assert out[-1] == "Fri Nov 20 11:34:06: Host <ol3> closed by administrator <openlava> disk swap."
     assert c.ask("bhist", t=True, T="nonsense")[1:] == ("nonsense: Bad time specification\n", 255)
+
+
+def test_history_of_administrators() -> None:
+    c = QueryCluster()
+    c.feed(ev.HostSwitched(at=at("11:33:49"), host="ol3", closed=True, by="openlava", comment="disk swap"))
+    c.feed(ev.QueueSwitched(at=at("11:33:50"), queue="fair", open=False, active=True, by="openlava"))
+    out = c.ask("badmin", "hist")[0]
+    assert "lavad started on host <ol1>; cluster name <openlava>" in out
+    assert "Fri Nov 20 11:33:49: Host <ol3> closed by administrator <openlava> disk swap.\n" in out
+    assert c.ask("badmin", "qhist", "fair")[0].count("\n") == 2
+    assert c.ask("badmin", "hhist", "ol9") == ("", "", 0)
+    assert c.ask("badmin", "nosuch")[1:] == ("Invalid command <nosuch>\n", 255)
 
 
 def test_nothing_in_the_history() -> None:
