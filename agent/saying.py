@@ -12,6 +12,10 @@ from agent.watch import Final
 from proto import agent_pb2 as pb
 
 
+SHEPHERD_KB = 32 << 10
+"""A process started by vfork has its parent's memory in its own peak; a peak below this may be the shepherd's."""
+
+
 def about(entry: Entry, **what: Any) -> pb.Report:
     """A report about a part."""
     return pb.Report(key=entry.key, attempt=entry.part.attempt, uid=entry.uid, **what)
@@ -81,9 +85,10 @@ def _task_end(task: dict[str, Any]) -> pb.TaskEnd:
 
 def use_of(end: dict[str, Any], seen: Final) -> Use:
     """What it used: the samples' peaks, or what the kernel says where it was too short for samples."""
+    largest = int(end["maxrss_kb"])
     return Use(
         cpu=max(float(end["utime"]) + float(end["stime"]), seen.cpu),
-        max_mem=max(seen.mem, int(end["maxrss_kb"])),
+        max_mem=max(seen.mem, largest if largest > SHEPHERD_KB else 0),
         avg_mem=seen.avg_mem,
         max_swap=seen.swap,
         processes=seen.processes or len(end.get("tasks") or []),

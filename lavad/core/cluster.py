@@ -119,6 +119,11 @@ class Cluster:
         self.hosts: Table[str, Host] = Table()
         self.queues: Table[str, QueueAdmin] = Table()
         self.configure(self.conf)
+        self._kept = self._single()
+
+    def _single(self) -> tuple[int, str, int, int, Conf]:
+        """What is no row of a table."""
+        return self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -161,9 +166,10 @@ class Cluster:
             table.changed.clear()
         self.finished.clear()
         self.finished_arrays.clear()
+        self._kept = self._single()
 
     def undo_changes(self) -> None:
-        """A batch could not be committed: everything is as before it (numbers may be skipped)."""
+        """A batch could not be committed: everything but ``version`` is as before it."""
         for number, spec in self.specs.changed.items():
             if spec is not None:
                 self.specs.rows[number] = spec  # dropped in this batch, and jobs that come back may need it
@@ -171,9 +177,13 @@ class Cluster:
         self.arrays.undo()
         self.specs.undo()
         self.spec_numbers = {spec: number for number, spec in self.specs.rows.items()}
-        self.idle_specs = {number: None for number in self.idle_specs if number in self.specs.rows}
+        idle = [*self.idle_specs, *self.specs.rows]
+        self.idle_specs = {n: None for n in idle if n in self.specs.rows and n not in self.spec_jobs}
         self.hosts.undo()
         self.queues.undo()
+        self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
+        if conf is not self.conf:
+            self.configure(conf)
         self.finished.clear()
         self.finished_arrays.clear()
 

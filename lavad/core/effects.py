@@ -61,6 +61,13 @@ def effects_due(job: Job) -> list[Effect]:
     return due
 
 
+def effects_of_end(job: Job) -> list[Effect]:
+    """What is due when a job is over for the master while parts of it may still be there (bkill -r)."""
+    run = job.run
+    live = () if run is None else (part for part in run.parts if part.state not in OVER and part.end is None)
+    return [KillPart(host=part.host, key=job.key, attempt=run.number, uid=run.uid) for part in live if run is not None]
+
+
 def is_released(run: Attempt) -> bool:
     """Whether a gang was told to go."""
     return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)

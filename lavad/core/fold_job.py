@@ -13,7 +13,7 @@ from lavad.core.ids import index_of, job_of, show
 from lavad.core.job import Array, Job, Outcome
 from lavad.core.moves import IllegalMove, move
 from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.states import JobState
+from lavad.core.states import JobState, PartState
 
 
 def _job_submitted(cluster: Cluster, event: ev.JobSubmitted) -> None:
@@ -122,6 +122,11 @@ def _moved(cluster: Cluster, event: ev.JobEvent) -> None:
     put(cluster, replace(job, state=state, since=event.at, reason=reason))
 
 
+def _job_lost(cluster: Cluster, event: ev.JobLost) -> None:
+    job = live_job(cluster, event.key)
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, before=job.state))
+
+
 def _job_modified(cluster: Cluster, event: ev.JobModified) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
@@ -177,7 +182,8 @@ def _job_finished(cluster: Cluster, event: ev.JobFinished) -> None:
     outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why)
     run = job.run
     if run is not None and event.end is not None:
-        run = replace(run, verdict=event.end)
+        only = replace(run.parts[0], state=PartState.GONE, end=event.end)
+        run = replace(run, verdict=event.end, parts=(only, *run.parts[1:]))
     cluster.finished[job.key] = replace(job, state=state, since=event.at, outcome=outcome, run=run)
     cluster.jobs.drop(job.key)
     if index_of(job.key):
@@ -200,7 +206,7 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.JobMoved: _job_moved,
     ev.JobSuspended: _job_suspended,
     ev.JobResumed: _moved,
-    ev.JobLost: _moved,
+    ev.JobLost: _job_lost,
     ev.JobRequeued: _job_requeued,
     ev.JobFinished: _job_finished,
 }

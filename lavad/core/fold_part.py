@@ -67,12 +67,32 @@ def _part_stopped(cluster: Cluster, event: ev.PartStopped) -> None:
     cluster.jobs.put(event.key, _part(cluster, event, stopped=event.stopped))
 
 
+def with_end(run: Attempt, host: str, end: End) -> Attempt:
+    """The attempt once a part's process ended. The first part's end is the job's, and so is a failure elsewhere before it;
+    but a failure of the first part after a host was lost comes of that loss.
+    """
+    run = with_part(run, host, end=end)
+    bad = bool(end.status or end.lost)
+    if run.parts[0].host == host:
+        lost = run.verdict is not None and bool(run.verdict.lost)
+        verdict = run.verdict if lost and bad else end
+        return replace(run, verdict=verdict, started=run.started or end.started)
+    return replace(run, verdict=end) if run.verdict is None and bad else run
+
+
+def with_fence(run: Attempt, host: str, at: float) -> Attempt:
+    """The attempt once a part's host is lost for good; a part that had ended before is only gone."""
+    ended = any(part.host == host and part.end is not None for part in run.parts)
+    run = with_part(run, host, state=PartState.FENCED)
+    if ended or run.verdict is not None:
+        return run
+    return replace(run, verdict=End(at=at, lost=f"host {host} was lost"))
+
+
 def _part_ended(cluster: Cluster, event: ev.PartEnded) -> None:
-    job = _part(cluster, event, end=event.end)
-    run = _attempt(job, event.attempt)
-    if run.verdict is None or run.parts[0].host == event.host:
-        run = replace(run, verdict=event.end, started=run.started or event.end.started)
-    cluster.jobs.put(job.key, replace(job, run=run))
+    job = live_job(cluster, event.key)
+    move(job, event)
+    cluster.jobs.put(job.key, replace(job, run=with_end(_attempt(job, event.attempt), event.host, event.end)))
 
 
 def _part_refused(cluster: Cluster, event: ev.PartRefused) -> None:
@@ -86,11 +106,9 @@ def _part_gone(cluster: Cluster, event: ev.PartGone) -> None:
 
 
 def _part_fenced(cluster: Cluster, event: ev.PartFenced) -> None:
-    job = _part(cluster, event, state=PartState.FENCED)
-    run = _attempt(job, event.attempt)
-    if run.verdict is None:
-        run = replace(run, verdict=End(at=event.at, lost=f"host {event.host} was lost"))
-    cluster.jobs.put(event.key, replace(job, run=run))
+    job = live_job(cluster, event.key)
+    move(job, event)
+    cluster.jobs.put(job.key, replace(job, run=with_fence(_attempt(job, event.attempt), event.host, event.at)))
 
 
 def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:

@@ -141,6 +141,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Starts in a row that failed before the command ran."""
     not_before: float = 0.0
     """Earliest next dispatch after such a failure."""
+    before: JobState = JobState.RUN
+    """UNKWN or ZOMBI: the state it had when its host was last heard."""
     outcome: Outcome | None = None
 
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from lavad.core import events as ev
-from lavad.core.ids import job_of
 from lavad.core.job import Job
-from lavad.core.spec import JobText
 from lavad.queries import bjobs_long, jobfacts, paragraphs, times, units
 from lavad.queries.history import COLUMNS, History, Times
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.sentences import Teller
 from lavad.queries.wrap import RULE, wrap
 
+_BATCH = 200
+
 
 def show(
     request: Request, rows: Iterator[tuple[Job, History, Times]], brief: bool, plain: bool, factor: float
 ) -> Iterator[Shown]:
     """A record a job; CPU times are multiplied by ``factor``."""
-    texts: dict[int, JobText] = {}
     first = True
-    for job, history, spent in rows:
-        job_id = job_of(job.key)
-        if job_id not in texts:
-            texts = {job_id: request.view.reader.text_of(job_id) or JobText(command="")}
-        teller = Teller(request.view, job, texts[job_id], brief, factor)
-        yield out(("" if first else RULE) + _record(request, teller, history, spent, plain))
-        first = False
+    while batch := list(islice(rows, _BATCH)):
+        texts = request.view.texts([job for job, _, _ in batch])
+        for job, history, spent in batch:
+            teller = Teller(request.view, job, texts[job.key], brief, factor)
+            yield out(("" if first else RULE) + _record(request, teller, history, spent, plain))
+            first = False
     yield out("\n")
 
 

@@ -8,7 +8,6 @@ from lavad.core import events as ev
 from lavad.core.ids import job_of
 from lavad.core.ids import show as show_key
 from lavad.core.job import Job
-from lavad.core.spec import JobText
 from lavad.queries import times
 from lavad.queries.request import Request, Shown, leave, out
 from lavad.queries.sentences import Teller, cluster_sentence
@@ -49,4 +48,4 @@ def _teller(request: Request, event: ev.JobEvent) -> Teller:
     if not spec and array is not None:
         spec = array.spec
     job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
-    return Teller(view, job, view.reader.text_of(job_id) or JobText(command=""), True)
+    return Teller(view, job, view.texts([job])[job.key], True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from lavad.core.ids import job_of
 from lavad.core.job import Job
 from lavad.queries import columns
 from lavad.queries.bjobs_fields import FIELDS, NEEDS_TEXT, Row
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.columns import Custom
 from lavad.queries.request import Request, Shown, out
+from lavad.queries.view import NO_TEXT
 
 __all__ = ["DEFAULT", "FIELDS", "show", "show_json"]
 
@@ -24,9 +24,9 @@ def _rows(request: Request, form: Form, custom: Custom, jobs: Iterator[Job]) -> 
     needs_text = any(FIELDS[column.name].name in NEEDS_TEXT for column in custom.columns)
     row = Row(request, form.hms, form.factor)
     while batch := list(islice(jobs, _BATCH)):
-        texts = request.view.reader.texts({job_of(job.key) for job in batch}) if needs_text else {}
+        texts = request.view.texts(batch) if needs_text else {}
         for job in batch:
-            row.take(job, texts.get(job_of(job.key)))
+            row.take(job, texts.get(job.key, NO_TEXT))
             yield [value(row, unit) for value, unit in values]
 
 

@@ -18,6 +18,7 @@ from lavad.queries import jobfacts, reasons, resreqs, times, units
 from lavad.queries.bjobs_rows import finish_text, left_text
 from lavad.queries.jobfacts import Usage
 from lavad.queries.request import Request
+from lavad.queries.view import NO_TEXT
 
 
 class Row:
@@ -32,14 +33,14 @@ class Row:
         self.now = request.now
         self.hms = hms
         self.factor = factor
-        self.text: JobText = JobText(command="")
+        self.text: JobText = NO_TEXT
         self._usage: Usage | None = None
 
-    def take(self, job: Job, text: JobText | None) -> None:
+    def take(self, job: Job, text: JobText) -> None:
         """Go to a job."""
         self.job = job
         self.spec = self.view.spec(job)
-        self.text = text or JobText(command="")
+        self.text = text
         self._usage = None
 
     @property

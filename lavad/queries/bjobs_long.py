@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from lavad.core.ids import job_of
 from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
@@ -24,10 +23,9 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     first = True
     names = form.level is not None
     while batch := list(islice(jobs, _BATCH)):
-        texts = request.view.reader.texts({job_of(job.key) for job in batch})
+        texts = request.view.texts(batch)
         for job in batch:
-            text = texts.get(job_of(job.key)) or JobText(command="")
-            record = Record(request, job, text, form, names)
+            record = Record(request, job, texts[job.key], form, names)
             yield out(("" if first else RULE) + record.all())
             first = False
 

@@ -11,9 +11,12 @@ from typing import Protocol
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Params, QueueConf
 from lavad.core.events import Event
+from lavad.core.ids import job_of
 from lavad.core.job import Array, Job
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Spec
+
+NO_TEXT = JobText(command="")
 
 
 class Reader(Protocol):
@@ -99,6 +102,12 @@ class View:
         missing = {job.spec for job in jobs if job.spec not in live and job.spec not in self._specs}
         if missing:
             self._specs.update(self.reader.specs(sorted(missing)))
+
+    def texts(self, jobs: Iterable[Job]) -> dict[int, JobText]:
+        """The text of each job by its key; an element that has none of its own has its array's."""
+        ids = {job.key: job_of(job.key) for job in jobs}
+        found = self.reader.texts(set(ids) | set(ids.values()))
+        return {key: found.get(key) or found.get(job) or NO_TEXT for key, job in ids.items()}
 
     def queue(self, name: str) -> QueueConf:
         """A queue's configuration; one that is no longer configured has the defaults."""

@@ -156,6 +156,8 @@ class Visit:
         if not job.avoid:
             return self._place_one(job.key)
         if not self._place_one(job.key, frozenset(job.avoid)):
+            if job.failures:
+                return self._place_one(job.key)  # better there than nowhere
             self.reasons[job.key] = PendReason.JOB_START_FAIL
         return True
 

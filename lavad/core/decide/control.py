@@ -9,6 +9,7 @@ from lavad.core.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Sel
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.select import UNKNOWN, Target, select
+from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.rights import is_admin, may_control
@@ -17,7 +18,7 @@ from lavad.core.states import STARTED, WAITING, JobState, TermReason
 NOT_STARTED = "Job has not started yet"
 DENIED = "User permission denied"
 _ENDING = frozenset({0, 2, 9, 15})
-PEND_USER_RESUME = 605
+MAX_SIGNAL = 64
 
 OnJob = Callable[[Job], "list[ev.Event] | str"]
 OnElements = Callable[[Array, Ranges], "list[ev.Event] | str"]
@@ -31,13 +32,27 @@ def each(
     targets = select(cluster, jobs, caller)
     if not targets:
         decided.answer["none"] = UNKNOWN
+    seen: dict[int, Target] = {}
     for target in targets:
         events: list[ev.Event] = []
+        if not target.why and not _take_unseen(target, seen):
+            decided.answer["results"].append({"id": target.shown, "ok": True, "why": ""})
+            continue
         why = target.why or _on_target(cluster, target, caller, on_job, on_elements, events)
         decided.answer["results"].append({"id": target.shown, "ok": not why, "why": why})
         if not why:
             decided.events += events
     return decided
+
+
+def _take_unseen(target: Target, seen: dict[int, Target]) -> bool:
+    """Leave out what an earlier target named already (``bkill 5 5``); whether anything is left."""
+    known = seen.setdefault(target.array or job_of(target.keys[0]), Target(shown=""))
+    target.keys = [key for key in target.keys if key not in known.keys]
+    target.untouched = target.untouched.minus(known.untouched)
+    known.keys = [*known.keys, *target.keys]
+    known.untouched = known.untouched.union(target.untouched)
+    return bool(target.keys or target.untouched)
 
 
 def _on_target(
@@ -76,6 +91,8 @@ def _reason(cluster: Cluster, job: Job | Array, caller: Caller) -> TermReason:
 
 def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     """bkill: the end of a job, or one signal to it."""
+    if not 0 <= ask.signal <= MAX_SIGNAL:
+        raise Refused(f"{ask.signal}: Illegal signal value")
 
     def on_job(job: Job) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
@@ -139,6 +156,9 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
 
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
     """brequeue: end what runs and let it wait again, at the head of its class."""
+    for name in ask.states:
+        if name not in JobState.__members__:
+            raise Refused(f"{name}: Unknown job state")
     wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
     target = JobState.PSUSP if ask.hold else JobState.PEND
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Hosts, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
-from lavad.core.decide.report import ended, fenced
+from lavad.core.decide.report import ended, fenced, refused
+from lavad.core.effects import is_released
 from lavad.core.host import Facts
-from lavad.core.job import End, Job
+from lavad.core.job import Attempt, End, Job, Part
 from lavad.core.rights import is_admin
 from lavad.core.states import OVER, SUSPENDED, HostState, JobState, PartState
 
 
-def greeted(cluster: Cluster, host: str, facts: Facts, known: Mapping[str, str], now: float) -> list[ev.Event]:
+def _maybe(run: Attempt) -> bool:
+    return True
+
+
+def greeted(
+    cluster: Cluster, host: str, facts: Facts, known: Mapping[str, str], now: float,
+    was_sent: Callable[[Attempt], bool] = _maybe,
+) -> list[ev.Event]:  # fmt: skip
     """An agent's greeting: ``known`` maps the uid of each part that it has to that part's state there.
 
-    A part that ran and that the host no longer knows is lost; one that it never got is simply offered again.
+    A part that ran and that the host no longer knows is lost; one that it never got is simply offered again. ``was_sent``:
+    whether the start of an attempt may have reached the host; after a boot, a host that keeps nothing has forgotten it.
     """
     events: list[ev.Event] = []
     row = cluster.hosts.rows.get(host)
@@ -26,36 +35,41 @@ def greeted(cluster: Cluster, host: str, facts: Facts, known: Mapping[str, str],
         events.append(ev.HostJoined(at=now, host=host, facts=facts))
     if row is None or row.state is not HostState.OK:
         events.append(ev.HostUp(at=now, host=host))
+    booted = row is not None and row.facts.boot_id not in ("", facts.boot_id)
     for key in sorted(cluster.use.hosts[host].jobs):
         job = cluster.jobs.rows[key]
-        events += _compare(cluster, job, host, known, now)
+        assert job.run is not None
+        events += _compare(cluster, job, job.run, host, known, booted and was_sent(job.run), now)
     return events
 
 
-def _compare(cluster: Cluster, job: Job, host: str, known: Mapping[str, str], now: float) -> list[ev.Event]:
-    run = job.run
-    assert run is not None
+def _compare(
+    cluster: Cluster, job: Job, run: Attempt, host: str, known: Mapping[str, str], forgot: bool, now: float
+) -> list[ev.Event]:
     part = next(part for part in run.parts if part.host == host)
-    if run.uid in known:
+    if run.uid in known or _may_offer(cluster, job, run, part, forgot):
         if job.state in (JobState.UNKWN, JobState.ZOMBI) and _all_heard(cluster, job, host):
-            return [ev.JobFound(at=now, key=job.key, state=_state_of(job))]
+            return [ev.JobFound(at=now, key=job.key, state=job.before)]
         return []
-    if part.state in (PartState.OFFERED, PartState.PREPARED) and len(run.parts) == 1:
-        found = [ev.JobFound(at=now, key=job.key, state=JobState.RUN)] if job.state is JobState.UNKWN else []
-        return list(found)
+    if len(run.parts) > 1 and not is_released(run):
+        why = f"host {host} no longer has it prepared"
+        return refused(cluster, job.key, run.uid, host, "gone", why, now)
     end = End(at=now, lost=f"host {host} no longer has it: the host or its starter was restarted")
     return ended(cluster, job.key, run.uid, host, end, True, now)
+
+
+def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: bool) -> bool:
+    """Whether a part that the host does not know has never run there, or may run again."""
+    if part.state is not PartState.OFFERED:
+        return False
+    spec = cluster.specs.rows[job.spec]
+    return len(run.parts) > 1 or not forgot or spec.rerunnable or spec.checkpoint is not None
 
 
 def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
     assert job.run is not None
     others = (part.host for part in job.run.parts if part.host != host and part.state not in OVER)
     return all(cluster.hosts.rows[other].state is HostState.OK for other in others if other in cluster.hosts.rows)
-
-
-def _state_of(job: Job) -> JobState:
-    assert job.run is not None
-    return JobState.USUSP if any(part.stopped for part in job.run.parts) else JobState.RUN
 
 
 def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
@@ -74,6 +88,9 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
 def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
     """Lease and margin of a silent host have passed: its rerunnable and checkpointable jobs are fenced."""
     events: list[ev.Event] = []
+    row = cluster.hosts.rows.get(host)
+    if row is None or row.state is HostState.OK:
+        return []  # it has greeted meanwhile
     for key in sorted(cluster.use.hosts[host].jobs):
         spec = cluster.spec_of(key)
         if spec.rerunnable or spec.checkpoint is not None:

@@ -73,7 +73,8 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
 
 
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
-    return job.not_before > now or any(part.host in job.avoid for part in parts)
+    # after a failed start it may go back to the same host where no other can have it
+    return job.not_before > now or (not job.failures and any(part.host in job.avoid for part in parts))
 
 
 def why_not_array(ledger: Ledger, key: int) -> int:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
+from lavad.core.effects import is_released
+from lavad.core.fold_part import with_end, with_fence, with_part
 from lavad.core.job import Attempt, End, Job, Part, Wish
 from lavad.core.requeue_exit import wants_requeue
 from lavad.core.spec import Spec
@@ -95,10 +97,12 @@ def refused(cluster: Cluster, key: int, uid: str, host: str, code: str, why: str
     found = find_part(cluster, key, uid, host)
     if found is None:
         return []
-    job, run, _ = found
+    job, run, part = found
+    if part.end is not None or is_released(run):
+        end = End(at=now, lost=f"host {host} would not go on with it: {why}")
+        return ended(cluster, key, uid, host, end, True, now)
     event = ev.PartRefused(at=now, key=key, attempt=run.number, host=host, code=code, why=why)
-    parts = _with(run, host, state=PartState.GONE)
-    run = replace(run, parts=parts, refused=why, refused_code=code)
+    run = replace(with_part(run, host, state=PartState.GONE), refused=why, refused_code=code)
     return [event, *_over(cluster, replace(job, run=run, avoid=(*job.avoid, host)), now)]
 
 
@@ -108,17 +112,15 @@ def ended(cluster: Cluster, key: int, uid: str, host: str, end: End, gone: bool,
     if found is None:
         return []
     job, run, part = found
-    if len(run.parts) == 1 and gone:
+    if len(run.parts) == 1 and gone and part.end is None:
         return _over(cluster, replace(job, run=_final(run, part, end)), now, end)
     events: list[ev.Event] = []
     if part.end is None:
         events.append(ev.PartEnded(at=now, key=key, attempt=run.number, host=host, end=end))
-        run = replace(run, parts=_with(run, host, end=end))
-        if run.verdict is None or run.parts[0].host == host:
-            run = replace(run, verdict=end, started=run.started or end.started)
+        run = with_end(run, host, end)
     if gone:
         events.append(ev.PartGone(at=now, key=key, attempt=run.number, host=host))
-        run = replace(run, parts=_with(run, host, state=PartState.GONE))
+        run = with_part(run, host, state=PartState.GONE)
     return events + _over(cluster, replace(job, run=run), now)
 
 
@@ -127,18 +129,17 @@ def _final(run: Attempt, part: Part, end: End) -> Attempt:
 
 
 def gone(cluster: Cluster, key: int, uid: str, host: str, now: float) -> list[ev.Event]:
-    """Nothing of a part is left on its host."""
+    """Nothing of a part is left on its host. Without an end before it, a part that may have run is lost."""
     found = find_part(cluster, key, uid, host)
     if found is None:
         return []
     job, run, part = found
-    event = ev.PartGone(at=now, key=key, attempt=run.number, host=host)
-    run = replace(run, parts=_with(run, host, state=PartState.GONE))
     if run.verdict is None and part.end is None and not run.refused and _killed(run) is None:
-        run = replace(run, refused="the host no longer had it")
-        return [ev.PartRefused(at=now, key=key, attempt=run.number, host=host, code="gone", why=run.refused),
-                *_over(cluster, replace(job, run=run), now)]  # fmt: skip
-    return [event, *_over(cluster, replace(job, run=run), now)]
+        if len(run.parts) > 1 and not is_released(run):
+            return refused(cluster, key, uid, host, "gone", "the host no longer had it", now)
+        return ended(cluster, key, uid, host, End(at=now, lost=f"host {host} no longer had it"), True, now)
+    event = ev.PartGone(at=now, key=key, attempt=run.number, host=host)
+    return [event, *_over(cluster, replace(job, run=with_part(run, host, state=PartState.GONE)), now)]
 
 
 def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
@@ -147,13 +148,12 @@ def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
     assert job.run is not None
     run = job.run
     event = ev.PartFenced(at=now, key=key, attempt=run.number, host=host)
-    verdict = run.verdict or End(at=now, lost=f"host {host} was lost")
-    run = replace(run, parts=_with(run, host, state=PartState.FENCED), verdict=verdict)
-    return [event, *_over(cluster, replace(job, run=run), now)]
+    return [event, *_over(cluster, replace(job, run=with_fence(run, host, now)), now)]
 
 
-def _with(run: Attempt, host: str, **changes: object) -> tuple[Part, ...]:
-    return tuple(replace(part, **changes) if part.host == host else part for part in run.parts)
+def _is_lost(part: Part) -> bool:
+    """Whether its host was lost before it had ended there."""
+    return part.state is PartState.FENCED if part.end is None else bool(part.end.lost)
 
 
 def _killed(run: Attempt) -> Wish | None:
@@ -180,7 +180,11 @@ def _again(
     if _killed(run) is not None:
         return None
     hosts = tuple(dict.fromkeys(job.avoid))
+    verdict = run.verdict
+    done = verdict is not None and not verdict.lost and verdict.status == 0
     for wish in run.wishes:
+        if done and (wish.kind == "requeue" or spec.checkpoint is None):
+            break  # it was done before the wish came to it
         if wish.kind == "requeue":
             return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, state=wish.state, end=end, top=True,
                                   why="requeued by " + wish.by)  # fmt: skip
@@ -194,14 +198,14 @@ def _again(
         reason = PEND_PRE_EXEC if run.refused_code == "pre_exec" else PEND_START_FAIL
         return ev.JobRequeued(at=now, key=job.key, reason=reason, why=run.refused, failures=job.failures + 1,
                               not_before=now + delay, avoid=hosts, end=end)  # fmt: skip
-    verdict = run.verdict
     if verdict is None:
         return None
-    if verdict.lost:
-        lost = tuple(part.host for part in run.parts if part.state is PartState.FENCED)
+    lost = tuple(part for part in run.parts if _is_lost(part))
+    if verdict.lost or (lost and verdict.status):
         restarts = spec.rerunnable or spec.checkpoint is not None
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, why=verdict.lost, avoid=lost,
-                              end=end) if restarts else None  # fmt: skip
+        fenced_at = tuple(part.host for part in run.parts if part.state is PartState.FENCED)
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, avoid=fenced_at, end=end,
+                              why=verdict.lost or f"host {lost[0].host} was lost") if restarts else None  # fmt: skip
     queue = cluster.queue_conf.get(spec.queue)
     exit_code = os.waitstatus_to_exitcode(verdict.status)
     if queue is not None and verdict.limit is TermReason.NONE and wants_requeue(queue.requeue_exit_values, exit_code):

@@ -79,10 +79,13 @@ def _whole(cluster: Cluster, array: Array) -> Target:
 
 
 def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Target]:
-    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target."""
-    everyone = wanted.user == "all" or (not wanted.user and is_admin(cluster.conf, caller) and caller.uid != 0)
-    owner = caller.user if not wanted.user or not is_admin(cluster.conf, caller) else wanted.user
-    users = list(cluster.by_user) if everyone and is_admin(cluster.conf, caller) else [owner]
+    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target.
+
+    Without a user they are the caller's own; ``all`` means everyone's to an administrator only.
+    """
+    everyone = wanted.user == "all" and is_admin(cluster.conf, caller)
+    owner = caller.user if wanted.user in ("", "all") else wanted.user
+    users = list(cluster.by_user) if everyone else [owner]
     keys = sorted((key for user in users for key in cluster.by_user.get(user, ())), key=lambda k: (job_of(k), k))
     for key in keys:
         array = cluster.arrays.rows.get(key)

@@ -1,0 +1,54 @@
+"""The disk under the store fills up: a clear refusal, nothing half done, and everything goes on once there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False)
+    if done.returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _fill(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while os.write(descriptor, b"x" * 4096):
+            pass
+    os.close(descriptor)
+
+
+def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> None:
+    tmp_path.chmod(0o755)
+    options = ("--database", f"sqlite:///{small_disk}/lavad.sqlite")
+    with Cluster(tmp_path / "cluster", hosts=1, slots=2, options=options) as cluster:
+        running = cluster.submit(f"-o /dev/null 'while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 3'")
+        cluster.wait_for(running, "RUN")
+        _fill(small_disk / "filler")
+        refused = cluster.run("for i in 1 2 3 4 5 6 7 8; do bsub -H -o /dev/null -J $i true || exit; done", ok=False)
+        assert refused.returncode == 255
+        assert refused.stderr == "The master's store is full. Job not submitted.\n"
+        accepted = refused.stdout.count("is submitted")
+        (tmp_path / "go").touch()
+        assert len(cluster.run("bjobs -noheader -o jobid").stdout.split()) in (accepted, accepted + 1)
+        (small_disk / "filler").unlink()
+        cluster.wait_for(running, "EXIT", timeout=30)
+        assert cluster.run(f"bjobs -noheader -o exit_code {running}").stdout.strip() == "3"
+        later = cluster.submit("-o /dev/null true")
+        cluster.wait_for(later, "DONE")
