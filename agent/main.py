@@ -105,6 +105,9 @@ def _log_to(path: str | None) -> None:
 
     form = "%(asctime)s %(levelname)s %(message)s"
     level = logging.INFO
+    # A line for each job: what the format does not show is not looked up.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     if path:
         logging.basicConfig(filename=path, level=level, format=form)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)

@@ -172,13 +172,14 @@ class Runner:
             log.info("job %s is refused: %s: %s", build.show(order.key), start.code, start.why)
             return
         try:
-            fields = build.part(order, made, self._site, self.starts.hostfiles, start.deadline)
+            where = build.places(made.text, order.key, made.user, self._site)
+            fields = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
         except (OSError, ValueError) as e:
             self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
             self.starts.poke()
             return
         part = Part(order.uid, order.key, order.attempt, build.rules_of(made.text, order.start, self._site))
-        entry = Entry(part, order, made, build.places(made.text, order.key, made.user, self._site), time.time())
+        entry = Entry(part, order, made, where, time.time())
         self.parts.add(entry)
         self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
         self.parts.starter.start(order.start.sequence, made.template, id(made), fields)

@@ -11,7 +11,6 @@ from agent.launch.report import Story, Use
 from agent.watch import Final
 from proto import agent_pb2 as pb
 
-
 SHEPHERD_KB = 32 << 10
 """A process started by vfork has its parent's memory in its own peak; a peak below this may be the shepherd's."""
 

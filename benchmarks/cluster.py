@@ -119,6 +119,20 @@ class Cluster:
         line = [str(BINDIR / words[0]), *words[1:]]
         return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
 
+    def submit_many(self, count: int, links: int = 16) -> None:
+        """Submit ``count`` separate jobs over a few connections, as fast as they are taken."""
+        wires = [self.wire() for _ in range(links)]
+        for begin in range(0, count, 2000):
+            frames = [submission() for _ in range(min(2000, count - begin))]
+            for at, wire in enumerate(wires):
+                wire.send(frames[at::links])
+            for at, wire in enumerate(wires):
+                for _ in frames[at::links]:
+                    if "ok" not in (answer := wire.take()):
+                        raise SystemExit(f"submit: {answer}")
+        for wire in wires:
+            wire.close()
+
     def wait(self, done: Callable[[], bool], what: str, pause: float = 0.005) -> None:
         """Wait for a condition."""
         deadline = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""How many /bin/true parts a second a starter and its shepherds alone start and report: ``starter_floor.py [N [K]]``.
+"""How many /bin/true parts a second a starter and its shepherds alone start and report: ``starter_floor.py [N [K [ROUNDS]]]``.
 
 N parts at K parallel slots; a slot is filled again as soon as its part is gone. One JSON line for each figure.
 """
@@ -69,6 +69,7 @@ def main() -> None:
     """Start a starter of its own, run the rounds, print."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     slots = int(sys.argv[2]) if len(sys.argv) > 2 else 64
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else ROUNDS
     with tempfile.TemporaryDirectory(prefix="lava-floor-") as folder:
         path = f"{folder}/starter.sock"
         entry = ROOT / "agent" / "starter" / "__main__.py"
@@ -83,15 +84,15 @@ def main() -> None:
             sock.sendall(pack({"do": "hello"}))
             one_round(sock, reader, 1, slots * 2, slots)
             before = ticks(starter.pid)
-            rates = [one_round(sock, reader, 1_000_000 * (r + 1), count, slots) for r in range(ROUNDS)]
-            cpu = (ticks(starter.pid) - before) / (count * ROUNDS) * 1000
+            rates = [one_round(sock, reader, 1_000_000 * (r + 1), count, slots) for r in range(rounds)]
+            cpu = (ticks(starter.pid) - before) / (count * rounds) * 1000
         finally:
             starter.terminate()
             starter.wait()
-    line = {"metric": "starter_floor", "value": round(statistics.median(rates), 1), "unit": "parts/s", "n": ROUNDS}
+    line = {"metric": "starter_floor", "value": round(statistics.median(rates), 1), "unit": "parts/s", "n": rounds}
     line |= {"min": round(min(rates), 1), "max": round(max(rates), 1), "note": f"{count} x /bin/true, {slots} slots"}
     print(json.dumps(line))
-    line = {"metric": "starter_cpu", "value": round(cpu, 3), "unit": "ms/part", "n": ROUNDS, "note": "starter alone"}
+    line = {"metric": "starter_cpu", "value": round(cpu, 3), "unit": "ms/part", "n": rounds, "note": "starter alone"}
     print(json.dumps(line))
 
 

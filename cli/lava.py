@@ -38,12 +38,25 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--masters", type=_count, default=1)
             command.add_argument("--conf", default="", help="a site's LSF configuration folder")
             command.add_argument("--gpus", type=int, default=0, help="simulated GPUs on each host")
+    certs = commands.add_parser("certs", help="make certificates for the masters and hosts of a site")
+    certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
+    certs.add_argument("--cluster", default="lava")
+    certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
+    certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
     return lava
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
-    options = parser().parse_args(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        options = parser().parse_args(words)
+    except SystemExit as ended:
+        if ended.code and words[:1] == ["up"]:
+            print("false")
+        return int(ended.code or 0)
+    if options.command == "certs":
+        return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
     try:
         return _run(options, folder)
@@ -52,6 +65,18 @@ def main(argv: list[str] | None = None) -> int:
             print("false")
         print(f"lava {options.command}: {error}", file=sys.stderr)
         return 1
+
+
+def _certs(options: argparse.Namespace) -> int:
+    from cli.local.certs import make  # cryptography takes its time to load
+
+    try:
+        made = make(Path(options.out), options.cluster, options.master, options.hosts)
+    except (OSError, ValueError) as error:
+        print(f"lava certs: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(f"{options.out}/{name}.crt" for name in made))
+    return 0
 
 
 def _run(options: argparse.Namespace, folder: Folder) -> int:

@@ -146,6 +146,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_port: int = 16879
     lava_tls_dir: str = ""
+    lava_tls_master_name: str = ""
+    """The name in the masters' certificate, where agents dial them by another."""
     lava_fence: str = ""
     lava_key_file: str = ""
     lava_gpus: int = 0

@@ -136,6 +136,7 @@ LSF_CONF: Table = {
     "LAVA_SUBMIT_HOSTS": v.words,
     "LAVA_PORT": v.number(0, 65535),
     "LAVA_TLS_DIR": v.text,
+    "LAVA_TLS_MASTER_NAME": v.text,
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
     "LAVA_GPUS": v.number(0, 1024),

@@ -7,9 +7,7 @@ are told why; an unknown outcome, or an exception of ``apply``, ends the daemon 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import time
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -29,9 +27,8 @@ from lavad.store.writer import Store
 
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 20_000
-GATHER = float(os.environ.get("GATHER", "0"))
-MANY = 16
 _json = msgspec.json.Encoder()
+log = logging.getLogger(__name__)
 
 
 class Committed(msgspec.Struct):
@@ -66,7 +63,7 @@ class _Draft:
         self.events: list[Event] = []
         self.texts: list[tuple[int, JobText]] = []
         self.envs: list[tuple[str, bytes]] = []
-        self.answers: list[tuple[str, bytes]] = []
+        self.answers: dict[str, bytes] = {}
 
 
 class Engine:
@@ -78,9 +75,6 @@ class Engine:
         self._clock = clock
         self._waiting: list[_Wish] = []
         self._wake = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._tick = time.monotonic
-        self._quiet_until = 0.0
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._listeners: list[Listener] = []
         self._texts_seen: Callable[[int, Any], None] | None = None
@@ -112,8 +106,6 @@ class Engine:
         """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next."""
         wish = _Wish(decides, uuid, env)
         self._waiting.append(wish)
-        if uuid:
-            self._hurry.set()
         self._wake.set()
         return wish.answer
 
@@ -130,31 +122,20 @@ class Engine:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
-                await self._gather()
                 wishes, self._waiting = self._waiting, []
                 await self._turn(wishes)
-                self._quiet_until = self._tick() + GATHER
-
-    async def _gather(self) -> None:
-        """Let reports of many running jobs come together; a caller who waits is not kept waiting."""
-        rest = self._quiet_until - self._tick()
-        if rest > 0 and len(self.cluster.started) >= MANY and not self._hurry.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest):
-                    await self._hurry.wait()
-        self._hurry.clear()
 
     async def _turn(self, wishes: list[_Wish]) -> None:
         before = self.cluster.version
         draft = _Draft()
         answers: list[tuple[_Wish, list[dict[str, Any]] | Refused]] = []
         for wish in wishes:
-            known = self._answers.get(wish.uuid) if wish.uuid else None
+            known = (self._answers.get(wish.uuid) or draft.answers.get(wish.uuid)) if wish.uuid else None
             done = self._decide(wish, draft) if known is None else [msgspec.json.decode(known)]
             answers.append((wish, done))
         if draft.events:
             batch = batch_of(self.cluster, draft.events)
-            batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, draft.answers
+            batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
             why = await self._commit(batch, before)
             if why:
                 refusal = Refused(why)
@@ -185,6 +166,10 @@ class Engine:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
                 return refusal
+            except Exception as error:
+                # a decision changes nothing: its fault is its caller's alone
+                log.exception("an ask could not be decided")
+                return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
             for event in decided.events:
                 apply(self.cluster, event)
             draft.events += decided.events
@@ -193,7 +178,7 @@ class Engine:
         if wish.env is not None and given:
             draft.envs.append(wish.env)
         if wish.uuid:
-            draft.answers.append((wish.uuid, _json.encode(given[0])))
+            draft.answers[wish.uuid] = _json.encode(given[0])
         return given
 
     async def _commit(self, batch: Batch, before: int) -> str:

@@ -157,7 +157,9 @@ def main(argv: list[str] | None = None) -> int:
         if loaded.has_errors:
             raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
         site = read_site(options, loaded)
+        former = os.umask(0o077)  # environments and the store's secret are in it
         store = Store.open(site.database)
+        os.umask(former)
     except (Cannot, StoreError, OSError) as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1

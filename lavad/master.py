@@ -47,6 +47,7 @@ from lavad.waits import Waits
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
+MAX_EXTENSION = 86_400.0
 
 
 class Site(msgspec.Struct):
@@ -85,11 +86,12 @@ class Master:
         self.waits = Waits(cluster)
         facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir)
         self.scheduler = ReplicaProcess("lavad.sched.process", cluster, self._soft_now, facts, output)
-        self.queries = QueryProcess(ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output), time.time)
+        answering = ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output, lazy=True)
+        self.queries = QueryProcess(answering, time.time)
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
-        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig)
+        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
@@ -166,13 +168,22 @@ class Master:
                 log.error("plan dropped: %s", refusal.text)
         news = SoftUpdate(why=message.why, why_job=message.why_job)
         update(self.soft, news)
-        self.queries.process.send(news)
+        self.queries.process.send_frame(feed.frame(news))
         self.scheduler.send(feed.PlanDone(version=message.version))
 
     def _note_configuration(self, committed: Committed) -> None:
         if any(isinstance(event, ev.Configured) for event in committed.events):
             self._configured = committed.version
             self._limits = LimitBook(self.cluster.conf)
+
+    def extend_leases(self, seconds: float, caller: Caller) -> dict[str, Any]:
+        """badmin lease extend: no host is fenced, and no job started elsewhere, for so long."""
+        if not is_admin(self.cluster.conf, caller):
+            raise Refused("User permission denied")
+        if not 0 < seconds <= MAX_EXTENSION:
+            raise Refused(f"{seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
+        self.loops.extended_until = time.time() + seconds
+        return {}
 
     async def reconfig(self, caller: Caller) -> dict[str, Any]:
         """badmin reconfig: the whole configuration anew, or nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavad.core.cluster import Cluster
-from lavad.core.effects import Effect, StartPart, effects_due
+from lavad.core.effects import Effect, KillPart, StartPart, effects_due
 from lavad.core.job import Job
 from lavad.core.spec import JobText
 from lavad.engine import Committed
@@ -36,7 +36,8 @@ class Outbox:
         """A stream is new: offer everything that is due on its host."""
         for key in sorted(self._cluster.use.hosts[session.host].jobs):
             job = self._cluster.jobs.rows[key]
-            session.offer(effect for effect in effects_due(job) if effect.host == session.host)
+            if job.run is not None:
+                session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == session.host])
 
     async def pump(self, session: Session) -> None:
         """Send what is offered to a stream, batch by batch, until it closes."""
@@ -52,8 +53,8 @@ class Outbox:
         return self._sessions.rows.get(session.host) is session
 
     async def _orders(self, session: Session, due: list[Effect]) -> pb.Orders:
-        live = [(effect, job) for effect in due if (job := self._job(effect)) is not None]
-        needed = {text_key(self._cluster, job): job for effect, job in live if isinstance(effect, StartPart)}
+        starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
+        needed = {text_key(self._cluster, job): job for job in starts}
         missing = [key for key in needed if key not in session.texts]
         texts = await self._texts.texts({key & 0xFFFFFFFF for key in missing})
         orders = pb.Orders()
@@ -71,9 +72,11 @@ class Outbox:
         now = self._clock()
         if needed:
             self._sessions.renewed[session.host] = now
-        for effect, _ in live:
+        for effect in due:
             current = self._job(effect)
-            if current is not None:
+            if isinstance(effect, KillPart):
+                orders.orders.append(other_order(effect))
+            elif current is not None:
                 orders.orders.append(self._order(session, effect, current, now))
         return orders
 

@@ -23,13 +23,15 @@ from lavad.procs import spawn
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
+LAZY = 0.05
+"""Seconds for which a replica that is only asked now and then may be behind; a request to it brings it up to date first."""
 
 
 class ReplicaProcess:
     """One replica process, kept alive."""
 
     def __init__(self, module: str, cluster: Cluster, soft_snapshot: Callable[[], SoftUpdate], site: feed.Site,
-                 output: BinaryIO | None) -> None:  # fmt: skip
+                 output: BinaryIO | None, lazy: bool = False) -> None:  # fmt: skip
         self.module = module
         self.pid = 0
         self._cluster = cluster
@@ -37,16 +39,29 @@ class ReplicaProcess:
         self._site = site
         self._output = output
         self._writer: asyncio.StreamWriter | None = None
+        self._lazy = lazy
+        self._late: list[bytes] = []
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a frame; lost if the process is just being started again (it then gets a snapshot)."""
         if self._writer is not None:
-            self._writer.write(feed.frame(message))
+            self._late.append(feed.frame(message))
+            self._flush()
 
     def send_frame(self, frame: bytes) -> None:
-        """Send a ready frame."""
-        if self._writer is not None:
-            self._writer.write(frame)
+        """Send a ready frame, soon: each wakes the process, and a lazy one need not see each by itself."""
+        if self._writer is None:
+            return
+        self._late.append(frame)
+        if not self._lazy:
+            self._flush()
+        elif len(self._late) == 1:
+            asyncio.get_running_loop().call_later(LAZY, self._flush)
+
+    def _flush(self) -> None:
+        late, self._late = self._late, []
+        if self._writer is not None and late:
+            self._writer.write(b"".join(late))
 
     async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
         """Start it, take what it sends, start it again when it dies."""
@@ -55,7 +70,7 @@ class ReplicaProcess:
             self.pid = process.pid
             link.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=link, limit=1 << 24)
-            self._writer = writer
+            self._writer, self._late = writer, []
             self.send(self._site)
             self.send(feed.take(self._cluster))
             self.send(self._soft())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from lavad.core.effects import Effect, effects_due
+from lavad.core.effects import Effect, effects_due, effects_of_end
 from lavad.core.job import Job
 from proto import agent_pb2 as pb
 
@@ -24,13 +24,17 @@ class Session:
         """Job id to the number under which this stream knows its text."""
         self._told: dict[str, set[Effect]] = {}
 
-    def offer(self, effects: Iterable[Effect]) -> None:
-        """Queue those effects that this stream has not been told yet."""
-        for effect in effects:
-            told = self._told.setdefault(effect.uid, set())
-            if effect not in told:
-                told.add(effect)
-                self.due.append(effect)
+    def offer(self, uid: str, effects: Sequence[Effect]) -> None:
+        """``effects`` are all that is due here for an attempt; those that this stream was not told yet are queued.
+
+        What is no longer due is forgotten, so that it goes out again should it become due again (stop, go on, stop).
+        """
+        told = self._told.get(uid, set())
+        self.due += [effect for effect in effects if effect not in told]
+        if effects:
+            self._told[uid] = set(effects)
+        else:
+            self._told.pop(uid, None)
         if self.due:
             self.wake.set()
 
@@ -40,9 +44,12 @@ class Session:
         self.wake.clear()
         return due
 
-    def forget(self, uid: str) -> None:
-        """An attempt is over here."""
+    def end(self, uid: str, effects: Sequence[Effect]) -> None:
+        """An attempt is over for the master; ``effects`` end what of it is left here."""
         self._told.pop(uid, None)
+        self.due += effects
+        if effects:
+            self.wake.set()
 
     def send(self, message: pb.ToAgent) -> None:
         """Put a message on the stream."""
@@ -85,16 +92,19 @@ class Sessions:
     def offer(self, jobs: Iterable[Job]) -> None:
         """Offer what is due for these jobs to the hosts that are there."""
         for job in jobs:
-            for effect in effects_due(job):
-                session = self.rows.get(effect.host)
+            if job.run is None:
+                continue
+            due = effects_due(job)
+            for part in job.run.parts:
+                session = self.rows.get(part.host)
                 if session is not None:
-                    session.offer((effect,))
+                    session.offer(job.run.uid, [effect for effect in due if effect.host == part.host])
 
     def over(self, jobs: Iterable[Job]) -> None:
-        """Forget what was told about attempts that are over."""
+        """Forget what was told about attempts that are over; what they left behind is to end."""
         for job in jobs:
             if job.run is not None:
                 for part in job.run.parts:
                     session = self.rows.get(part.host)
                     if session is not None:
-                        session.forget(job.run.uid)
+                        session.end(job.run.uid, [one for one in effects_of_end(job) if one.host == part.host])

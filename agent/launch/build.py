@@ -109,10 +109,9 @@ def show(key: int) -> str:
     return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)
 
 
-def part(order: pb.Order, made: Compiled, site: Site, files: HostFiles, deadline: float | None) -> dict[str, Any]:
-    """The fields of one part that its template does not have."""
+def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: HostFiles, deadline: float | None) -> dict[str, Any]:
+    """The fields of one part that its template does not have. ``where``: as ``places`` has it."""
     start, text, user = order.start, made.text, made.user
-    where = places(text, order.key, user, site)
     env = environ.own(text, order.key, start, files.of([h.host for h in start.hosts for _ in range(h.slots)]))
     values = job_values(order.key, user.name, text.project, user.group, site.host)
     fields: dict[str, Any] = {

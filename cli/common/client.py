@@ -218,7 +218,7 @@ class Client:
             return []
         masters = [name for name in names if name.startswith("lavad") and name.endswith(".sock")]
         masters.sort(key=lambda name: (len(name), name))
-        agents = ["agent.sock"] if "agent.sock" in names else []
+        agents = sorted(name for name in names if name.startswith("agent") and name.endswith(".sock"))
         return [os.path.join(self._rundir, name) for name in masters + agents]
 
     def _attempt(self, path: str, taker: Taker, patience: float | None) -> str:

@@ -64,7 +64,7 @@ def _environment() -> dict[str, str]:
         "USER",
         "LOGNAME",
         "TMPDIR",
-        "LAVA_TEST_SLOW", "GATHER",
+        "LAVA_TEST_SLOW",
         "LAVA_SIM_GPU_FAULTS",
     )
     return {name: os.environ[name] for name in kept if name in os.environ}

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import secrets
 import shutil
 import socket
@@ -71,7 +71,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
         _copy_conf(Path(wanted.confdir), folder)
     hosts = _host_names(folder, wanted.hosts)
     ports = _free_ports(wanted.masters)
-    user = getpass.getuser()
+    user = _user()
     extra = {
         "LAVA_RUNDIR": str(folder.run),
         "LAVA_SPOOLDIR": str(folder.spool),
@@ -109,6 +109,13 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
     }
     folder.keep_shape(shape)
     return shape
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _host_names(folder: Folder, count: int) -> list[str]:

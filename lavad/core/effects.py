@@ -96,4 +96,9 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
     """A part that is to go: its gang is refused or ended. The first part's own leftovers are its agent's business."""
     if run.refused:
         return True
-    return run.verdict is not None and part.end is None and (place > 0 or run.parts[0].end is None)
+    if run.verdict is None or part.end is not None:
+        return False
+    if run.parts[0].end is not None:
+        return place > 0
+    # a part beside the first that ended well is no reason to end the others: the first one tells how the job ended
+    return bool(run.verdict.status or run.verdict.lost)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.core.asks import Refused
-from lavad.queries import bhosts_custom, bhosts_long, bhosts_shared, columns, hostfacts
+from lavad.queries import bhosts_custom, bhosts_long, bhosts_shared, columns, hostfacts, hostgpus
 from lavad.queries.hostfacts import Slots
 from lavad.queries.request import Request, Shown, out
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a X noheader json"
+FLAGS = "w l s a X gpu noheader json"
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -28,7 +28,9 @@ def show(request: Request) -> Iterator[Shown]:
     if not names:
         raise Refused("No suitable host found" if "R" in options else "No host found")
     given = options.find("o") or options.text("LSB_BHOSTS_FORMAT") or request.view.lsf.get("LSB_BHOSTS_FORMAT", "")
-    if "l" in options:
+    if "gpu" in options:
+        yield from hostgpus.show_use(request, names, "noheader" not in options)
+    elif "l" in options:
         yield from bhosts_long.show(request, names)
     elif options.any("o", "json") or (given and "w" not in options):
         custom = columns.parse("bhosts", given or bhosts_custom.DEFAULT, bhosts_custom.FIELDS)

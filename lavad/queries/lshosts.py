@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lavad.core.asks import Refused
 from lavad.core.states import HostState
-from lavad.queries import hostfacts, jobfacts, units
+from lavad.queries import hostfacts, hostgpus, jobfacts, units
 from lavad.queries.bhosts_shared import places, shared
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.thresholds import BUILT_IN, site_indices
@@ -19,7 +19,7 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
-    options = request.options("l w s noheader", "R")
+    options = request.options("l w s gpu noheader", "R")
     if "s" in options:
         yield from _shared(request)
         return
@@ -32,6 +32,9 @@ def show(request: Request) -> Iterator[Shown]:
         names = hostfacts.fitting(request, list(names), options.text("R"))
         if not names:
             raise Refused("lshosts: No host satisfies the resource requirement")
+    if "gpu" in options:
+        yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
+        return
     if "l" in options:
         for name in names:
             yield out(_record(request, name))

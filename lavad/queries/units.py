@@ -9,7 +9,7 @@ _PREFIXES = "KMGTPEZ"
 
 def bytes_text(kb: float) -> str:
     """``12 Mbytes``, ``1.2 Gbytes``: as ``bjobs -l`` and ``-o`` show memory."""
-    if kb < 1024:
+    if 0 < kb < 1024:
         return f"{int(kb)} Kbytes"
     if kb < 1024**2:
         return f"{int(kb / 1024)} Mbytes"

@@ -46,7 +46,7 @@ class Dispatch:
 
     def __init__(
         self, engine: Engine, texts: Texts, waits: Waits, queries: QueryProcess, outputs: Outputs,
-        reconfig: Callable[[Caller], Any],
+        reconfig: Callable[[Caller], Any], extend: Callable[[float, Caller], dict[str, Any]],
     ) -> None:  # fmt: skip
         self._engine = engine
         self._texts = texts
@@ -54,6 +54,7 @@ class Dispatch:
         self._queries = queries
         self._outputs = outputs
         self._reconfig = reconfig
+        self._extend = extend
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
@@ -101,6 +102,8 @@ class Dispatch:
         if isinstance(ask, asks.Reconfig):
             answer: dict[str, Any] = await self._reconfig(caller)
             return answer
+        if isinstance(ask, asks.Lease):
+            return self._extend(ask.seconds, caller)
         decide = _PLAIN.get(type(ask))
         if decide is None:
             raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lavad.core import events as ev
-from lavad.core.asks import Caller, Checkpoint
+from lavad.core.asks import Caller, Checkpoint, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.control import NOT_STARTED, each
 from lavad.core.decide.decided import Decided
@@ -13,6 +13,9 @@ from lavad.core.states import STARTED, TermReason
 
 def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) -> Decided:
     """One checkpoint now; a second while one is under way is refused."""
+
+    if ask.period >= 0:
+        raise Refused("option -p is not supported by lava")
 
     def on_job(job: Job) -> list[ev.Event] | str:
         if cluster.specs.rows[job.spec].checkpoint is None:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.arrays import ArrayError, parse_job_id, parse_job_name
 from lavad.core.asks import Caller, Modify, Move, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.control import DENIED, each
@@ -23,6 +23,7 @@ from lavad.core.decide.submit import (
     known_resources,
     spec_number,
 )
+from lavad.core.ids import index_of, job_of, key_of
 from lavad.core.job import Array, Job
 from lavad.core.ranges import Ranges
 from lavad.core.rights import is_admin, is_queue_admin, may_control
@@ -114,10 +115,29 @@ def _modify_one(
     changes = tuple(_change(name, value) for name, value in options.items())
     if ask.command:
         changes = (*changes, f"Job command changes to : {ask.command}")
+    name, limit = _new_name(cluster, record, draft.name) if "J" in options else (record.name, -1)
     decided.events.append(
-        ev.JobModified(at=now, key=key, spec=number, name=draft.name, by=caller.user, changes=changes)
+        ev.JobModified(at=now, key=key, spec=number, name=name, by=caller.user, changes=changes, limit=limit)
     )
     return draft.text
+
+
+def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:
+    """``bmod -J``: the name that the record gets, and the array's limit (-1: as it is); indices cannot change."""
+    array = cluster.arrays.rows.get(record.job) if isinstance(record, Array) else cluster.find_array(record.key)
+    if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
+        return record.name, int(text[1:])
+    try:
+        name = parse_job_name(text, cluster.conf.params.max_array)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+    if isinstance(name, str):
+        limit = -1
+    elif array is None or name.indices != array.indices:
+        raise Refused("Bad job name")
+    else:
+        name, limit = name.name, name.limit or 0
+    return (f"{name}[{index_of(record.key)}]" if isinstance(record, Job) and array is not None else name), limit
 
 
 def _is_reset(option: str) -> bool:
@@ -190,19 +210,45 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
 def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
     target = find_one(cluster, ask.job, caller)
-    key = target.array if target.array and not target.keys and "[" not in ask.job else 0
-    if not key:
-        key = target.keys[0] if target.keys else target.untouched.min() << 32 | target.array
+    key = _key_to_move(cluster, ask.job, target)
     record = cluster.get(key)
     if isinstance(record, Job) and record.state not in WAITING:
         raise Refused(f"{ask.job}: Job has already started")
     spec = cluster.specs.rows[record.spec]
     admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
-    others = sorted(_positions(cluster, spec, key, None if admin else spec.user))
+    others = sorted(_positions(cluster, spec, key, None if admin else spec.user), key=_order)
     place = min(max(ask.place, 1), len(others) + 1)
-    position = _between(others, place, ask.top)
-    event = ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=ask.top, place=place)
-    return Decided(events=[event], answer={"job": ask.job, "place": place})
+    events: list[ev.Event] = []
+    beyond = _beyond(others, place, ask.top)
+    if beyond and _between(others, place, ask.top) == beyond[-1][0]:
+        # its neighbours have one position: those that stay beyond it are moved first, to make room
+        edge, step = (min(others[0][0], 0.0), -1.0) if ask.top else (max(others[-1][0], 0.0), 1.0)
+        for at, (_, other) in enumerate(beyond):
+            at_edge = edge + step * (len(beyond) + 1 - at)
+            events.append(ev.JobMoved(at=now, key=other, position=at_edge, by=caller.user, top=ask.top, place=at + 1))
+        position = edge + step
+    else:
+        position = _between(others, place, ask.top)
+    events.append(ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=ask.top, place=place))
+    return Decided(events=events, answer={"job": ask.job, "place": place})
+
+
+def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
+    """An array stands for its untouched elements; else the first element that waits, else the first that is named."""
+    if target.array and target.untouched:
+        return target.array if "[" not in text else key_of(target.array, target.untouched.min())
+    waiting = (key for key in target.keys if cluster.jobs.rows[key].state in WAITING)
+    return next(waiting, target.keys[0])
+
+
+def _order(row: tuple[float, int]) -> tuple[float, int, int]:
+    """The scheduler's: position, then job, then element."""
+    return row[0], job_of(row[1]), row[1]
+
+
+def _beyond(others: list[tuple[float, int]], place: int, top: bool) -> list[tuple[float, int]]:
+    """Those that stay nearer to the end that is counted from, the outermost first."""
+    return others[: place - 1] if top else others[: -place : -1]
 
 
 def _positions(cluster: Cluster, spec: Spec, key: int, user: str | None) -> list[tuple[float, int]]:

@@ -200,6 +200,8 @@ def _checkpoint(draft: Draft, value: OptionValue) -> None:
         raise Refused("Checkpoint directory is missing")
     if method and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", method):
         raise Refused(f"{method}: Bad checkpoint method")
+    if method not in ("", "app"):
+        raise Refused(f"{method}: this checkpoint method is not supported by lava")
     draft.set(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial))
 
 

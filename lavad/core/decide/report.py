@@ -107,7 +107,9 @@ def refused(cluster: Cluster, key: int, uid: str, host: str, code: str, why: str
 
 
 def ended(cluster: Cluster, key: int, uid: str, host: str, end: End, gone: bool, now: float) -> list[ev.Event]:
-    """A part's job process ended."""
+    """A part's job process ended. One that its lease ended is lost: the job would have gone on."""
+    if end.first_reason == "lease" and not end.lost:
+        end = replace(end, lost=f"host {host} did not hear the master for the lease of the job")
     found = find_part(cluster, key, uid, host)
     if found is None:
         return []

@@ -41,6 +41,8 @@ def submit(cluster: Cluster, ask: Submit, caller: Caller, now: float, local: dat
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
     if caller.uid == 0 and not cluster.conf.params.root_jobs:
         raise Refused("User permission denied")
+    if ask.restart_of:
+        raise Refused("brestart is not supported by lava")
     if not ask.command.strip() and not ask.script:
         raise Refused("No command is specified")
     if len(ask.command) > MAX_COMMAND or "\0" in ask.command:

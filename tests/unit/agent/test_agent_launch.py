@@ -170,7 +170,7 @@ def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
     text = pb.JobText(command="x", cwd="/w", pre_exec="y", limits=pb.Limits(core=-1))
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=1, two_phase=True, restart=-1))
     made = build.Compiled(text, ALICE, site(str(tmp_path)))
-    fields = build.part(order, made, site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
+    fields = build.part(order, made, build.Places(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
     assert (fields["tasks"], fields["pre_exec"], fields["deadline"]) == ([], None, 5.0)
 
 

@@ -60,6 +60,20 @@ def test_gpus_of_a_host_at_length() -> None:
     assert table[2].split() == ["1", "H200", "140G", "0", "GPU-b"]
 
 
+def test_gpus_of_all_hosts() -> None:
+    c = QueryCluster(with_gpus=True)
+    c.submit(1)
+    c.start(1, gpus=("GPU-a",))
+    assert [row.split() for row in c.ask("bhosts", gpu=True, noheader=True)[0].splitlines()] == [
+        ["ol2", "0", "H200", "0M", "0M", "1", "1", "0", "0"], ["ol2", "1", "H200", "0M", "0M", "0", "0", "0", "0"],
+    ]  # fmt: skip
+    facts = [row.split() for row in c.ask("lshosts", gpu=True, noheader=True)[0].splitlines()]
+    assert facts == [
+        ["ol1", "-", "-", "-", "-"], ["ol2", "0", "H200", "140G", "GPU-a"], ["ol2", "1", "H200", "140G", "GPU-b"],
+        ["ol3", "-", "-", "-", "-"],
+    ]  # fmt: skip
+
+
 def test_reserved_resources_are_shown() -> None:
     c = QueryCluster()
     c.submit(1)

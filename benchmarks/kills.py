@@ -1,0 +1,60 @@
+"""1,000 sleeping elements killed by one bkill, until nothing of them is left.
+
+The floor starts as many sleeping processes by posix_spawn and kills and reaps them: only the latter part is timed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.line import Line, line, seconds
+
+METRICS = ("kill_1000", "start_1000")
+JOBS = 1000
+ROUNDS = 3
+
+
+def lines(wanted: set[str]) -> Iterator[Line]:
+    """Start and kill in each round."""
+    with Cluster(slots=JOBS) as cluster:
+        wire = cluster.wire()
+        starts, kills, floors = [], [], []
+        for _ in range(ROUNDS):
+            pids = [os.posix_spawn("/bin/sleep", ("sleep", "600"), {}) for _ in range(JOBS)]
+            floors.append(seconds(lambda pids=pids: _end(pids)))  # type: ignore[misc]
+            starts.append(seconds(lambda: _start(cluster, wire)))
+            kills.append(seconds(lambda: _kill(cluster, wire)))
+        if "start_1000" in wanted:
+            yield line("start_1000", "s", starts, (), f"an array of {JOBS} sleeps until all run")
+        if "kill_1000" in wanted:
+            note = "bkill 0 of 1,000 running sleeps until all have ended; floor: kill and reap of 1,000 own children"
+            yield line("kill_1000", "s", kills, floors, note)
+
+
+def _end(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        os.waitpid(pid, 0)
+
+
+def _column(wire: Wire, name: str) -> str:
+    return wire.query("bqueues", {"noheader": True, "o": name}, ["normal"]).strip()
+
+
+def _start(cluster: Cluster, wire: Wire) -> None:
+    wire.ask(**submission("sleep 600", J=f"s[1-{JOBS}]"))
+    cluster.wait(lambda: _column(wire, "run") == str(JOBS), "all to run", 0.01)
+    cluster.wait(lambda: _running(wire) == JOBS, "all processes", 0.05)
+
+
+def _running(wire: Wire) -> int:
+    return len(wire.query("bjobs", {"noheader": True, "r": True, "u": "all", "o": "pids"}).split("\n")) - 1
+
+
+def _kill(cluster: Cluster, wire: Wire) -> None:
+    wire.ask(ask="kill", jobs={"ids": ["0"]})
+    cluster.wait(lambda: _column(wire, "njobs") == "0", "all to end", 0.01)

@@ -1,0 +1,84 @@
+"""What pending jobs cost: listings and one job's line at 0, 10,000 and 100,000 pending, and memory for each.
+
+Queries go through the socket in one process, so that a command's own start hides nothing. Their floor is the same query
+in a second, empty cluster in the same round: a line about one job must not grow with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.line import ROUNDS, Line, best_of, line
+
+LEVELS = (10_000, 100_000)
+METRICS = (
+    "query_one_0", "query_all_0", "query_one_10000", "query_all_10000", "query_one_100000", "query_all_100000",
+    "submit_socket", "rss_per_job_10000", "rss_per_job_100000", "rss_per_element_10000", "rss_per_element_100000",
+)  # fmt: skip
+ARRAY = 10_000
+
+
+def lines(wanted: set[str]) -> Iterator[Line]:
+    """Separate jobs in one cluster, then elements in the other."""
+    with Cluster() as empty, Cluster() as full:
+        for cluster in (empty, full):
+            cluster.command("badmin", "hclose", "host1")
+        for found in (*_jobs(empty, full, wanted), *_elements(empty, wanted)):
+            if found["metric"] in wanted:
+                yield found
+
+
+def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
+    wires = empty.wire(), full.wire()
+    firsts = [wire.ask(**submission())["job"] for wire in wires]
+    yield from _queries(0, wires, firsts)
+    before, there = full.rss(), 1
+    for level in LEVELS:
+        if not any(metric.endswith(f"_{level}") or metric == "submit_socket" for metric in wanted):
+            continue
+        took = best_of(lambda more=level - there: full.submit_many(more), 1)  # type: ignore[misc]
+        if level == LEVELS[0]:
+            yield line("submit_socket", "jobs/s", [(level - there) / took], (), "separate jobs over 16 connections")
+        there = level
+        _drain(wires[1])
+        yield _memory("rss_per_job", level, before, full)
+        yield from _queries(level, wires, firsts)
+
+
+def _queries(level: int, wires: tuple[Wire, Wire], firsts: list[int]) -> Iterator[Line]:
+    """Both queries, the empty cluster's as the floor."""
+    what: list[tuple[str, Callable[[Wire, int], object], int]] = [
+        ("one", lambda wire, job: wire.query("bjobs", {"u": "all"}, [str(job)]), 50),
+        ("all", lambda wire, _: wire.query("bjobs", {"u": "all"}), 1 if level > LEVELS[0] else 5),
+    ]
+    for name, query, times in what:
+        values, floors = [], []
+        for _ in range(ROUNDS):
+            for into, wire, job in zip((floors, values), wires, firsts, strict=True):
+                into.append(1000 * best_of(lambda wire=wire, job=job: query(wire, job), times))  # type: ignore[misc]
+        yield line(f"query_{name}_{level}", "ms", values, floors, f"bjobs at {level} pending; floor: at 1 pending")
+
+
+def _elements(cluster: Cluster, wanted: set[str]) -> Iterator[Line]:
+    wire = cluster.wire()
+    _drain(wire)
+    before, there = cluster.rss(), 0
+    for level in LEVELS:
+        if f"rss_per_element_{level}" in wanted:
+            while there < level:
+                wire.ask(**submission(J=f"a[1-{ARRAY}]"))
+                there += ARRAY
+            _drain(wire)
+            yield _memory("rss_per_element", level, before, cluster)
+
+
+def _drain(wire: Wire) -> None:
+    """A query makes the replicas take all that was committed."""
+    wire.query("bqueues")
+
+
+def _memory(metric: str, level: int, before: dict[str, int], cluster: Cluster) -> Line:
+    each = {name: (now - before[name]) / level for name, now in cluster.rss().items()}
+    note = f"lavad's growth; its scheduler {each['sched']:.0f}, its query process {each['query']:.0f}"
+    return line(f"{metric}_{level}", "bytes", [max(0.0, each["lavad"])], (), note)

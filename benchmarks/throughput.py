@@ -1,0 +1,92 @@
+"""No-op jobs a second through one host of 64 slots, and one job from submission to its end.
+
+The floor of an array is what the starter and its shepherds do alone, with the same program and slots, in the same round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.line import ROUNDS, Line, best_of, line, seconds
+from cli.local.folder import ROOT
+
+METRICS = ("throughput_array", "throughput_single", "turnaround", "cpu_per_job")
+ELEMENTS, JOBS, LINKS = 2000, 500, 16
+TURNS = 15
+DAEMONS = ("lavad", "sched", "query", "agent", "starter")
+
+
+def lines(wanted: set[str]) -> Iterator[Line]:
+    """All on one cluster."""
+    with Cluster() as cluster:
+        wire = cluster.wire()
+        _array(cluster, wire, 200)  # shepherds are made once
+        if wanted & {"throughput_array", "cpu_per_job"}:
+            yield from _arrays(cluster, wire)
+        if "throughput_single" in wanted:
+            values = [JOBS / seconds(lambda: _singles(cluster, wire)) for _ in range(ROUNDS)]
+            yield line("throughput_single", "jobs/s", values, (), f"{JOBS} separate jobs over {LINKS} connections")
+        if "turnaround" in wanted:
+            yield _turnarounds(wire)
+
+
+def _drained(cluster: Cluster, wire: Wire) -> None:
+    options = {"noheader": True, "o": "njobs"}
+    cluster.wait(lambda: wire.query("bqueues", options, ["normal"]).strip() == "0", "all jobs to end")
+
+
+def _array(cluster: Cluster, wire: Wire, count: int) -> None:
+    wire.ask(**submission(J=f"a[1-{count}]"))
+    _drained(cluster, wire)
+
+
+def _arrays(cluster: Cluster, wire: Wire) -> Iterator[Line]:
+    values, floors = [], []
+    used: dict[str, list[float]] = {name: [] for name in DAEMONS}
+    for _ in range(ROUNDS):
+        floors.append(_floor())
+        before = cluster.cpu()
+        values.append(ELEMENTS / seconds(lambda: _array(cluster, wire, ELEMENTS)))
+        after = cluster.cpu()
+        for name in DAEMONS:
+            used[name].append((after[name] - before[name]) / ELEMENTS * 1000)
+    note = f"{ELEMENTS} x /bin/true in an array, 64 slots; floor: starter and shepherds alone"
+    yield line("throughput_array", "jobs/s", values, floors, note)
+    for name in DAEMONS:
+        yield line(f"cpu_per_job_{name}", "ms", used[name], (), f"CPU of {name} in throughput_array")
+
+
+def _floor() -> float:
+    """Parts a second of the starter alone, one round."""
+    words = [sys.executable, str(ROOT / "benchmarks" / "starter_floor.py"), str(ELEMENTS), "64", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout.splitlines()[0])["value"])
+
+
+def _singles(cluster: Cluster, wire: Wire) -> None:
+    cluster.submit_many(JOBS, LINKS)
+    _drained(cluster, wire)
+
+
+def _spawn() -> None:
+    os.waitpid(os.posix_spawn("/bin/true", ("/bin/true",), {}), 0)
+
+
+def _turnarounds(wire: Wire) -> Line:
+    def one() -> None:
+        job = wire.ask(**submission())["job"]
+        wire.ask(ask="wait", job=job, until="finished")
+        time.sleep(0.02)  # what follows an end belongs to it, not to the next job
+
+    values, floors = [], []
+    one()
+    for _ in range(ROUNDS):
+        floors.append(1000 * best_of(_spawn, 100))
+        values.append(1000 * (best_of(one, TURNS) - 0.02))
+    return line("turnaround", "ms", values, floors, "submit to DONE, idle, one process; floor: posix_spawn of /bin/true")

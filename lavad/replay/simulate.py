@@ -1,0 +1,111 @@
+"""Runs the jobs of a trace on a machine under a policy, on a virtual clock.
+
+Rule: of what happens at one instant, ends come first, then submits in the order of the queue, then one decision. A decision
+is made by the scheduler's own code; what is left out here is only what cannot change its outcome.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
+
+from lavad.replay.swf import TraceJob
+from lavad.sched.backfill import Decision, Policy, Waiting, conservative_starts, easy, fcfs
+from lavad.sched.profile import Held
+
+POLICIES: dict[str, Policy] = {"fcfs": fcfs, "easy": easy, "conservative": conservative_starts}
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """A job and when it started; it ends as the trace says, however long it had asked for."""
+
+    job: TraceJob
+    start: float
+
+    @property
+    def end(self) -> float:
+        """When it ended."""
+        return self.start + self.job.run
+
+    @property
+    def wait(self) -> float:
+        """Seconds in the queue."""
+        return self.start - self.job.submit
+
+
+def simulate(jobs: Sequence[TraceJob], slots: int, policy: str) -> list[Run]:
+    """All jobs, in the order in which they started. Jobs must be in queue order and none larger than the machine."""
+    machine = _Machine(jobs, slots, policy)
+    while machine.step():
+        pass
+    return machine.done
+
+
+class _Machine:
+    """The state between two instants. A key is a job's place in the queue's order."""
+
+    def __init__(self, jobs: Sequence[TraceJob], slots: int, policy: str) -> None:
+        self.jobs = jobs
+        self.policy = policy
+        self.free = slots
+        self.submitted = 0
+        self.queue: dict[int, Waiting] = {}
+        self.running: list[Held] = []
+        self.ends: list[tuple[float, int, float]] = []
+        self.done: list[Run] = []
+
+    def step(self) -> bool:
+        """One instant; False: nothing is left to happen."""
+        now = self.ends[0][0] if self.ends else math.inf
+        if self.submitted < len(self.jobs):
+            now = min(now, self.jobs[self.submitted].submit)
+        if now == math.inf:
+            return False
+        ended = self._end(now)
+        first = self.submitted
+        self._submit(now)
+        if self.queue:
+            for key in self._decide(now, ended, first).starts:
+                self._start(key, now)
+        return True
+
+    def _end(self, now: float) -> bool:
+        ended = False
+        while self.ends and self.ends[0][0] == now:
+            _, key, expected = heapq.heappop(self.ends)
+            at = bisect_left(self.running, Held(expected, key, 0))
+            self.free += self.running.pop(at).amount
+            ended = True
+        return ended
+
+    def _submit(self, now: float) -> None:
+        while self.submitted < len(self.jobs) and self.jobs[self.submitted].submit == now:
+            job = self.jobs[self.submitted]
+            self.queue[self.submitted] = Waiting(self.submitted, job.slots, job.requested)
+            self.submitted += 1
+
+    def _decide(self, now: float, ended: bool, first: int) -> Decision:
+        """``first``: the key of the first job that was submitted in this instant."""
+        queue: Iterable[Waiting] = self.queue.values()
+        overdue = bool(self.running) and self.running[0].until <= now
+        if not ended and not overdue and len(self.queue) > self.submitted - first:
+            # Nothing came back since the last decision, so whoever could not start then cannot now: the new ones are
+            # looked at, and of those before them, what they must not delay.
+            new = [self.queue[key] for key in range(first, self.submitted)]
+            if self.policy == "fcfs" or not any(job.amount <= self.free for job in new):
+                return Decision([], {})
+            if self.policy == "easy":
+                queue = chain((next(iter(queue)),), new)
+        return POLICIES[self.policy](queue, self.running, now, self.free)
+
+    def _start(self, key: int, now: float) -> None:
+        waiting = self.queue.pop(key)
+        self.free -= waiting.amount
+        insort(self.running, Held(now + waiting.duration, key, waiting.amount))
+        heapq.heappush(self.ends, (now + self.jobs[key].run, key, now + waiting.duration))
+        self.done.append(Run(self.jobs[key], now))

@@ -1,0 +1,338 @@
+"""A host in virtual time: its starter with the processes, its agent with its memory, its disk.
+
+An agent's restart keeps what the starter has; a boot loses all of that, and ends the processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart
+from lavad.core.host import Facts
+from lavad.core.job import End
+from tests.sim.net import Stream
+from tests.sim.timeline import Timeline
+from tests.sim.watch import Watch
+
+HEARTBEAT = 10.0
+KILL_TIME = 8.0
+
+
+class Order:
+    """What travels from the master to a host."""
+
+    def __init__(self, effect: Effect, slots: int, first: bool, sequence: int, expires: float, lease: float) -> None:
+        self.effect = effect
+        self.slots = slots
+        self.first = first
+        self.sequence = sequence
+        self.expires = expires
+        self.lease = lease
+
+
+class Report:
+    """What travels back: the name of a decision in ``decide.report`` and its arguments."""
+
+    def __init__(self, what: str, key: int, uid: str, *values: object) -> None:
+        self.what = what
+        self.key = key
+        self.uid = uid
+        self.values = values
+
+    @property
+    def is_last(self) -> bool:
+        return self.what in ("gone", "refused") or (self.what == "ended" and self.values[1] is True)
+
+
+class Upstream(Protocol):
+    """The master, as a host sees it."""
+
+    def greet(self, host: Host, stream: Stream) -> None: ...
+    def hear(self, host: Host, stream: Stream, reports: list[Report]) -> None: ...
+    def beat(self, host: Host, stream: Stream, sent: float) -> None: ...
+
+
+class Part:
+    """An attempt on this host, as the starter has it."""
+
+    def __init__(self, order: Order, deadline: float | None) -> None:
+        effect = order.effect
+        self.key, self.attempt, self.uid = effect.key, effect.attempt, effect.uid
+        self.slots, self.first, self.deadline = order.slots, order.first, deadline
+        self.state = "prepared"
+        self.left = 0.0
+        self.since = 0.0
+        self.stopped = False
+        self.turn = 0
+        """Grows whenever the natural end moves, so that an outdated one does nothing."""
+        self.end: End | None = None
+        self.wishes: set[int] = set()
+        self.killing = False
+
+
+class Host:
+    """``tasks`` says how long a job's process runs and with what wait status it ends."""
+
+    obeys_kill = True
+    keeps_lease = True
+    keeps_high = True
+
+    def __init__(self, name: str, slots: int, time: Timeline, watch: Watch, tasks: Callable[[int], tuple[float, int]]) -> None:
+        self.name, self.slots = name, slots
+        self.time, self.watch, self.tasks = time, watch, tasks
+        self.boots = 1
+        self.up = True
+        self.agent_up = True
+        self.parts: dict[str, Part] = {}
+        self.refused: set[str] = set()
+        self.high = 0
+        self.outbox: list[Report] = []
+        self.stream: Stream | None = None
+        self.upstream: Upstream | None = None
+        self.lease_base = time.now
+        self.trouble = 0.0
+        """How likely a start is refused."""
+        self.partitioned = False
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(ncpus=self.slots, max_mem=64_000, boot_id=f"{self.name}-{self.boots}")
+
+    # -- the master ----------------------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """The agent looks for a master now and then."""
+        if self.up and self.agent_up and not self.partitioned and self.upstream is not None:
+            if self.stream is None or not self.stream.up:
+                self.stream = Stream(self.time)
+                self.lease_base = self.time.now
+                self.upstream.greet(self, self.stream)
+        self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
+
+    def welcomed(self) -> None:
+        """A new stream: everything not acknowledged goes again."""
+        if self.outbox:
+            self._send(list(self.outbox))
+
+    def beat(self) -> None:
+        """A heartbeat."""
+        if self._talks() and self.upstream is not None and self.stream is not None:
+            stream, upstream, sent = self.stream, self.upstream, self.time.now
+            stream.send("up", lambda: upstream.beat(self, stream, sent))
+        self.time.after(HEARTBEAT, self.beat)
+
+    def echoed(self, sent: float, lease: float) -> None:
+        """The master heard the heartbeat of this time: leases go on from then."""
+        self.lease_base = max(self.lease_base, sent)
+        for part in self.parts.values():
+            if part.deadline is not None:
+                part.deadline = max(part.deadline, sent + lease)
+                self._mind_lease(part)
+
+    def acked(self, reports: list[Report]) -> None:
+        """The master has these."""
+        self.outbox = [report for report in self.outbox if report not in reports]
+        for report in reports:
+            part = self.parts.get(report.uid)
+            if report.is_last and part is not None and part.state == "gone":
+                del self.parts[report.uid]
+
+    def _talks(self) -> bool:
+        return self.up and self.agent_up and self.stream is not None and self.stream.up
+
+    def _say(self, report: Report) -> None:
+        if self.agent_up:
+            self.outbox.append(report)
+            self._send([report])
+
+    def _send(self, reports: list[Report]) -> None:
+        if self._talks() and self.upstream is not None and self.stream is not None:
+            stream, upstream = self.stream, self.upstream
+            stream.send("up", lambda: upstream.hear(self, stream, reports), twice=self.time.random.random() < 0.03)
+
+    # -- orders --------------------------------------------------------------------------------------------------------
+
+    def take(self, order: Order) -> None:
+        """An order arrives."""
+        effect = order.effect
+        part = self.parts.get(effect.uid)
+        if isinstance(effect, StartPart):
+            self._start(order, effect, part)
+        elif isinstance(effect, KillPart):
+            self._kill_order(effect, part)
+        elif part is None:
+            return
+        elif isinstance(effect, ReleasePart):
+            if part.state == "prepared":
+                self._run(part)
+        elif isinstance(effect, StopPart):
+            self._stop(part, effect.stopped)
+        elif isinstance(effect, SignalPart):
+            self._wish(part, effect)
+
+    def _start(self, order: Order, effect: StartPart, part: Part | None) -> None:
+        if part is not None:
+            self._say_state(part)
+            return
+        if effect.uid in self.refused:
+            return
+        if order.sequence <= self.high and self.keeps_high:
+            self._say(Report("refused", effect.key, effect.uid, "stale", "an old order"))
+            return
+        self.high = max(self.high, order.sequence)
+        if self.time.now > order.expires or self.time.random.random() < self.trouble:
+            self._say(Report("refused", effect.key, effect.uid, "start", "trouble"))
+            return
+        for other in list(self.parts.values()):
+            if other.key == effect.key and other.attempt < effect.attempt and other.state != "gone":
+                self.end(other, 9)
+        part = Part(order, self.lease_base + order.lease if order.lease else None)
+        self.parts[part.uid] = part
+        self._mind_lease(part)
+        if effect.two_phase:
+            self._say(Report("prepared", part.key, part.uid, f"{self.name}:1"))
+        else:
+            self._run(part)
+
+    def _say_state(self, part: Part) -> None:
+        if part.state == "prepared":
+            self._say(Report("prepared", part.key, part.uid, f"{self.name}:1"))
+        elif part.state == "running":
+            self._say(Report("started", part.key, part.uid, 77, self.time.now, "/"))
+
+    def _kill_order(self, effect: KillPart, part: Part | None) -> None:
+        if part is None:
+            self.refused.add(effect.uid)
+        if part is None or part.state == "gone":
+            self._say(Report("gone", effect.key, effect.uid))
+        elif self.obeys_kill:
+            self.time.after(self.time.random.uniform(0.001, 0.5), lambda: self.end(part, 9))
+
+    def _stop(self, part: Part, stopped: bool) -> None:
+        if part.state == "running" and part.stopped != stopped:
+            part.stopped = stopped
+            part.turn += 1
+            if stopped:
+                part.left -= self.time.now - part.since
+            else:
+                self._go_on(part)
+        self._say(Report("stopped", part.key, part.uid, stopped))
+
+    def _wish(self, part: Part, effect: SignalPart) -> None:
+        wish = effect.wish
+        if wish.number not in part.wishes:
+            part.wishes.add(wish.number)
+            if wish.kind in ("kill", "requeue", "migrate") and not part.killing:
+                part.killing = True
+                delay = self.time.random.uniform(0.01, KILL_TIME)
+                self.time.after(delay, lambda: self.end(part, 9))
+        self._say(Report("granted", part.key, part.uid, wish.number, True, ""))
+
+    # -- processes -----------------------------------------------------------------------------------------------------
+
+    def _run(self, part: Part) -> None:
+        part.state = "running"
+        part.left = self.tasks(part.key)[0] * (1.0 if part.first else self.time.random.uniform(0.9, 1.1))
+        self.watch.started(part.key, part.uid, self.name, part.slots)
+        self._go_on(part)
+        if part.left > 1.0 or self.time.random.random() < 0.5:
+            self._say(Report("started", part.key, part.uid, 77, self.time.now, "/"))
+
+    def _go_on(self, part: Part) -> None:
+        part.since = self.time.now
+        turn = part.turn
+        status = self.tasks(part.key)[1] if part.first else 0
+
+        def done() -> None:
+            if part.turn == turn and self.parts.get(part.uid) is part:
+                self.end(part, status)
+
+        self.time.after(max(0.0, part.left), done)
+
+    def end(self, part: Part, status: int, reason: str = "") -> None:
+        """The part ends; what is left of it may take a moment to go."""
+        if self.parts.get(part.uid) is not part or part.state in ("ended", "gone"):
+            return
+        if part.state == "prepared":
+            part.state = "gone"
+            part.end = End(at=self.time.now, lost="it was killed before it ran", first_reason=reason)
+        else:
+            self.watch.ended(part.uid, self.name, status)
+            part.end = End(status=status, at=self.time.now, started=part.since, first_reason=reason)
+            part.state = "gone" if self.time.random.random() < 0.7 else "ended"
+        self._say(Report("ended", part.key, part.uid, part.end, part.state == "gone"))
+        if part.state == "ended":
+            self.time.after(self.time.random.uniform(0.01, 3.0), lambda: self._clear(part))
+
+    def _clear(self, part: Part) -> None:
+        if self.parts.get(part.uid) is part and part.state == "ended":
+            part.state = "gone"
+            self._say(Report("gone", part.key, part.uid))
+
+    def _mind_lease(self, part: Part) -> None:
+        if part.deadline is None:
+            return
+
+        def look() -> None:
+            alive = self.parts.get(part.uid) is part and part.state in ("prepared", "running")
+            if alive and self.keeps_lease and part.deadline is not None and self.time.now >= part.deadline:
+                self.end(part, 9, "lease")
+
+        self.time.after(max(0.0, part.deadline - self.time.now), look)
+
+    # -- faults --------------------------------------------------------------------------------------------------------
+
+    def crash_agent(self, down: float) -> None:
+        """The agent dies and comes back without its memory; starter and processes go on."""
+        self.time.tell(f"{self.name}: its agent crashes for {down:.0f} s")
+        self.agent_up = False
+        self._cut()
+        self.outbox = []
+        self.refused = set()
+
+        def back() -> None:
+            if self.agent_up:
+                return
+            self.agent_up = True
+            for part in self.parts.values():
+                if part.end is not None:
+                    self.outbox.append(Report("ended", part.key, part.uid, part.end, part.state == "gone"))
+                else:
+                    self._say_state(part)
+
+        self.time.after(down, back)
+
+    def boot(self, down: float) -> None:
+        """The host goes down with all that it has, and comes back knowing nothing but its disk."""
+        self.time.tell(f"{self.name}: goes down for {down:.0f} s")
+        for part in self.parts.values():
+            if part.state == "running":
+                self.watch.ended(part.uid, self.name, None)
+        self.parts = {}
+        self.outbox = []
+        self.refused = set()
+        self.up = False
+        self._cut()
+
+        def back() -> None:
+            self.boots += 1
+            self.up = self.agent_up = True
+
+        if down >= 0:
+            self.time.after(down, back)
+
+    def part_from_net(self, down: float) -> None:
+        """Nothing gets through; all that runs here goes on."""
+        self.time.tell(f"{self.name}: is cut off for {down:.0f} s")
+        self.partitioned = True
+        self._cut()
+
+        def back() -> None:
+            self.partitioned = False
+
+        self.time.after(down, back)
+
+    def _cut(self) -> None:
+        if self.stream is not None:
+            self.stream.cut()

@@ -1,0 +1,54 @@
+"""The eye that sees all hosts at once: which processes really run where. It knows nothing of the master."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lavad.core.ids import show
+from tests.sim.timeline import Timeline
+
+
+class Broken(AssertionError):
+    """Something that must never happen has happened."""
+
+
+class Watch:
+    """Told of every process that starts or ends."""
+
+    def __init__(self, time: Timeline, slots: dict[str, int]) -> None:
+        self._time = time
+        self._slots = slots
+        self.live: dict[tuple[str, str], tuple[int, int]] = {}
+        """(uid, host) to (key, slots)."""
+        self.uids: dict[int, list[str]] = {}
+        """Key to the attempts that ever ran, in order."""
+        self.ends: dict[str, dict[str, int | None]] = {}
+        """uid to host to wait status; None: it went down with its host."""
+        self.may_repeat: set[int] = set()
+        """Keys that may run again: leased, or asked for by a user."""
+        self.forced: set[int] = set()
+        """Keys that were taken out of the system while they may still run (bkill -r)."""
+
+    def started(self, key: int, uid: str, host: str, slots: int) -> None:
+        """A process of an attempt runs on a host."""
+        others = {other for (other, _), (its, _) in self.live.items() if its == key and other != uid}
+        if others:
+            raise Broken(f"job {show(key)} runs twice at the same time: attempts {sorted(others)} and {uid} on {host}")
+        ran = self.uids.setdefault(key, [])
+        if uid not in ran:
+            if ran and key not in self.may_repeat:
+                raise Broken(f"job {show(key)} may run once only: it ran as {ran} and now as {uid} on {host}")
+            ran.append(uid)
+        if host in self.ends.get(uid, {}):
+            raise Broken(f"attempt {uid} of job {show(key)} runs a second time on {host}")
+        self.live[uid, host] = (key, slots)
+        taken = Counter[str]()
+        for (_, where), (job, count) in self.live.items():
+            taken[where] += 0 if job in self.forced else count
+        if taken[host] > self._slots[host]:
+            raise Broken(f"host {host} has {self._slots[host]} slots and runs {taken[host]}")
+
+    def ended(self, uid: str, host: str, status: int | None) -> None:
+        """A process is no more."""
+        self.live.pop((uid, host))
+        self.ends.setdefault(uid, {})[host] = status
