@@ -1,6 +1,7 @@
 """What follows the end of a job on its first host: its report into the user's file, or into a mail.
 
-Rule: the master hears of the end when the file is written; nobody waits for a mail program.
+Rule: the master hears of the end when the file is written; nobody waits for a mail program. An attempt after which the
+job runs again leaves no report behind, only a line that says so.
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ from agent.entry import Entry
 from agent.launch import build, report
 from agent.launch.site import Site
 
-WRITER = ".report"
 MAILER = ".mail"
-"""They end the uids of these parts."""
-OWN = (WRITER, MAILER)
+"""It ends the uids of these parts."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith(OWN)
+    return uid.endswith(MAILER)
 
 
 def owner_of(uid: str) -> str:
@@ -29,14 +28,14 @@ def owner_of(uid: str) -> str:
 
 
 class Closing:
-    """Makes these parts, for this host."""
+    """Makes what is to be done, for this host."""
 
     def __init__(self, site: Site) -> None:
         self._host = site.host
         self._mail = report.mailer(site)
 
-    def parts(self, entry: Entry, now: float) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """(the part that writes files of the user's, the part that mails); None where there is nothing to do."""
+    def orders(self, entry: Entry, now: float) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """(the order that writes files of the user's, the part that mails); None where there is nothing to do."""
         made = entry.made
         if made is None or entry.orphan or entry.end is None or entry.order.start.place:
             return None, None
@@ -47,12 +46,14 @@ class Closing:
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, story, where)
         if where.output and where.output != build.NOWHERE and (where.kept or mail is None):
             pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
-            file = report.writer(entry.uid + WRITER, entry.order, made, where, pieces)
+            if why := saying.why_again(entry):
+                pieces = ("", report.interrupted(entry.key, self._host, why, now))
+            file = report.order(entry.uid, made, where, entry.folder(), pieces)
         return file, mail
 
     def _mails(self, entry: Entry) -> bool:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""
         text = entry.text
-        if text is None or not text.report_mail or not self._mail:
+        if text is None or not text.report_mail or not self._mail or saying.why_again(entry):
             return False
         return text.notify_end or not entry.where.output

@@ -32,6 +32,7 @@ LONGEST_PAUSE = 2.0
 DEAF_AFTER = 15.0
 """Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
+NEW_PAUSE = 1.0
 CHECKPOINT_PAUSE = 0.5
 
 
@@ -239,12 +240,22 @@ class Daemon:
         log.warning("the master has said nothing for %.0f s", seconds)
 
     async def _samples(self) -> None:
+        """At every period; a new part within a second or two, and the master is told of it at once."""
         runner = self._runner
+        due = now() + self._sample_pause
         while True:
-            await asyncio.sleep(self._sample_pause)
-            usage = await self._watch.usage(list(runner.parts.entries.values()))
+            await asyncio.sleep(min(NEW_PAUSE, self._sample_pause))
+            entries = list(runner.parts.entries.values())
+            early = self._watch.has_new(entries)
+            if now() < due and not early:
+                continue
+            due = now() + self._sample_pause
+            usage = await self._watch.usage(entries)
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
+            if early and usage and self._relay.session is not None:
+                self._heartbeats.append(pb.Heartbeat(sent=now(), usage=self._watch.unsent()))
+                self._to_send.set()
 
     async def _checkpoints(self) -> None:
         """Look for new checkpoints; a folder on a file system that does not answer holds up this loop alone."""

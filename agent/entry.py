@@ -8,6 +8,7 @@ from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
 from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, show
 from agent.launch.report import Use
+from agent.monitor.usage import Peaks
 from proto import agent_pb2 as pb
 
 
@@ -24,6 +25,7 @@ class Entry:
         "limit",
         "lost",
         "made",
+        "noted",
         "order",
         "orphan",
         "over",
@@ -57,6 +59,7 @@ class Entry:
         self.lost = ""
         self.limit = ""
         self.use = Use()
+        self.noted = Peaks()
         self.over = False
         self.told = False
         """The master was told how it ended (or that it was refused)."""
@@ -64,7 +67,7 @@ class Entry:
         self.orphan = False
         """Of another store's time: to be killed and forgotten without a word."""
         self.writer = ""
-        """The part that writes its report: "" not yet thought of, "none", "sent", "done", "failed"."""
+        """Its report in the user's file: "" not yet thought of, "none", "sent" (ordered), "done", "failed"."""
         self.checkpoint: Checkpoints | None = None
 
     @property

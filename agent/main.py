@@ -44,12 +44,14 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     import gc
 
     from agent.daemon import Daemon
+    from agent.launch import launchers
 
     _log_to(options.log)
     site = _site(options)
     os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
     if options.pidfile:
         _write_pid(options.pidfile)
+    launchers.look_up(site.address)
     gc.freeze()
 
     async def serve() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent import saying
-from agent.closing import MAILER, WRITER, Closing, is_own, owner_of
+from agent.closing import Closing, is_own, owner_of
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
@@ -62,17 +62,16 @@ class Parts:
             if not is_own(uid):
                 self._reconcile(uid, status)
         for uid, entry in list(self.entries.items()):
-            status = listed.get(uid + WRITER)
-            if status is not None and status["state"] in ("ended", "gone", "lost", "refused"):
-                self._writer_over(entry, not (status.get("end") or {"status": 1})["status"], "")
-            elif uid not in listed and not self._greeted_before:
+            if uid not in listed and not self._greeted_before:
                 # From before a restart of the agent, and over: the master sees in Hello that it is not here.
                 del self.entries[uid]
                 self.spool.forget(uid)
             elif uid not in listed and not entry.told and uid not in waiting:
                 self._refuse(entry, "starter", f"the starter of {self._site.host} was restarted")
-        for uid in [uid for uid in listed if is_own(uid) and owner_of(uid) not in self.entries]:
-            self.starter.put({"do": "forget", "uids": [uid]})
+        for uid, status in listed.items():
+            over = status["state"] in ("gone", "lost", "refused")
+            if is_own(uid) and (over or owner_of(uid) not in self.entries):
+                self.starter.put({"do": "forget", "uids": [uid]})
         self._greeted_before = True
 
     def reported(self, reports: list[dict[str, Any]]) -> None:
@@ -88,10 +87,15 @@ class Parts:
             entry = self.entries[uid] = Entry(part, order, None, build.Places(), time.time())
         if entry.told and entry.over:
             return
+        if status.get("wrote") is not None:
+            entry.writer = "failed" if status["wrote"] else "done"
+        elif entry.writer == "sent":
+            entry.writer = ""  # by another starter, who may not have come to it
         state = status["state"]
         entry.shepherd = int(status.get("pid") or 0)
         if status.get("tasks") is not None and state == "running":
-            self._started(entry, {"tasks": status["tasks"], "at": entry.started_at or entry.received})
+            at = status.get("at") or entry.started_at or entry.received
+            self._started(entry, {"tasks": status["tasks"], "at": at, "shepherd": status.get("shepherd")})
             self._say(saying.started(entry), entry)
         if status.get("end") is not None:
             entry.over = entry.over or state == "gone"
@@ -108,7 +112,7 @@ class Parts:
         what = said["is"]
         if is_own(uid):
             if what in ("ended", "refused", "lost"):
-                self._own_over(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
+                self._mailed(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
             return
         entry = self.entries.get(uid)
         if entry is None:
@@ -121,6 +125,8 @@ class Parts:
         elif what == "ended":
             entry.over = entry.over or bool(said.get("gone"))
             self._ended(entry, said["end"])
+        elif what == "wrote":
+            self._wrote(entry, str(said["error"]))
         elif what == "gone":
             self._gone(entry)
         elif what == "refused":
@@ -194,24 +200,21 @@ class Parts:
     # -- ends --------------------------------------------------------------------------------------------------------
 
     def _close(self, entry: Entry) -> None:
-        file, mail = self._closing.parts(entry, time.time())
+        file, mail = self._closing.orders(entry, time.time())
         entry.writer = "sent" if file else "none"
-        for fields in (file, mail):
-            if fields is not None and entry.made is not None:
-                self.starter.start(0, entry.made.template, id(entry.made), fields)
+        if file is not None:
+            self.starter.put(file)
+        if mail is not None and entry.made is not None:
+            self.starter.start(0, entry.made.template, id(entry.made), mail)
 
-    def _own_over(self, uid: str, well: bool, why: str) -> None:
-        entry = self.entries.get(owner_of(uid))
-        if entry is not None and uid.endswith(WRITER):
-            self._writer_over(entry, well, why)
-        elif not well:
+    def _mailed(self, uid: str, well: bool, why: str) -> None:
+        if not well:
             log.warning("%s: %s", uid, why or "it failed")
-        if entry is None or uid.endswith(MAILER):
-            self.starter.put({"do": "forget", "uids": [uid]})
+        self.starter.put({"do": "forget", "uids": [uid]})
 
-    def _writer_over(self, entry: Entry, written: bool, why: str) -> None:
-        entry.writer = "done" if written else "failed"
-        if not written:
+    def _wrote(self, entry: Entry, why: str) -> None:
+        entry.writer = "failed" if why else "done"
+        if why:
             log.warning("job %s: its report was not written: %s", build.show(entry.key), why)
         if not entry.told and entry.end is not None:
             self._tell_end(entry)
@@ -236,8 +239,7 @@ class Parts:
         if self._newest.get(entry.key) == entry.uid:
             del self._newest[entry.key]
         self.spool.forget(entry.uid)
-        own = [] if entry.writer == "none" else [entry.uid + WRITER]
-        self.starter.put({"do": "forget", "uids": [entry.uid, *own]})
+        self.starter.put({"do": "forget", "uids": [entry.uid]})
 
     # -- asked by the master -----------------------------------------------------------------------------------------
 
@@ -344,6 +346,16 @@ class Parts:
                 # Shared pages count once where that was measured.
                 mem = min(use.rss, use.pss or use.rss)
                 self.decided(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids)))
+                self._note_for_first_host(entry)
+
+    def _note_for_first_host(self, entry: Entry) -> None:
+        """The report of a job over several hosts is written on its first one, where only the shepherds are heard."""
+        if entry.order.start.place == 0 or entry.text is None or entry.text.launch != "mpi":
+            return
+        peaks = self._watch.peaks(entry.uid)
+        if peaks != entry.noted:
+            entry.noted = peaks
+            self.starter.put({"do": "note", "uid": entry.uid, "use": peaks._asdict()})
 
     def next_wake(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""

@@ -20,6 +20,7 @@ from agent.launch.site import Site
 from agent.link import Session, metadata
 from agent.starter.frames import frame, pack
 from proto import agent_pb2 as pb
+from proto.unixpath import reachable
 
 MAX_FRAME = 16 << 20
 _LATER = (
@@ -46,7 +47,8 @@ class Relay:
         """Open the socket; every user of the host may connect."""
         path = self._site.socket
         temporary = f"{path}.{os.getpid()}"
-        self._server = await asyncio.start_unix_server(self._serve, temporary, limit=1 << 20, backlog=1024)
+        with reachable(temporary) as short:
+            self._server = await asyncio.start_unix_server(self._serve, short, limit=1 << 20, backlog=1024)
         os.chmod(temporary, 0o666)
         os.rename(temporary, path)
 

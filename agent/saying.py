@@ -11,9 +11,6 @@ from agent.launch.report import Story, Use
 from agent.watch import Final
 from proto import agent_pb2 as pb
 
-SHEPHERD_KB = 32 << 10
-"""A process started by vfork has its parent's memory in its own peak; a peak below this may be the shepherd's."""
-
 
 def about(entry: Entry, **what: Any) -> pb.Report:
     """A report about a part."""
@@ -84,14 +81,37 @@ def _task_end(task: dict[str, Any]) -> pb.TaskEnd:
 
 def use_of(end: dict[str, Any], seen: Final) -> Use:
     """What it used: the samples' peaks, or what the kernel says where it was too short for samples."""
-    largest = int(end["maxrss_kb"])
+    floor = int(end.get("shepherd_kb") or 0)
+    largest = max(int(end["maxrss_kb"]), sum(int(t["maxrss_kb"]) for t in end.get("tasks") or [] if t["maxrss_kb"] > floor))
     return Use(
         cpu=max(float(end["utime"]) + float(end["stime"]), seen.cpu),
-        max_mem=max(seen.mem, largest if largest > SHEPHERD_KB else 0),
+        max_mem=max(seen.mem, largest if largest > floor else 0),
         avg_mem=seen.avg_mem,
         max_swap=seen.swap,
         processes=seen.processes or len(end.get("tasks") or []),
         threads=seen.threads,
+    )
+
+
+def use_of_job(own: Use, others: list[dict[str, Any]]) -> Use:
+    """What a job over several hosts used: this host's and what the other hosts' shepherds told."""
+    total = own
+    for one in others:
+        try:
+            total = _add(total, one, one.get("use") or {})
+        except (TypeError, ValueError, AttributeError):  # of a user's own shepherd: nothing is taken for granted
+            continue
+    return total
+
+
+def _add(to: Use, told: dict[str, Any], use: dict[str, Any]) -> Use:
+    return Use(
+        cpu=to.cpu + float(told.get("utime") or 0) + float(told.get("stime") or 0),
+        max_mem=to.max_mem + max(int(use.get("mem") or 0), int(told.get("mem") or 0)),
+        avg_mem=to.avg_mem + int(use.get("avg_mem") or 0),
+        max_swap=to.max_swap + int(use.get("swap") or 0),
+        processes=to.processes + (int(use.get("processes") or 0) or int(told.get("tasks") or 0)),
+        threads=to.threads + int(use.get("threads") or 0),
     )
 
 
@@ -121,7 +141,7 @@ def story(entry: Entry, host: str) -> Story:
         status=int(end["status"]),
         reason=entry.limit or entry.part.reason,
         why=why,
-        use=entry.use,
+        use=use_of_job(entry.use, end.get("others") or []),
         requested_mem=_requested(text.resreq),
     )
 
@@ -132,6 +152,20 @@ def _requested(resreq: str) -> float:
         return 0.0
     scale = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1048576.0}[found[2].upper()]
     return float(found[1]) * scale
+
+
+def why_again(entry: Entry) -> str:
+    """Why this attempt was cut short so that the job runs again, "" when this is its end: then it has a report.
+
+    What befell another host of it this one hears from the link between them.
+    """
+    end, text = entry.end, entry.text
+    if end is None or text is None or not text.leased or entry.part.killing or entry.limit:
+        return ""
+    if end.get("lease"):
+        return "the master was not heard for the lease of the job"
+    first = end.get("first") or {}
+    return str(first.get("reason")) if first and int(first["rank"]) < 0 else ""
 
 
 def pieces(entry: Entry, host: str, now: float) -> tuple[str, str]:

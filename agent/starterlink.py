@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from agent.starter.frames import FrameError, FrameReader, pack
+from proto.unixpath import reachable
 
 CONNECT_WAIT = 10.0
 _ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "starter", "__main__.py")
@@ -23,7 +24,8 @@ def answers(path: str) -> bool:
     """Whether a starter listens there."""
     with socket.socket(socket.AF_UNIX) as sock:
         try:
-            sock.connect(path)
+            with reachable(path) as short:
+                sock.connect(short)
         except OSError:
             return False
     return True
@@ -82,7 +84,8 @@ async def connect(path: str) -> StarterLink:
     deadline = loop.time() + CONNECT_WAIT
     while True:
         try:
-            link = StarterLink(*await asyncio.open_unix_connection(path, limit=1 << 20))
+            with reachable(path) as short:
+                link = StarterLink(*await asyncio.open_unix_connection(short, limit=1 << 20))
             break
         except OSError:
             if loop.time() > deadline:

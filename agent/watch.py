@@ -10,7 +10,7 @@ from agent.entry import Entry
 from agent.monitor.facts import facts
 from agent.monitor.gpu import GpuSource, open_gpus
 from agent.monitor.load import LoadSampler
-from agent.monitor.usage import PartRoots, UsageSampler
+from agent.monitor.usage import PartRoots, Peaks, UsageSampler
 from proto import agent_pb2 as pb
 
 FACTS_KEPT = 30.0
@@ -68,12 +68,16 @@ class Watch:
         """The load indices now."""
         return await asyncio.to_thread(self._load.sample)
 
+    def has_new(self, entries: Iterable[Entry]) -> bool:
+        """Whether a part that runs was never sampled."""
+        return any(entry.tasks and entry.end is None and entry.uid not in self._newest for entry in entries)
+
     async def usage(self, entries: Iterable[Entry]) -> dict[str, pb.Usage]:
         """One scan for all parts that run."""
         roots = {
             entry.uid: PartRoots(entry.key, entry.part.attempt, entry.tasks, entry.shepherd, _memory_limit(entry))
             for entry in entries
-            if entry.tasks and entry.end is None
+            if (entry.tasks or entry.shepherd) and entry.end is None
         }
         usage = self._usage
         if not roots or usage is None:
@@ -96,6 +100,10 @@ class Watch:
         """The samples that the master has not got."""
         found, self._unsent = list(self._unsent.values()), {}
         return found
+
+    def peaks(self, uid: str) -> Peaks:
+        """The peaks of a part that runs."""
+        return self._usage.peaks(uid) if self._usage is not None else Peaks()
 
     def final(self, uid: str) -> Final:
         """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""

@@ -29,6 +29,7 @@ class Wire:
 
     def __init__(self, path: Path) -> None:
         self._link = socket.socket(socket.AF_UNIX)
+        self._link.settimeout(PATIENCE)
         self._link.connect(str(path))
         self._file = self._link.makefile("rb", buffering=1 << 18)
 
@@ -59,6 +60,8 @@ class Wire:
         self.send([{"ask": "query", "command": command, "options": options or {}, "words": list(words)}])
         pieces: list[str] = []
         while "exit" not in (answer := self.take()):
+            if "standby" in answer:
+                raise ConnectionError("lavad is not the master yet")
             pieces.append(answer.get("out") or answer.get("err") or "")
         return "".join(pieces)
 

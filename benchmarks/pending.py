@@ -6,7 +6,8 @@ in a second, empty cluster in the same round: a line about one job must not grow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.cluster import Cluster, Wire, submission
 from benchmarks.line import ROUNDS, Line, best_of, line
@@ -37,7 +38,7 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
     for level in LEVELS:
         if not any(metric.endswith(f"_{level}") or metric == "submit_socket" for metric in wanted):
             continue
-        took = best_of(lambda more=level - there: full.submit_many(more), 1)  # type: ignore[misc]
+        took = best_of(partial(full.submit_many, level - there), 1)
         if level == LEVELS[0]:
             yield line("submit_socket", "jobs/s", [(level - there) / took], (), "separate jobs over 16 connections")
         there = level
@@ -48,15 +49,13 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
 
 def _queries(level: int, wires: tuple[Wire, Wire], firsts: list[int]) -> Iterator[Line]:
     """Both queries, the empty cluster's as the floor."""
-    what: list[tuple[str, Callable[[Wire, int], object], int]] = [
-        ("one", lambda wire, job: wire.query("bjobs", {"u": "all"}, [str(job)]), 50),
-        ("all", lambda wire, _: wire.query("bjobs", {"u": "all"}), 1 if level > LEVELS[0] else 5),
-    ]
-    for name, query, times in what:
-        values, floors = [], []
+    for name, times in (("one", 50), ("all", 1 if level > LEVELS[0] else 5)):
+        values: list[float] = []
+        floors: list[float] = []
         for _ in range(ROUNDS):
             for into, wire, job in zip((floors, values), wires, firsts, strict=True):
-                into.append(1000 * best_of(lambda wire=wire, job=job: query(wire, job), times))  # type: ignore[misc]
+                words = (str(job),) if name == "one" else ()
+                into.append(1000 * best_of(partial(wire.query, "bjobs", {"u": "all"}, words), times))
         yield line(f"query_{name}_{level}", "ms", values, floors, f"bjobs at {level} pending; floor: at 1 pending")
 
 

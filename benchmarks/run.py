@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.line import show  # noqa: E402
+from benchmarks.line import show
 
 FAMILIES = ("commands", "throughput", "ranks", "kills", "pending", "restart", "cycles")
 

@@ -13,10 +13,11 @@ import sys
 
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bswitch", "bmod", "btop", "bbot", "brequeue", "bmig", "bchkpnt",
-    "bpeek", "bhist", "bhosts", "bqueues", "busers", "bparams", "bugroup", "bmgroup", "bacct", "bapp", "bjdepinfo",
+    "bpeek", "bhist", "bhosts", "bhpart", "bqueues", "busers", "bparams", "bugroup", "bmgroup", "bacct", "bapp", "bjdepinfo",
     "bjgroup", "blimits", "badmin", "brestart", "lsid", "lsload", "lshosts", "lsclusters", "lsinfo", "lava",
+    "blaunch", "mpirun.lsf",
 )  # fmt: skip
-MODULES = {"lava": "cli.lava"}
+MODULES = {"lava": "cli.lava", "mpirun.lsf": "cli.mpirun_lsf"}
 WITH_PACKAGES = ("lava",)
 OPTIONS = "-ISXutf8"
 OPTIONS_WITH_PACKAGES = "-IXutf8"

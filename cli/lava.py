@@ -1,4 +1,4 @@
-"""``lava``: a cluster on one machine (up, down, env, status)."""
+"""``lava``: a cluster on one machine (up, down, env, status), and what another would do (whatif)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from cli import whatif
 from cli.local.folder import Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
 
@@ -21,7 +22,7 @@ def _count(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
-    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status")
+    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | whatif")
     helps = {
         "up": "start a cluster (or what of it is not running) and print the exports for your shell",
         "down": "end every process of the cluster, and its jobs",
@@ -43,12 +44,15 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument("--cluster", default="lava")
     certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
+    commands.add_parser("whatif", help="simulate a job trace under scheduling policies", add_help=False)
     return lava
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
     words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["whatif"]:
+        return whatif.main(words[1:])
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:

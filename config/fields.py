@@ -8,6 +8,7 @@ from typing import Any
 
 from config import known
 from config import values as v
+from config import values_share as vs
 from config.problems import Problems
 from config.sections import Cell, Row
 
@@ -75,6 +76,17 @@ QUEUE: Table = {
     "CPU_TIME_FACTOR": v.real(),
     "RUN_TIME_FACTOR": v.real(),
     "RUN_JOB_FACTOR": v.real(),
+    "GPU_RUN_TIME_FACTOR": v.real(),
+    "COMMITTED_RUN_TIME_FACTOR": v.real(),
+    "ENABLE_HIST_RUN_TIME": v.yes_no,
+    "ENABLE_GPU_HIST_RUN_TIME": v.yes_no,
+    "RUN_TIME_DECAY": v.yes_no,
+    "FAIRSHARE_QUEUES": vs.queue_names,
+    "QUEUE_GROUP": vs.queue_names,
+    "DISPATCH_ORDER": v.choice("QUEUE"),
+    "ROUND_ROBIN_POLICY": v.yes_no,
+    "DOMINANT_RESOURCES": vs.dominant,
+    "APS_PRIORITY": vs.aps_priority,
     "PREEMPTION": v.preemption,
     "SLOT_RESERVE": v.reserve_time,
     "RESOURCE_RESERVE": v.reserve_time,

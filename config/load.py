@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from config import values as v
+from config.check_shares import check_groups, check_shares
 from config.model import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, Params
 from config.names import base_host
 from config.problems import Place, Problem, Problems
@@ -136,6 +137,8 @@ def _assembled(
         lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
         check_hosts_named(lists, known_hosts, problems)
     _check_preemption(queues, origins, problems)
+    check_shares(queues, lambda name, key: _place(origins[name], key) if name in origins else Place("", 0), problems)
+    check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
         name=folders.cluster,
         admins=cluster.admins,
@@ -151,6 +154,7 @@ def _assembled(
         host_models=tuple(shared.models.values()),
         applications=applications,
         limits=limits,
+        partitions=batch.partitions,
         lsf=lsf,
         confdir=folders.lsf,
     )

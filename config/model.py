@@ -58,6 +58,14 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     condensed: bool = False
 
 
+class PartitionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A HostPartition of lsb.hosts: one share tree for the jobs of all queues on these hosts."""
+
+    name: str
+    hosts: tuple[str, ...] = ()
+    shares: tuple[Share, ...] = ()
+
+
 class UserConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A line of lsb.users' User section; `name` may be `default` or a group (`group@` is each member)."""
 
@@ -187,6 +195,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     host_models: tuple[HostModel, ...] = ()
     applications: tuple[ApplicationConfig, ...] = ()
     limits: tuple[Limit, ...] = ()
+    partitions: tuple[PartitionConfig, ...] = ()
     lsf: dict[str, str] = {}
     confdir: str = ""
 

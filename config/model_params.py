@@ -84,6 +84,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     fairshare_adjustment_factor: float = 0.0
     gpu_run_time_factor: float = 0.0
     enable_hist_run_time: bool = False
+    enable_gpu_hist_run_time: bool = False
     run_time_decay: bool = False
     committed_run_time_factor: float = 0.0
 
@@ -143,6 +144,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_lease_margin: int = 30
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
+    lava_backfill: str = "EASY"
     lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_port: int = 16879
     lava_tls_dir: str = ""

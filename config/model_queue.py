@@ -51,6 +51,14 @@ class Share(msgspec.Struct, frozen=True):
     shares: int
 
 
+class Aps(msgspec.Struct, frozen=True):
+    """APS_PRIORITY: (factor, number); grace periods in seconds."""
+
+    weights: tuple[tuple[str, float], ...]
+    limits: tuple[tuple[str, float], ...] = ()
+    graces: tuple[tuple[str, float], ...] = ()
+
+
 class Preemption(msgspec.Struct, frozen=True):
     """`preempts` and `preempted_by` name queues (with `+n` preferences); empty with True means any."""
 
@@ -139,6 +147,19 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     cpu_time_factor: float | None = None
     run_time_factor: float | None = None
     run_job_factor: float | None = None
+    gpu_run_time_factor: float | None = None
+    committed_run_time_factor: float | None = None
+    enable_hist_run_time: bool | None = None
+    enable_gpu_hist_run_time: bool | None = None
+    run_time_decay: bool | None = None
+    fairshare_queues: tuple[str, ...] = ()
+    queue_group: tuple[str, ...] = ()
+    dispatch_order: str = ""
+    """`QUEUE` or nothing."""
+    round_robin_policy: bool = False
+    dominant_resources: tuple[str, ...] = ()
+    """lava's own: fair share by the dominant share of these (slots, mem, gpus)."""
+    aps_priority: Aps | None = None
     preemption: Preemption = Preemption()
     slot_reserve: int | None = None
     """MAX_RESERVE_TIME: how many MBD_SLEEP_TIME periods slots are held for a big job."""

@@ -7,7 +7,7 @@ import msgspec
 
 from config import values as v
 from config.fields import Table, fill, shortened
-from config.model import UNLIMITED, GroupConfig, HostConfig
+from config.model import UNLIMITED, GroupConfig, HostConfig, PartitionConfig
 from config.names import check_cycles, expand_all, flat_members, host_names, unknown_hosts
 from config.problems import Place, Problems
 from config.read_queues import name_is_good, read_thresholds
@@ -36,6 +36,7 @@ class BatchHosts(msgspec.Struct):
     places: dict[str, Place] = {}
     groups: dict[str, GroupConfig] = {}
     group_places: dict[str, Place] = {}
+    partitions: tuple[PartitionConfig, ...] = ()
 
 
 def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems) -> BatchHosts:
@@ -49,6 +50,9 @@ def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[s
         elif kind == "hostgroup":
             for row in section.rows:
                 read_group(batch.groups, batch.group_places, row, "host group", problems)
+        elif kind == "hostpartition":
+            for row in section.rows:
+                _read_partition(batch, row, problems)
         else:
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
     members = {name: group.members for name, group in batch.groups.items()}
@@ -76,6 +80,19 @@ def _read_host(batch: BatchHosts, row: Row, scope: v.Scope, indices: frozenset[s
             problems.error(row.place, f"host {host} is listed twice; the first line holds")
         batch.fields.setdefault(host, fields)
         batch.places.setdefault(host, row.place)
+
+
+def _read_partition(batch: BatchHosts, row: Row, problems: Problems) -> None:
+    name = row.text("HPART_NAME")
+    if not name_is_good(name, "host partition", "HPART_NAME", row.place, problems):
+        return
+    table: Table = {"HOSTS": v.words, "USER_SHARES": v.shares}
+    fields = fill(row, table, v.Scope(), problems, f"host partition {name}", {"HPART_NAME"})
+    if any(part.name == name for part in batch.partitions):
+        problems.error(row.place, f"host partition {name} is defined twice; the first one holds")
+        return
+    shares = fields.get("user_shares", ())
+    batch.partitions += (PartitionConfig(name=name, hosts=fields.get("hosts", ("all",)), shares=shares),)
 
 
 def _read_counts(fields: dict[str, Any], row: Row, owner: str, problems: Problems) -> None:

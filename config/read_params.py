@@ -74,6 +74,7 @@ LSB_PARAMS: Table = {
     "FAIRSHARE_ADJUSTMENT_FACTOR": v.real(),
     "GPU_RUN_TIME_FACTOR": v.real(),
     "ENABLE_HIST_RUN_TIME": v.yes_no,
+    "ENABLE_GPU_HIST_RUN_TIME": v.yes_no,
     "RUN_TIME_DECAY": v.yes_no,
     "COMMITTED_RUN_TIME_FACTOR": v.real(),
 }
@@ -129,6 +130,7 @@ LSF_CONF: Table = {
     "LAVA_DATABASE_URL": v.text,
     "LAVA_DATABASE_URL_FILE": v.text,
     "LAVA_HOST_TIMEOUT": v.positive_seconds,
+    "LAVA_BACKFILL": v.choice("EASY", "CONSERVATIVE"),
     "LAVA_LEASE": v.positive_seconds,
     "LAVA_LEASE_MARGIN": v.second_count,
     "LAVA_HEARTBEAT": v.positive_seconds,

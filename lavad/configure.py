@@ -15,6 +15,7 @@ from config.model import (
     ResourceConfig,
 )
 from config.model import Params as FileParams
+from lavad.configure_share import aps_conf, group_shares, partitions, share_conf
 from lavad.core.conf import (
     Conf,
     HostConf,
@@ -40,10 +41,12 @@ def core_conf(config: ClusterConfig) -> Conf:
         cluster=config.name,
         admins=config.admins,
         params=_params(config),
-        queues=tuple(_queue(queue) for queue in config.queues),
+        queues=tuple(_queue(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=tuple((group.name, group.members) for group in config.host_groups),
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
+        group_shares=group_shares(config),
+        partitions=partitions(config),
         users=tuple(
             UserConf(
                 name=user.name, max_slots=user.max_jobs, processor_limit=user.slots_per_processor,
@@ -68,6 +71,7 @@ def _params(config: ClusterConfig) -> Params:
         clean_period=file.clean_period,
         terminate_interval=file.job_terminate_interval,
         max_user_priority=file.max_user_priority,
+        priority_growth=file.job_priority_over_time,
         abs_runlimit=file.abs_runlimit,
         parallel_by_slot=file.parallel_sched_by_slot,
         unit_kb=_UNIT_KB[file.lsf_unit_for_limits],
@@ -88,7 +92,11 @@ def _params(config: ClusterConfig) -> Params:
         mod_all_jobs=file.lsb_mod_all_jobs,
         rusage_per_task=file.resource_reserve_per_task,
         max_pend_jobs=file.max_pend_slots or file.max_pend_jobs,
+        sleep=file.mbd_sleep_time,
+        accept_interval=file.job_accept_interval,
+        backfill=file.lava_backfill.lower(),
         bjobs_format=file.lsb_bjobs_format,
+        dep_last_sub=file.job_dep_last_sub,
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
     )
 
@@ -97,7 +105,7 @@ def _limits(queue: QueueConfig, which: str) -> Limits:
     return Limits(**{field: getattr(getattr(queue, name), which) for field, name in _NAMES.items()})
 
 
-def _queue(queue: QueueConfig) -> QueueConf:
+def _queue(queue: QueueConfig, params: FileParams) -> QueueConf:
     checkpoint = queue.chkpnt
     period = "" if checkpoint is None or checkpoint.period is None else f" {checkpoint.period // 60}"
     tasks = queue.tasklimit
@@ -134,8 +142,12 @@ def _queue(queue: QueueConfig) -> QueueConf:
         stop_cond=queue.stop_cond,
         resume_cond=queue.resume_cond,
         backfill=queue.backfill,
-        slot_reserve=queue.slot_reserve or 0,
+        slot_reserve=_periods(queue.slot_reserve),
+        resource_reserve=_periods(queue.resource_reserve),
+        ignore_deadline=queue.ignore_deadline,
         fairshare=" ".join(f"[{share.name}, {share.shares}]" for share in queue.fairshare),
+        share=share_conf(queue, params),
+        aps=aps_conf(queue),
         preemption=_preemption(queue),
         job_accept_interval=queue.job_accept_interval,
         new_job_delay=queue.new_job_sched_delay,
@@ -145,6 +157,11 @@ def _queue(queue: QueueConfig) -> QueueConf:
         terminate_when=" ".join(queue.terminate_when),
         migrate_after=queue.mig,
     )
+
+
+def _periods(count: int | None) -> int:
+    """MAX_RESERVE_TIME without a number: as long as it takes."""
+    return 0 if count is None else count or 100_000
 
 
 def _preemption(queue: QueueConfig) -> str:

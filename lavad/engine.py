@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from lavad.core.apply import apply
 from lavad.core.asks import Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.depend import local_of, settle
 from lavad.core.events import Event
 from lavad.core.job import Job
 from lavad.core.spec import JobText
@@ -26,7 +28,10 @@ from lavad.store.errors import Fenced, StoreFull, StoreRefused
 from lavad.store.writer import Store
 
 Decide = Callable[[Cluster, float], Decided]
-KEPT_ANSWERS = 20_000
+KEPT_ANSWERS = 2_000
+"""A caller who asks again says so, and is looked up in the store; these few only spare it that."""
+SETTLED = 5_000
+"""Events about dependency conditions in one turn; callers must not wait long for those of others."""
 _json = msgspec.json.Encoder()
 log = logging.getLogger(__name__)
 
@@ -47,9 +52,12 @@ class Listener(Protocol):
 
 
 class _Wish:
-    __slots__ = ("answer", "decides", "env", "uuid")
+    __slots__ = ("after", "answer", "decides", "env", "uuid")
 
-    def __init__(self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None) -> None:
+    def __init__(
+        self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[Any] | None
+    ) -> None:
+        self.after = after
         self.decides = decides
         self.uuid = uuid
         self.env = env
@@ -72,7 +80,7 @@ class Engine:
     def __init__(self, cluster: Cluster, store: Store, clock: Callable[[], float], answers: dict[str, bytes]) -> None:
         self.cluster = cluster
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._waiting: list[_Wish] = []
         self._wake = asyncio.Event()
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
@@ -101,10 +109,14 @@ class Engine:
         return await self.hand_in(decides, uuid, env)
 
     def hand_in(
-        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None
-    ) -> asyncio.Future[list[dict[str, Any]]]:
-        """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next."""
-        wish = _Wish(decides, uuid, env)
+        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None,
+        after: asyncio.Future[Any] | None = None,
+    ) -> asyncio.Future[list[dict[str, Any]]]:  # fmt: skip
+        """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next.
+
+        ``after``: what the caller handed in before; where that failed, this is refused too, so that nothing overtakes it.
+        """
+        wish = _Wish(decides, uuid, env, after)
         self._waiting.append(wish)
         self._wake.set()
         return wish.answer
@@ -121,11 +133,14 @@ class Engine:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._waiting:
+            committed = True
+            while self._waiting or (committed and self.cluster.conditions.stirred):
                 wishes, self._waiting = self._waiting, []
-                await self._turn(wishes)
+                committed = await self._turn(wishes)
 
-    async def _turn(self, wishes: list[_Wish]) -> None:
+    async def _turn(self, wishes: list[_Wish]) -> bool:
+        """Decide and commit; False if nothing could be written."""
+        why = ""
         before = self.cluster.version
         draft = _Draft()
         answers: list[tuple[_Wish, list[dict[str, Any]] | Refused]] = []
@@ -133,6 +148,7 @@ class Engine:
             known = (self._answers.get(wish.uuid) or draft.answers.get(wish.uuid)) if wish.uuid else None
             done = self._decide(wish, draft) if known is None else [msgspec.json.decode(known)]
             answers.append((wish, done))
+        self._settle(draft)
         if draft.events:
             batch = batch_of(self.cluster, draft.events)
             batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
@@ -144,6 +160,18 @@ class Engine:
                 self._tell(batch)
         for wish, answer in answers:
             _give(wish, answer)
+        return not why
+
+    def _settle(self, draft: _Draft) -> None:
+        """What the changes mean for jobs that wait for others; each look may stir the next."""
+        left = SETTLED
+        while self.cluster.conditions.stirred and left > 0:
+            now = self.clock()
+            events = settle(self.cluster, now, local_of(datetime.fromtimestamp(now)), left)  # noqa: DTZ006 - local windows
+            for event in events:
+                apply(self.cluster, event)
+            draft.events += events
+            left -= len(events)
 
     def _tell(self, batch: Batch) -> None:
         for uuid, stored in batch.answers:
@@ -159,7 +187,9 @@ class Engine:
 
     def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused:
         """Decide and apply; a refusal fails its own caller only."""
-        now = self._clock()
+        if wish.after is not None and wish.after.done() and (wish.after.cancelled() or wish.after.exception()):
+            return Refused("What went before it was refused")
+        now = self.clock()
         given: list[dict[str, Any]] = []
         for decide in wish.decides:
             try:

@@ -13,8 +13,10 @@ import msgspec
 
 from lavad.core.apply import apply
 from lavad.core.asks import Caller, Query
+from lavad.core.charge import Charge
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf, QueueAdmin
+from lavad.core.depend import Ended
 from lavad.core.events import AnyEvent, Event, JobRequeued
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
@@ -40,6 +42,8 @@ class Snapshot(msgspec.Struct, tag=True):
     queues: list[QueueAdmin]
     arrays: list[Array]
     jobs: list[Job]
+    charges: list[Charge] = []
+    ended: list[tuple[int, Ended]] = []
 
 
 class Events(msgspec.Struct, tag=True):
@@ -125,6 +129,7 @@ def take(cluster: Cluster) -> Snapshot:
         next_spec=cluster.next_spec, conf=cluster.conf, specs=list(cluster.specs.rows.items()),
         hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
         arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
+        charges=list(cluster.charges.rows.values()), ended=list(cluster.ended.rows.items()),
     )  # fmt: skip
 
 
@@ -145,6 +150,11 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.arrays.put(array.job, array)
     for job in snapshot.jobs:
         cluster.jobs.put(job.key, job)
+    for number, ended in snapshot.ended:
+        cluster.ended.put(number, ended)
+    cluster.conditions.stirred.clear()
+    for charge in snapshot.charges:
+        cluster.charges.put((charge.queue, charge.user, charge.group), charge)
     cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
     cluster.forget_changes()
     return cluster
@@ -158,4 +168,5 @@ def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
             soft.usage.pop(event.key, None)
     for key in cluster.finished:
         soft.usage.pop(key, None)
+    cluster.conditions.stirred.clear()  # the master judges them
     cluster.forget_changes()

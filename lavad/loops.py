@@ -72,6 +72,13 @@ class Loops:
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
                 await self._engine.ask(_deadlines)
 
+    async def windows(self) -> None:
+        """Dependency conditions with a time window are looked at again."""
+        while True:
+            await asyncio.sleep(5.0)
+            if self._engine.cluster.conditions.timed:
+                await self._engine.ask(_timed)
+
     async def renew(self, epoch: int, seconds: float) -> None:
         """Hold the masters' lease; raises LeaseLost."""
         while True:
@@ -88,6 +95,12 @@ class Loops:
 
 def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
     return lambda cluster, now: Decided(events=decide(cluster, host, now))
+
+
+def _timed(cluster: Cluster, now: float) -> Decided:
+    for condition in cluster.conditions.timed:
+        cluster.conditions.stirred.setdefault(condition, set())
+    return Decided()
 
 
 def _deadlines(cluster: Cluster, now: float) -> Decided:

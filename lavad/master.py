@@ -78,7 +78,7 @@ class Master:
         self.ready = asyncio.Event()
         self.server: grpc.aio.Server | None = None
         cluster = self.cluster = load(store)
-        self.engine = Engine(cluster, store, time.time, newest_answers(store, 10_000))
+        self.engine = Engine(cluster, store, time.time, newest_answers(store, 1_000))
         reader = Reader.open(site.database)
         self.texts = Texts(reader)
         self.sessions = Sessions()
@@ -148,6 +148,7 @@ class Master:
             group.create_task(self.loops.hosts())
             group.create_task(self.loops.deadlines())
             group.create_task(self.loops.clean())
+            group.create_task(self.loops.windows())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)

@@ -55,19 +55,19 @@ class Outbox:
     async def _orders(self, session: Session, due: list[Effect]) -> pb.Orders:
         starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
         needed = {text_key(self._cluster, job): job for job in starts}
-        missing = [key for key in needed if key not in session.texts]
+        missing = session.missing(needed)
         texts = await self._texts.texts({key & 0xFFFFFFFF for key in missing})
         orders = pb.Orders()
         for key in missing:
             text = texts.get(key & 0xFFFFFFFF) or JobText(command="")
             env = await self._texts.env(text.env) if text.env else {}
-            session.texts[key] = len(session.texts) + 1
+            number = session.number(key, needed)
             job = needed[key]
             if self._cluster.find_job(job.key) is None:
                 continue  # finished while its text was read
             spec = self._cluster.specs.rows[job.spec]
             orders.texts.append(
-                text_message(self._cluster, job.key, session.texts[key], spec, text, env, session.host)
+                text_message(self._cluster, job.key, number, spec, text, env, session.host)
             )
         now = self._clock()
         if needed:
@@ -82,6 +82,7 @@ class Outbox:
 
     def _order(self, session: Session, effect: Effect, job: Job, now: float) -> pb.Order:
         if isinstance(effect, StartPart) and job.run is not None:
+            self._sessions.sent.setdefault(session.host, set()).add(effect.uid)
             return start_order(self._cluster, session, effect, job, job.run, self._secret, now)
         return other_order(effect)
 

@@ -29,7 +29,7 @@ class Outputs:
         self._cluster = cluster
         self._sessions = sessions
         self._peeks = peeks
-        self._reader = reader
+        self._reader = self.reader = reader
 
     async def find_finished(self, key: int) -> Job | None:
         """The last record of a job that is not live."""

@@ -41,6 +41,8 @@ class ReplicaProcess:
         self._writer: asyncio.StreamWriter | None = None
         self._lazy = lazy
         self._late: list[bytes] = []
+        self.there = asyncio.Event()
+        """Set while the process runs and is fed."""
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a frame; lost if the process is just being started again (it then gets a snapshot)."""
@@ -74,6 +76,7 @@ class ReplicaProcess:
             self.send(self._site)
             self.send(feed.take(self._cluster))
             self.send(self._soft())
+            self.there.set()
             try:
                 while True:
                     await took(feed.decode_answer(await feed.read_frame(reader)))
@@ -81,6 +84,7 @@ class ReplicaProcess:
                 log.warning("%s (pid %d) died; starting it again", self.module, process.pid)
             finally:
                 self._writer = None
+                self.there.clear()
                 writer.close()
                 process.kill()
                 await asyncio.to_thread(process.wait)
@@ -113,6 +117,7 @@ class QueryProcess:
 
     async def answer(self, query: Query, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """The pieces of the answer, last the exit status."""
+        await self.process.there.wait()  # what is sent before that is lost, and its caller would wait for ever
         self._next += 1
         number = self._next
         pieces = self._open[number] = asyncio.Queue()

@@ -70,6 +70,8 @@ class Sessions:
         """Host to when it last said anything (master's clock)."""
         self.renewed: dict[str, float] = {}
         """Host to when leases on it were last granted or renewed."""
+        self.sent: dict[str, set[str]] = {}
+        """Host to the attempts whose start this master sent there; kept beyond the stream."""
 
     def open(self, session: Session) -> None:
         """A host greeted; an older stream of the same host ends."""
@@ -105,6 +107,7 @@ class Sessions:
         for job in jobs:
             if job.run is not None:
                 for part in job.run.parts:
+                    self.sent.get(part.host, set()).discard(job.run.uid)
                     session = self.rows.get(part.host)
                     if session is not None:
                         session.end(job.run.uid, [one for one in effects_of_end(job) if one.host == part.host])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from lavad.core.spec import JobText
 from lavad.store.read import Reader
 
-KEPT_TEXTS = 4096
+KEPT_TEXTS = 1024
 KEPT_ENVS = 256
 
 

@@ -7,13 +7,14 @@ who is the user, opens it.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import command, environ, mpi, prepost
+from agent.launch import command, environ, launchers, mpi, prepost
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -55,7 +56,7 @@ class Compiled:
     def __init__(self, text: pb.JobText, user: User, site: Site) -> None:
         self.text = text
         self.user = user
-        env = environ.shared(text, user, site)
+        env = {**launchers.shared(site, user.uid, text.launch), **environ.shared(text, user, site)}
         self.path = env["PATH"]
         self.template = _template(text, user, site, env)
 
@@ -112,7 +113,9 @@ def show(key: int) -> str:
 def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: HostFiles, deadline: float | None) -> dict[str, Any]:
     """The fields of one part that its template does not have. ``where``: as ``places`` has it."""
     start, text, user = order.start, made.text, made.user
-    env = environ.own(text, order.key, start, files.of([h.host for h in start.hosts for _ in range(h.slots)]))
+    slots = [h.host for h in start.hosts for _ in range(h.slots)]
+    names = launchers.names(start.hosts, site.address, socket.gethostname())
+    env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
     values = job_values(order.key, user.name, text.project, user.group, site.host)
     fields: dict[str, Any] = {
         "uid": order.uid,
@@ -214,6 +217,7 @@ def _add_tasks(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: 
     start = order.start
     if text.launch != "mpi":
         fields["tasks"] = [{"rank": -1, "env": {}}] if start.place == 0 else []
+        fields.update(launchers.serve(start, site.address))
         return
     cluster = text.cluster or "lava"
     fields["pmi"] = mpi.pmi(start.hosts, cluster, job_stem(order.key), order.attempt, order.uid)

@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Sequence
 
+from agent.launch.launchers import slots_text
+
 OLD = 7 * 86400
 
 
@@ -16,6 +18,7 @@ class HostFiles:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._written: set[str] = set()
         os.makedirs(folder, mode=0o755, exist_ok=True)
 
     def of(self, slots: Sequence[str]) -> tuple[str, str]:
@@ -33,6 +36,14 @@ class HostFiles:
             _write(found[1], f"{key[0]}\n{hosts}" if key else "")
             self._known[key] = found
         return found
+
+    def slots_of(self, slots: Sequence[str]) -> str:
+        """The file with ``host slots=N`` lines, as Open MPI reads it, beside those of ``of``."""
+        path = self.of(slots)[0].removesuffix(".hosts") + ".slots"
+        if path not in self._written:
+            _write(path, slots_text(slots))
+            self._written.add(path)
+        return path
 
     def drop_old(self, in_use: frozenset[str], now: float | None = None) -> None:
         """Remove files that nobody has needed for a week."""

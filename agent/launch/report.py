@@ -1,4 +1,4 @@
-"""The report that LSF appends to a job's output file, and the small follow-up part that writes it as the user.
+"""The report that LSF appends to a job's output file, the order that writes it as the user, and the part that mails it.
 
 Rule: pure; LSF's words (its header, verdicts and blank lines), because people and tools read them.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -89,6 +90,12 @@ def report(text: pb.JobText, story: Story, where: Places, now: float) -> tuple[s
     return ("", f"\n{LINE}\n{before}{after}") if direct else (before, after)
 
 
+def interrupted(key: int, host: str, why: str, now: float) -> str:
+    """What stands behind the output of an attempt that was cut short, where the job runs again."""
+    said = f"Job <{show(key)}> was interrupted on host <{host}> at {date(now)}: {why}."
+    return f"\n{LINE}\n{said}\nIt is to be run again with the same jobid.\n\n"
+
+
 def _head(text: pb.JobText, story: Story, now: float) -> list[str]:
     done = "Done" if story.status == 0 and not story.why else "Exited"
     cluster = f" in cluster <{text.cluster}>"
@@ -161,23 +168,33 @@ def _mb(kb: int) -> str:
 
 def date(at: float) -> str:
     """``Fri Nov 20 11:33:55 2026``."""
+    return _date(int(at))
+
+
+@lru_cache(maxsize=1024)
+def _date(at: int) -> str:
     return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at))
 
 
-_MAX_ARGUMENT = 120_000
-
-
-def writer(uid: str, order: pb.Order, made: Compiled, where: Places, pieces: tuple[str, str]) -> dict[str, Any]:
-    """The part that adds the report (and output that was kept so far) to the user's files, as the user."""
-    before, after = (piece[-_MAX_ARGUMENT:] if len(piece) > _MAX_ARGUMENT else piece for piece in pieces)
-    text = made.text
-    fields = _small_part(uid, order, where.cwd)
-    fields["argv"] = ["/usr/bin/printf", "%s", after]
-    fields["stdout"] = {"path": where.output, "append": True, "mkdir": bool(text.output_dir)}
+def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[str, str]) -> dict[str, Any]:
+    """The order that adds the report (and output that was kept so far) to the user's files, as the user."""
+    before, after = pieces
+    text, user = made.text, made.user
+    fields: dict[str, Any] = {
+        "do": "append",
+        "id": uid,
+        "user": {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)},
+        "path": os.path.join(folder, where.output),
+        "umask": text.umask,
+        "text": after,
+    }
+    if text.output_dir:
+        fields["mkdir"] = True
     if where.kept:
-        arguments = [before, where.kept, after, where.kept_error, where.error]
-        fields["argv"] = ["/bin/sh", "-c", keep_script(text), "sh", *arguments]
-        fields["stdout"]["append"] = not text.output_overwrite
+        fields |= {"do": "deliver", "from": where.kept, "header": before, "truncate": text.output_overwrite}
+    if where.kept_error:
+        fields |= {"from_error": where.kept_error, "error": os.path.join(folder, where.error)}
+        fields["error_truncate"] = text.error_overwrite
     return fields
 
 
@@ -222,13 +239,3 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, story: Story, 
 _MAIL = """\
 { printf %s "$1"; [ -z "$2" ] || cat -- "$2"; printf %s "$3"; } | "$4" -oi -FLSF "-f$5" "$6"
 """
-
-
-def keep_script(text: pb.JobText) -> str:
-    """The shell text that moves kept output into the user's files; if one cannot be written, it stays kept."""
-    to = ">" if text.error_overwrite else ">>"
-    return (
-        'printf %s "$1" && cat -- "$2" && printf %s "$3" || exit 1\n'
-        'rm -f -- "$2"\n'
-        f'[ -z "$4" ] || {{ cat -- "$4" {to} "$5" && rm -f -- "$4"; }}\n'
-    )

@@ -38,7 +38,7 @@ class CpuTime:
         now = {pid: _seen(procs[pid], rank) for pid, rank in members.items()}
         if (proc := procs.get(shepherd)) is not None:
             now[shepherd] = self._of_shepherd(proc)
-        self._settle(now)
+        self._settle(now, shepherd)
         totals: defaultdict[int, int] = defaultdict(int, self._retired)
         for pid, seen in now.items():
             totals[seen.rank] += seen.own + seen.reaped
@@ -56,10 +56,11 @@ class CpuTime:
             self._baseline = (proc.start, proc.reaped)
         return _Seen(proc.start, proc.ppid, REST, 0, proc.reaped - self._baseline[1])
 
-    def _settle(self, now: Mapping[int, _Seen]) -> None:
+    def _settle(self, now: Mapping[int, _Seen], shepherd: int) -> None:
         """Keep the time of what vanished, once."""
         gone: dict[int, dict[int, int]] = {}
         owed: defaultdict[int, int] = defaultdict(int)
+        loose: defaultdict[int, int] = defaultdict(int)
         for pid, seen in self._seen.items():
             if _lives(pid, seen, now):
                 owed[pid] += self._owed.get(pid, 0)
@@ -68,20 +69,38 @@ class CpuTime:
             owed[above] += self._owed.get(pid, 0)
             of_rank = gone.setdefault(above, {})
             of_rank[seen.rank] = of_rank.get(seen.rank, 0) + seen.own + seen.reaped
+            if above not in (seen.ppid, shepherd):
+                loose[above] += seen.own + seen.reaped
         self._owed = {}
+        left = 0
         for above in gone.keys() | owed.keys():
-            self._balance(above, gone.get(above, {}), owed[above], now)
+            spare = self._balance(above, gone.get(above, {}), owed[above], now)
+            left = spare if above == shepherd else left
+        if shepherd in now and shepherd in self._seen:
+            if shepherd not in gone and shepherd not in owed:
+                left = now[shepherd].reaped - self._seen[shepherd].reaped
+            self._pay_loose(loose, left, now[shepherd].rank)
 
-    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> None:
+    def _pay_loose(self, loose: Mapping[int, int], left: int, holder: int) -> None:
+        """What lost its parent as well may have come to the shepherd, who reaped it."""
+        for above, ticks in loose.items():
+            paid = min(left, ticks, self._owed.get(above, 0))
+            if paid:
+                left -= paid
+                self._owed[above] -= paid
+                self._retired[holder] -= paid
+
+    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> int:
         """Retire what ``gone`` was last seen with, less what the ancestor ``above`` (0: none lives) has reaped since.
 
         ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped,
-        so growth pays that first; older debts are of children that nobody waited for and are forgotten.
+        so growth pays that first; older debts are of children that nobody waited for and are forgotten. What is left of
+        the growth is returned.
         """
         if above == 0:
             for rank, ticks in gone.items():
                 self._retired[rank] += ticks
-            return
+            return 0
         holder = now[above].rank
         left = now[above].reaped - self._seen[above].reaped
         paid = min(left, owed)
@@ -99,6 +118,7 @@ class CpuTime:
             (rank,) = gone
             self._retired[rank] += left
             self._retired[holder] -= left
+        return left
 
     def _find_ancestor(self, seen: _Seen, now: Mapping[int, _Seen]) -> int:
         """The nearest process above it that still lives; 0: none."""

@@ -1,8 +1,9 @@
 """What all parts of a host use: one look at /proc for all of them.
 
 Rule: a sample costs what the jobs' own processes cost to read. Processes of no part are read once and then passed over
-(all are looked at again every twelfth sample and whenever a part is new), PSS is read every half minute, or at every
-sample near the memory limit, and never takes more than a two-hundredth of a core.
+(all are looked at again every twelfth sample and whenever a part is new), PSS is read at the first sample, soon again,
+then every half minute, or at every sample near the memory limit, and never takes more than a two-hundredth of a core.
+In between, what a process grew by counts as its own.
 
 Memory is LSF's: ``rss`` is the sum over processes, so shared pages count once per process; ``pss`` counts them once.
 ``swap`` is what is swapped out. Kernels since 6.2 keep rss in per-processor counters, off by some MB on large hosts;
@@ -24,7 +25,7 @@ from proto import agent_pb2 as pb
 __all__ = ["REST", "PartRoots", "Peaks", "UsageSampler"]
 
 FULL_EVERY = 12
-PSS_FIRST = 5.0
+PSS_SECOND = 5.0
 PSS_EVERY = 30.0
 PSS_SHARE = 200
 NEAR_LIMIT = 0.8
@@ -122,8 +123,9 @@ class _Book:
     def __init__(self, now: float) -> None:
         self.peaks = Peaks()
         self._cpu = CpuTime()
-        self._shares: dict[Id, tuple[int, int]] = {}
-        self._pss_due = now + PSS_FIRST
+        self._shares: dict[Id, tuple[int, int, int]] = {}
+        self._pss_due = now
+        self._pss_pause = PSS_SECOND
         self._at = now
         self._weighed = 0.0
         self._seconds = 0.0
@@ -143,8 +145,8 @@ class _Book:
         }
         pss = swap = threads = 0
         for proc, rank in living:
-            share, swapped = self._shares.get((proc.pid, proc.start), (proc.rss, 0))
-            share = min(share, proc.rss) if self._shares else 0
+            share, swapped, then = self._shares.get((proc.pid, proc.start), (proc.rss, 0, proc.rss))
+            share = min(share + max(0, proc.rss - then), proc.rss) if self._shares else 0
             pss += share
             swap += swapped
             threads += proc.threads
@@ -170,16 +172,18 @@ class _Book:
 
     def _read_shares(self, now: float, living: list[tuple[Proc, int]], near: bool) -> None:
         """PSS and swap of each process, where due. Large processes take long: that sets when it is due again."""
-        if now < self._pss_due and not (near and now >= self._pss_due - PSS_EVERY):
+        if now < self._pss_due and not (near and now >= self._pss_due - self._pss_pause):
             return
         began = time.thread_time()
-        shares: dict[Id, tuple[int, int]] = {}
+        shares: dict[Id, tuple[int, int, int]] = {}
         for proc, _ in living:
             if (share := read_pss(proc.pid)) is not None:
-                shares[proc.pid, proc.start] = share
+                shares[proc.pid, proc.start] = (*share, proc.rss)
+        if self._shares:
+            self._pss_pause = PSS_EVERY
         self._shares = shares
-        # near the limit the wait is less by PSS_EVERY, so that only the cost itself holds it back
-        self._pss_due = now + PSS_EVERY + PSS_SHARE * (time.thread_time() - began)
+        # near the limit the wait is less by the pause, so that only the cost itself holds it back
+        self._pss_due = now + self._pss_pause + PSS_SHARE * (time.thread_time() - began)
 
     def _weigh(self, now: float, rss: int, swap: int, processes: int, threads: int) -> None:
         passed = max(0.0, now - self._at)

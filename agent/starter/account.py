@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import time
 from typing import Any
 
@@ -48,7 +49,10 @@ class Task:
 
 
 def end_record(tasks: list[Task], status: int, started: float, first: dict[str, Any] | None, lease: bool) -> End:
-    """END of the protocol: sums of times, the largest peak memory, and the status that counts."""
+    """END of the protocol: sums of times, the largest peak memory, and the status that counts.
+
+    A process started by vfork has its parent's peak in its own: one that is not above ``shepherd_kb`` is not known.
+    """
     return {
         "status": status,
         "at": time.time(),
@@ -59,7 +63,28 @@ def end_record(tasks: list[Task], status: int, started: float, first: dict[str, 
         "tasks": [t.record() for t in tasks],
         "first": first,
         "lease": lease,
+        "shepherd_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }
+
+
+def story_of_leaf(host: str, tasks: list[Task], use: dict[str, Any] | None) -> dict[str, Any]:
+    """What the first host is told of another one's tasks; ``use``: what its agent saw of them, if it saw them."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "host": host,
+        "utime": round(sum(t.utime for t in tasks), 6),
+        "stime": round(sum(t.stime for t in tasks), 6),
+        "mem": sum(t.maxrss_kb for t in tasks if t.maxrss_kb > peak),
+        "tasks": len(tasks),
+        "use": use,
+    }
+
+
+def add_used(end: End, used: list[float]) -> None:
+    """Add what further processes used: seconds of user and system time, and their largest peak memory in KB."""
+    end["utime"] = round(end["utime"] + used[0], 6)
+    end["stime"] = round(end["stime"] + used[1], 6)
+    end["maxrss_kb"] = max(end["maxrss_kb"], int(used[2]))
 
 
 def write_end(fd: int, line: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.starter.frames import FrameError
 from agent.starter.pipe import FramePipe
+from agent.starter.unixpath import reachable
 from agent.starter.watch import Watch
 
 MAX_AGENT_WAITING = 64 << 20
@@ -40,7 +41,8 @@ class AgentSide:
         new = f"{self._path}.{os.getpid()}"
         before = os.umask(0o177)
         try:
-            self._listener.bind(new)
+            with reachable(new) as short:
+                self._listener.bind(short)
             self._listener.listen(16)
             os.rename(new, self._path)
         finally:

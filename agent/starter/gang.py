@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from agent.starter import account
 from agent.starter.account import Task
 from agent.starter.pmi import Abort, Action, Barrier, Broken, Pmi, Send
 from agent.starter.prepare import Files
@@ -34,6 +35,8 @@ class Gang:
     def __init__(self, spec: Spec, host: str, files: Files, watch: Watch, say: Callable[[str], None]) -> None:
         self.first: dict[str, Any] | None = None
         self.failed = False
+        self.use: dict[str, Any] | None = None
+        """What the agent saw of this host's ranks, for the first host."""
         self._failed_at: float | None = None
         self._killed = False
         self._spec = spec
@@ -196,8 +199,13 @@ class Gang:
             return True
         self._output.drain()
         if self._is_leaf:
-            self._net.done()
+            self._net.done(account.story_of_leaf(self._host, self._tasks, self.use))
         return bool(self._net.over(self._failed_at))
+
+    def others(self) -> list[dict[str, Any]]:
+        """On the first host: what the other hosts told of their tasks."""
+        found: list[dict[str, Any]] = self._net.others if self._net and not self._is_leaf else []
+        return found
 
     def status(self) -> int:
         """The wait status of the gang."""

@@ -1,7 +1,7 @@
 """A gang over several hosts: the root shepherd merges barriers, output and ends; leaves follow it.
 
 Rule: a link that is lost before its host was done ends the whole gang, on both sides.
-Frames to the root: hello, in (barrier), out (lines), fail, done. To a leaf: barrier, end, bye.
+Frames to the root: hello, in (barrier), out (lines), fail, done (with what its tasks used). To a leaf: barrier, end, bye.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class RootNet:
         self._peers: list[Peer] = []
         self._joined: list[Peer] = []
         self._done = 0
+        self.others: list[dict[str, Any]] = []
+        """What the other hosts told of their tasks."""
         self._puts: dict[str, str] = {}
         self._in_barrier = 0
         self._join_by: float | None = None
@@ -133,6 +135,8 @@ class RootNet:
         elif what == "done" and peer.state == "joined":
             peer.state = "done"
             self._done += 1
+            if isinstance(frame.get("of"), dict):
+                self.others.append(frame["of"])
             peer.send({"f": "bye"})
             self._say("over", None)
 
@@ -189,11 +193,11 @@ class LeafNet:
         """The gang failed here."""
         self._send({"f": "fail", "first": first})
 
-    def done(self) -> None:
+    def done(self, story: dict[str, Any]) -> None:
         """No task runs here any more, and all output was sent."""
         if self._done_at is None:
             self._done_at = time.monotonic()
-            self._send({"f": "done"})
+            self._send({"f": "done", "of": story})
 
     def over(self, _: float | None) -> bool:
         """The root knows that this host is done, or cannot be told."""

@@ -16,6 +16,7 @@ from typing import Any
 from agent.starter import account, cgroup, kernel, proctree
 from agent.starter.frames import FrameError
 from agent.starter.journal import Journal
+from agent.starter.lane import Key
 from agent.starter.parts import OVER, Part, State
 from agent.starter.pool import Lane, Pool
 from agent.starter.watch import Watch
@@ -65,19 +66,48 @@ class Herd:
             self.pool.to_flush.add(lane)
 
     def _take(self, lane: Lane, message: dict[str, Any]) -> None:
-        if message.get("is") == "data":
-            self._data(lane, message)
+        if "id" in message:
+            self._answered(lane, message)
             return
         part = self.parts.get(lane.busy) if lane.busy is not None else None
         if part is not None and message.get("uid") == part.uid:
             self._take_of(lane, part, message)
 
-    def _data(self, lane: Lane, message: dict[str, Any]) -> None:
-        if message.get("id") in lane.reads:
-            lane.reads.discard(message["id"])
+    def _answered(self, lane: Lane, message: dict[str, Any]) -> None:
+        """Work beside parts is done: the answer goes to the agent."""
+        kind = lane.asked.get(message["id"])
+        if kind is None or kind != message.get("is"):
+            return
+        del lane.asked[message["id"]]
+        if kind == "wrote":
+            self._wrote(message["id"], str(message.get("error") or ""))
+        else:
             self._answer(message)
-            if not lane.reads and lane.busy is None:
-                self.pool.rest(lane)
+        if not lane.asked and lane.busy is None:
+            self.pool.rest(lane)
+
+    def _wrote(self, uid: str, error: str) -> None:
+        part = self.parts.get(uid)
+        if part is not None:
+            part.writing, part.wrote = False, error
+            self.journal.wrote(part)
+        self._report({"uid": uid, "is": "wrote", "error": error})
+
+    def write(self, key: Key, order: dict[str, Any]) -> None:
+        """Write for a part that has ended (``append``, ``deliver``); what was written once is not written again."""
+        part = self.parts.get(order["id"])
+        if part is not None and part.wrote is not None:
+            self._report({"uid": part.uid, "is": "wrote", "error": part.wrote})
+            return
+        if part is not None and part.writing:
+            return
+        try:
+            self.pool.ask(key, order, "wrote")
+        except OSError as e:
+            self._report({"uid": order["id"], "is": "wrote", "error": f"no process to write it: {e.strerror}"})
+            return
+        if part is not None:
+            part.writing = True
 
     def _take_of(self, lane: Lane, part: Part, message: dict[str, Any]) -> None:
         what = message.get("is")
@@ -226,9 +256,12 @@ class Herd:
         while lane.pipe is not None and not lane.pipe.closed and self._read_last(lane):
             pass
         self.pool.died(lane)
-        for read in lane.reads:
-            self._answer({"is": "data", "id": read, "error": "the shepherd that read it died"})
-        lane.reads.clear()
+        for asked, kind in lane.asked.items():
+            if kind == "wrote":
+                self._wrote(asked, "the shepherd that wrote it died")
+            else:
+                self._answer({"is": kind, "id": asked, "error": "the shepherd that read it died"})
+        lane.asked.clear()
         part = self.parts.get(lane.busy) if lane.busy is not None else None
         lane.busy = None
         if part is not None:

@@ -80,7 +80,7 @@ class Journal:
             f.write(frames.text({"boot": boot, "seq": seq}) + b"\n")
             for part in parts:
                 kept = [part.uid, part.key, part.attempt, part.lane]
-                entry = {"keep": kept, "end": part.end, "state": part.state.value, "why": part.reason}
+                entry = {"keep": kept, "end": part.end, "state": part.state.value, "why": part.reason, "wrote": part.wrote}
                 f.write(frames.text(entry) + b"\n")
             f.flush()
             os.fsync(f.fileno())
@@ -114,6 +114,10 @@ class Journal:
         """A part that was lost or refused: no end file says so."""
         self._write({"over": part.uid, "state": part.state.value, "why": part.reason})
 
+    def wrote(self, part: Part) -> None:
+        """What was to be written for it after its end was written, or could not be."""
+        self._write({"wrote": part.uid, "error": part.wrote})
+
     def forget(self, uids: list[str]) -> None:
         """These are no longer wanted."""
         self._write({"f": uids})
@@ -125,6 +129,7 @@ def _apply(former: Former, entry: dict[str, Any]) -> None:
     elif "keep" in entry:
         part = _part(entry["keep"])
         part.end, part.state, part.reason = entry["end"], State(entry["state"]), entry["why"]
+        part.wrote = entry.get("wrote")
         former.parts[part.uid] = part
     elif "parts" in entry:
         former.seq = max(former.seq, int(entry["seq"]))
@@ -136,6 +141,9 @@ def _apply(former: Former, entry: dict[str, Any]) -> None:
     elif "over" in entry:
         if part_over := former.parts.get(entry["over"]):
             part_over.state, part_over.reason = State(entry["state"]), entry["why"]
+    elif "wrote" in entry:
+        if part_wrote := former.parts.get(entry["wrote"]):
+            part_wrote.wrote = entry["error"]
     elif "f" in entry:
         for uid in entry["f"]:
             former.parts.pop(uid, None)

@@ -19,7 +19,7 @@ from agent.starter.watch import READ, WRITE, Watch
 HANDSHAKE_SECONDS = 30.0
 _CHUNK = 64 * 1024
 
-Took = Callable[["Peer", dict[str, Any]], None]
+Took = Callable[["Peer", Any], None]
 Told = Callable[["Peer", str], None]
 
 
@@ -61,8 +61,9 @@ class Peer:
     """One connection to another shepherd of the job; ``took`` gets frames, ``opened`` and ``lost`` begin and end."""
 
     def __init__(
-        self, sock: socket.socket, identity: Identity, server: bool, watch: Watch, took: Took, opened: Told, lost: Told
-    ) -> None:
+        self, sock: socket.socket, identity: Identity, server: bool, watch: Watch, took: Took, opened: Told, lost: Told,
+        reader: Any = None,
+    ) -> None:  # fmt: skip
         self.name = ""
         self.state: Any = None
         self.open = False
@@ -74,7 +75,8 @@ class Peer:
         self._took = took
         self._opened = opened
         self._lost = lost
-        self._reader = frames.FrameReader()
+        # ``reader`` cuts what comes into frames of another kind than JSON.
+        self._reader: Any = reader or frames.FrameReader()
         self._out = bytearray()
         self._plain: socket.socket | None = sock
         self._tls: ssl.SSLSocket | None = None
@@ -90,10 +92,18 @@ class Peer:
 
     def send(self, obj: dict[str, Any]) -> None:
         """Send a frame, now or when there is room."""
+        self.send_bytes(frames.pack(obj))
+
+    def send_bytes(self, frame: bytes) -> None:
+        """Send a ready frame, now or when there is room."""
         if not self.closed:
-            self._out += frames.pack(obj)
+            self._out += frame
             if self.open:
                 self._write()
+
+    def end(self, why: str) -> None:
+        """Give the connection up: ``lost`` is told."""
+        self._end(why)
 
     def close(self) -> None:
         """Close without a word."""

@@ -9,15 +9,16 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 from agent.starter import account, frames, kernel, prepare, proctree, rlimits, tasks
 from agent.starter.account import Task
 from agent.starter.gang import Gang, is_gang
 from agent.starter.lease import LOOK_AGAIN, Lease
+from agent.starter.phase import Phase, why_no_task
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused, write_all
+from agent.starter.taskhub import TaskHub
 from agent.starter.watch import Watch
 
 STARTED_AFTER = 0.010
@@ -25,17 +26,6 @@ TERM_TO_KILL = 1.0
 
 # A report of the part, as an object or as JSON.
 Tell = Callable[[dict[str, Any] | bytes], None]
-
-
-class Phase(Enum):
-    """Where a part is; the steps go down only."""
-
-    PREPARING = "preparing"
-    PREPARED = "prepared"
-    RUNNING = "running"
-    ENDED = "ended"
-    POST = "post"
-    GONE = "gone"
 
 
 class PartRun:
@@ -57,7 +47,9 @@ class PartRun:
         self._limits = rlimits.NO_CHANGE
         self._files = prepare.Files()
         self._gang: Gang | None = None
+        self._hub: TaskHub | None = None
         self._started = 0.0
+        self._cwd = ""
         self._timers: dict[str, float] = {}
         self._sweep_pause = 0.01
         self._ended_report: bytes | None = None
@@ -101,6 +93,11 @@ class PartRun:
         else:
             proctree.signal_groups(proctree.below([os.getpid()]), sig)
 
+    def note(self, use: dict[str, Any]) -> None:
+        """What the agent saw of it so far; the first host's report will tell it."""
+        if self._gang:
+            self._gang.use = use
+
     def renew(self, deadline: float) -> None:
         """Move the lease deadline."""
         self._lease.renew(deadline)
@@ -121,8 +118,7 @@ class PartRun:
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        if self._gang and (at := self._gang.wake_at()) is not None:
-            times.append(at)
+        times += [at for one in (self._gang, self._hub) if one and (at := one.wake_at()) is not None]
         due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
         if left is not None:
@@ -137,8 +133,9 @@ class PartRun:
             self._expired = True
             self.kill()
         now = time.monotonic()
-        if self._gang and (at := self._gang.wake_at()) is not None and at <= now:
-            self._gang.on_time()
+        for one in (self._gang, self._hub):
+            if one and (at := one.wake_at()) is not None and at <= now:
+                one.on_time()
         if not self._timers:
             return
         due = [name for name, at in self._timers.items() if at <= now]
@@ -174,6 +171,8 @@ class PartRun:
                 if self._gang:
                     self._gang.task_ended(task)
                 self._end_when_over()
+            elif self._hub:
+                self._hub.ended(seen)
             os.waitpid(pid, 0)
             if pid == self._setup_pid:
                 self._setup_ended(seen[1])
@@ -219,7 +218,7 @@ class PartRun:
         if left is not None and left <= 0:
             raise Refused("stale", f"the lease of {spec.get('title', self.uid)} had passed before it started")
         os.umask(int(spec.get("umask", 0o022)))
-        prepare.enter_folder(spec)
+        self._cwd = prepare.enter_folder(spec)
         gang = is_gang(spec)
         leaf = gang and spec.get("link", {}).get("role") == "leaf"
         self._files = prepare.open_files(spec, with_output=not leaf)
@@ -227,14 +226,18 @@ class PartRun:
         if gang:
             self._gang = Gang(spec, self._host, self._files, self._watch, self._gang_says)
             self._gang.listen()
+        if spec.get("serve"):
+            title = spec.get("title", self.uid)
+            self._hub = TaskHub(spec, self._limits, self._watch, lambda: why_no_task(self.phase, self.killing, title))
+            self._hub.open()
 
     def _ready(self) -> None:
         if not self.spec.get("two_phase"):
             self._go(None)
             return
         self.phase = Phase.PREPARED
-        addr = self._gang.address() if self._gang else None
-        self._tell({"uid": self.uid, "is": "prepared", "addr": addr})
+        net = self._gang or self._hub
+        self._tell({"uid": self.uid, "is": "prepared", "addr": net.address() if net else None})
 
     def _refuse(self, e: Refused) -> None:
         self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
@@ -273,6 +276,8 @@ class PartRun:
 
     def _go(self, root: list[Any] | None) -> None:
         self.phase = Phase.RUNNING
+        if self._hub:
+            self._hub.go(root)
         if self._gang:
             self._gang.go(root)
         else:
@@ -327,7 +332,8 @@ class PartRun:
         if self.phase is not Phase.RUNNING:
             return
         running = [{"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in self._tasks if t.pid]
-        self._tell({"uid": self.uid, "is": "started", "tasks": running, "at": self._started})
+        own = {"uid": self.uid, "shepherd": os.getpid()}
+        self._tell({**own, "is": "started", "tasks": running, "at": self._started})
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
@@ -352,6 +358,11 @@ class PartRun:
             first = self._gang.first
         self.phase = Phase.ENDED
         end = account.end_record(self._tasks, self._final_status(), self._started, first, self._expired)
+        end["cwd"] = self._cwd
+        if self._gang and (others := self._gang.others()):
+            end["others"] = others
+        if self._hub:
+            account.add_used(end, self._hub.used)
         # Encoded once, for disk and report alike.
         self._ended_report = frames.text({"uid": self.uid, "is": "ended", "end": end})
         if not self.silent:
@@ -374,6 +385,8 @@ class PartRun:
         self._timers.clear()
         if self._gang:
             self._gang.close()
+        if self._hub:
+            self._hub.close()
         self._files.close()
         self._files.remove_jobfile()
         if not self._started:

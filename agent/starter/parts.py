@@ -44,6 +44,8 @@ class Part:
         "state",
         "title",
         "uid",
+        "writing",
+        "wrote",
     )
 
     def __init__(self, uid: str, key: int, attempt: int, lane: int) -> None:
@@ -63,6 +65,9 @@ class Part:
         self.kill_asked = 0
         self.forgotten = False
         self.cgroup: list[str] = []
+        self.writing = False
+        self.wrote: str | None = None
+        """What became of what was written for it after its end: "" is well, None not asked or under way."""
 
     def status(self) -> dict[str, Any]:
         """PartStatus; with ``addr`` when prepared, ``tasks`` when running, ``reason`` when lost or refused."""
@@ -79,6 +84,10 @@ class Part:
             status["addr"] = self.addr
         if self.started is not None:
             status["tasks"] = self.started["tasks"]
+            status["at"] = self.started["at"]
+            status["shepherd"] = self.started.get("shepherd")
+        if self.wrote is not None:
+            status["wrote"] = self.wrote
         if self.reason is not None:
             status["reason"] = self.reason.get("reason")
             status["code"] = self.reason.get("code")

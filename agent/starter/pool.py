@@ -22,13 +22,14 @@ from agent.starter.watch import Watch
 IDLE_SECONDS = 60.0
 MAX_IDLE = 64
 MAX_END_FILE = 1 << 20
+MAX_ASKED = 32
 
 
 class Lane:
     """A shepherd from the starter's side."""
 
     __slots__ = (
-        "busy", "doomed", "end_bytes", "idle_since", "kept", "key", "number", "pid", "pipe", "reads", "templates",
+        "asked", "busy", "doomed", "end_bytes", "idle_since", "kept", "key", "number", "pid", "pipe", "templates",
     )  # fmt: skip
 
     def __init__(self, number: int, key: Key) -> None:
@@ -39,7 +40,8 @@ class Lane:
         self.busy: str | None = None
         self.kept: set[str] = set()
         self.templates: dict[int, None] = {}
-        self.reads: set[Any] = set()
+        self.asked: dict[Any, str] = {}
+        """Work for its user beside parts: id -> what kind of answer is awaited."""
         self.idle_since = 0.0
         self.end_bytes = 0
         self.doomed = False
@@ -73,6 +75,7 @@ class Pool:
         self.lanes: dict[int, Lane] = {}
         self.by_pid: dict[int, Lane] = {}
         self.to_flush: set[Lane] = set()
+        self._shared: dict[Key, Lane] = {}
 
     def reserve(self, key: Key) -> Lane:
         """An idle shepherd, or one still to be forked (``ensure``)."""
@@ -81,6 +84,17 @@ class Pool:
             return idle.pop()
         self._last += 1
         return Lane(self._last, key)
+
+    def ask(self, key: Key, order: dict[str, Any], answer: str) -> None:
+        """Give work beside parts to a shepherd: what comes in one turn for one user goes to one. OSError: no room."""
+        one = self._shared.get(key)
+        if one is None or one.doomed or len(one.asked) >= MAX_ASKED:
+            one = self.reserve(key)
+            self.ensure(one)
+            self._shared[key] = one
+        one.asked[order["id"]] = answer
+        one.send(order)
+        self.to_flush.add(one)
 
     def ensure(self, one: Lane) -> None:
         """Fork the shepherd if it is not there yet; OSError when the system has no room."""
@@ -111,7 +125,7 @@ class Pool:
     def rest(self, one: Lane) -> None:
         """It has nothing left of its part: back to the pool, with an empty end file where that is possible."""
         one.busy = None
-        if one.doomed or one.reads:
+        if one.doomed or one.asked:
             return
         if not one.pid:
             return
@@ -175,6 +189,7 @@ class Pool:
     def flush(self) -> None:
         """One send for each shepherd that has something to get."""
         to_flush, self.to_flush = self.to_flush, set()
+        self._shared.clear()
         for one in to_flush:
             if one.pipe is not None and not one.pipe.flush():
                 self.kill(one)

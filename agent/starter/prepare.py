@@ -40,8 +40,8 @@ class Files:
             self.jobfile = None
 
 
-def enter_folder(spec: Spec) -> None:
-    """Make the part's folder the current one, or the first of its fall-backs."""
+def enter_folder(spec: Spec) -> str:
+    """Make the part's folder the current one, or the first of its fall-backs: the one that it is."""
     cwd = spec.get("cwd", "/")
     fallback = spec.get("cwd_else", [])
     folders = [cwd, *([fallback] if isinstance(fallback, str) else fallback)]
@@ -49,7 +49,7 @@ def enter_folder(spec: Spec) -> None:
     for folder in folders:
         try:
             os.chdir(folder)
-            return
+            return str(folder)
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))
     raise Refused("cwd", f"working folder {cwd}: {why}")

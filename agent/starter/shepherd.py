@@ -11,8 +11,9 @@ import signal
 import socket
 from typing import Any
 
-from agent.starter import frames, kernel, prepare
-from agent.starter.partrun import PartRun, Phase
+from agent.starter import frames, kernel, prepare, writing
+from agent.starter.partrun import PartRun
+from agent.starter.phase import Phase
 from agent.starter.pipe import FramePipe
 from agent.starter.spec import Spec, Template
 from agent.starter.watch import Watch
@@ -125,6 +126,8 @@ class Shepherd:
             self._templates[order["t"]] = Template(order["fields"])
         elif do == "read":
             self._tell(_read(order))
+        elif do in ("append", "deliver"):
+            self._tell(writing.write(order))
         elif self._part is not None and order.get("uid") == self._part.uid:
             self._obey_for_part(self._part, do, order)
 
@@ -136,6 +139,8 @@ class Shepherd:
             part.signal(int(order["sig"]), order.get("scope") == "tasks")
         elif do == "go":
             part.go(order.get("root"))
+        elif do == "note":
+            part.note(dict(order["use"]))
         elif do == "renew":
             part.renew(float(order["deadline"]))
 

@@ -53,9 +53,12 @@ class Starter:
             "go": self._go,
             "signal": self._signal,
             "kill": self._kill,
+            "note": self._note,
             "renew": self._renew,
             "forget": self._forget,
             "read": self._read,
+            "append": self._write,
+            "deliver": self._write,
         }
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
@@ -136,6 +139,10 @@ class Starter:
         for part in self._known(order["uids"]):
             self._herd.kill(part)
 
+    def _note(self, order: dict[str, Any]) -> None:
+        for part in self._known([order["uid"]]):
+            self._herd.order(part, {"do": "note", "use": order["use"]})
+
     def _forget(self, order: dict[str, Any]) -> None:
         self._herd.forget(order["uids"])
 
@@ -154,14 +161,18 @@ class Starter:
 
     def _read(self, order: dict[str, Any]) -> None:
         try:
-            one = self._herd.pool.reserve(key_of(order["user"], False))
-            self._herd.pool.ensure(one)
+            self._herd.pool.ask(key_of(order["user"], False), order, "data")
         except (OSError, ValueError) as e:
             self._agent.answer({"is": "data", "id": order["id"], "error": f"{order['path']}: {e}"})
+
+    def _write(self, order: dict[str, Any]) -> None:
+        uid = str(order["id"])
+        try:
+            key = key_of(order["user"], False)
+        except PermissionError as e:
+            self._agent.report({"uid": uid, "is": "wrote", "error": str(e)})
             return
-        one.reads.add(order["id"])
-        one.send(order)
-        self._herd.pool.to_flush.add(one)
+        self._herd.write(key, {**order, "id": uid})
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -196,7 +207,7 @@ class Starter:
             name = own.pop("t", None) or ""
             template = templates[name] if name else {}
             fields = {**template, **own}
-            link = fields.get("link")
+            link = fields.get("link") or fields.get("star")
             if not all(isinstance(env, dict | None) for env in (template.get("env"), own.get("env"))):
                 raise TypeError("env is not an object")
             part = Part(uid, int(fields["key"]), int(fields["attempt"]), 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.common.frames import pack
+from proto.unixpath import reachable
 
 PATIENCE = 5.0
 
@@ -18,7 +19,8 @@ def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(PATIENCE)
         try:
-            link.connect(str(path))
+            with reachable(str(path)) as short:
+                link.connect(short)
             link.sendall(pack(frame))
             with link.makefile("rb") as file:
                 while head := file.read(4):

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lavad.core.accounts import Accounts, same
+from lavad.core.charge import Account, Charge
+from lavad.core.conditions import Conditions, Names
 from lavad.core.conf import Conf, HostConf, QueueAdmin, QueueConf
+from lavad.core.depend import Ended
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import Spec
@@ -17,6 +21,17 @@ from lavad.core.states import WAITING, JobState
 from lavad.core.use import Use
 
 KEPT_SPECS = 1000
+
+
+def hist_hours(conf: Conf) -> dict[str, float]:
+    """Queues with fair share, and those that follow the policy of another, to their HIST_HOURS."""
+    found: dict[str, float] = {}
+    for queue in conf.queues:
+        if queue.share is not None:
+            found.update(dict.fromkeys((queue.name, *queue.share.queues), queue.share.hist_hours))
+    for part in conf.partitions:
+        found = {queue.name: part.share.hist_hours for queue in conf.queues} | found
+    return found
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -84,7 +99,7 @@ class Pending:
 class Cluster:
     """All live state. Changed by ``apply`` alone."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
         """Sequence number of the newest event applied."""
         self.epoch = 0
@@ -107,8 +122,21 @@ class Cluster:
         """User to the keys of live jobs and arrays, oldest first."""
         self.started: dict[int, None] = {}
         """Keys of jobs with an attempt."""
+        self.suspended: dict[int, None] = {}
+        """Keys of jobs that the system suspended or preempted."""
+        self.promised: dict[int, None] = {}
+        """Keys of waiting jobs for which something is held."""
         self.held_back: dict[int, None] = {}
         """Keys of pending jobs with ``not_before`` or another reason of their own."""
+        self.hist_hours: dict[str, float] = {}
+        """Queue with fair share to its HIST_HOURS."""
+        self.accounts = Accounts()
+        self.charges: Table[Account, Charge] = Table()
+        """What finished attempts used, for fair share."""
+        self.conditions = Conditions()
+        self.ended: Table[int, Ended] = Table()
+        """Job ids that conditions name, with what of them has finished."""
+        self.names = Names()
         self.finished: dict[int, Job] = {}
         """Jobs that finished in this batch: their last records, for the store and for whoever waits for them."""
         self.finished_arrays: dict[int, Array] = {}
@@ -130,6 +158,7 @@ class Cluster:
         self.conf = conf
         self.queue_conf = {queue.name: queue for queue in conf.queues}
         self.host_conf = {host.name: host for host in conf.hosts}
+        self.hist_hours = hist_hours(conf)
 
     def spec_of(self, key: int) -> Spec:
         """The spec of a live job, element or array."""
@@ -162,7 +191,7 @@ class Cluster:
 
     def forget_changes(self) -> None:
         """A batch is committed: what it changed is no longer remembered."""
-        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues):
+        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues, self.charges, self.ended):
             table.changed.clear()
         self.finished.clear()
         self.finished_arrays.clear()
@@ -181,6 +210,9 @@ class Cluster:
         self.idle_specs = {n: None for n in idle if n in self.specs.rows and n not in self.spec_jobs}
         self.hosts.undo()
         self.queues.undo()
+        self.charges.undo()
+        self.ended.undo()
+        self.conditions.stir_all()
         self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
             self.configure(conf)
@@ -192,20 +224,74 @@ class Cluster:
             self.spec_numbers.pop(old, None)
 
     def _job_moved(self, old: Job | None, new: Job | None) -> None:
+        self._account(old, new)
         if old is not None:
             self._unindex(old)
         if new is not None:
             self._index(new)
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)
+        if (old is not None and old.blocked) or (new is not None and new.blocked):
+            self._depend(old, new)
+        if self.conditions.named or self.names.rows is not None:
+            self._depended(old, new)
+
+    def _depended(self, old: Job | None, new: Job | None) -> None:
+        """Tell the conditions that name the job, if it has changed in what they ask about."""
+        key = old.key if old is not None else new.key if new is not None else 0
+        self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
+        if old is None or new is None or old.state != new.state or old.messages != new.messages:
+            self.conditions.stir(key & 0xFFFFFFFF)
+
+    def _depend(self, old: Job | None, new: Job | None) -> None:
+        """Note who waits for which condition."""
+        was = old.depend if old is not None and old.blocked else None
+        now = new.depend if new is not None and new.blocked else None
+        if was is now:
+            return
+        if new is not None and now is not None:
+            self.conditions.add(now, new.key)
+        if old is not None and was is not None:
+            self._forget_ended(self.conditions.discard(was, old.key) if was != now else [])
+
+    def _forget_ended(self, jobs: list[int]) -> None:
+        for job in jobs:
+            if job in self.ended.rows:
+                self.ended.drop(job)
+
+    def named(self) -> dict[str, dict[int, None]]:
+        """Name to live jobs and arrays."""
+        return self.names.of(
+            lambda: [
+                *((job.name, job.key) for job in self.jobs.rows.values() if not job.key >> 32),
+                *((array.name, array.job) for array in self.arrays.rows.values()),
+            ]
+        )
+
+    def _account(self, old: Job | None, new: Job | None) -> None:
+        was = None if old is None else old.run
+        now = None if new is None else new.run
+        if was is None and now is None:
+            return
+        if was is not None and now is not None and old is not None and new is not None:  # noqa: SIM102
+            if old.spec == new.spec and (was is now or same(was, now)):
+                return
+        if was is not None and old is not None:
+            self.accounts.add(was, self.specs.rows[old.spec], -1)
+        if now is not None and new is not None:
+            self.accounts.add(now, self.specs.rows[new.spec], 1)
 
     def _index(self, job: Job) -> None:
         spec = self.specs.rows[job.spec]
         self.use.job(job, spec, 1)
-        if job.state is JobState.PEND:
+        if job.state is JobState.PEND and not job.blocked:
             self._queue_up(job.key, job.spec, job.position == 0.0)
         if job.run is not None:
             self.started[job.key] = None
+            if job.lent or job.state is JobState.SSUSP:
+                self.suspended[job.key] = None
+        elif job.promised:
+            self.promised[job.key] = None
         if job.state in WAITING and (job.not_before or job.reason or job.avoid):
             self.held_back[job.key] = None
         if job.key >> 32:
@@ -219,6 +305,10 @@ class Cluster:
             self._leave(job.key, job.spec)
         if job.run is not None:
             self.started.pop(job.key, None)
+        if self.suspended:
+            self.suspended.pop(job.key, None)
+        if self.promised:
+            self.promised.pop(job.key, None)
         self.held_back.pop(job.key, None)
         if job.key >> 32:
             siblings = self.elements[job.key & 0xFFFFFFFF]
@@ -231,18 +321,33 @@ class Cluster:
         if old is not None:
             spec = self.specs.rows[old.spec]
             self.use.array(old, spec, -1)
-            if new is None or new.spec != old.spec or not new.pending:
+            if new is None or new.spec != old.spec or not new.startable:
                 self._leave(old.job, old.spec)
             if new is None:
                 self._drop_user_key(spec.user, old.job)
         if new is not None:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
-            if new.pending:
+            if new.startable:
                 self._queue_up(new.job, new.spec, new.position == 0.0)
             self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)
+        self._array_depends(old, new)
+        key = old.job if old is not None else new.job if new is not None else 0
+        self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
+        if self.conditions.named:
+            self.conditions.stir(key)
+
+    def _array_depends(self, old: Array | None, new: Array | None) -> None:
+        was = old.depend if old is not None and old.waiting else None
+        now = new.depend if new is not None and new.waiting else None
+        if was is now:
+            return
+        if new is not None and now is not None:
+            self.conditions.add(now, new.job)
+        if old is not None and was is not None and was != now:
+            self._forget_ended(self.conditions.discard(was, old.job))
 
     def _drop_user_key(self, user: str, key: int) -> None:
         keys = self.by_user[user]

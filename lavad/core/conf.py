@@ -18,6 +18,43 @@ class Thresholds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stop: tuple[tuple[str, float], ...] = ()
 
 
+Shares = tuple[tuple[str, int], ...]
+"""USER_SHARES: user, group, ``group@``, ``default`` or ``others``, and its shares."""
+
+
+class ShareConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the jobs of a queue share out what there is; what lsb.queues leaves open is filled in from lsb.params."""
+
+    shares: Shares = ()
+    queues: tuple[str, ...] = ()
+    """FAIRSHARE_QUEUES (or QUEUE_GROUP): the other queues that this policy rules."""
+    by_queue: bool = False
+    """DISPATCH_ORDER=QUEUE: queue priority goes before the users' priority."""
+    hist_hours: float = 5.0
+    cpu_factor: float = 0.7
+    run_factor: float = 0.7
+    job_factor: float = 3.0
+    gpu_factor: float = 0.0
+    committed_factor: float = 0.0
+    hist_run: bool = False
+    """ENABLE_HIST_RUN_TIME: run time of finished jobs counts."""
+    hist_gpu: bool = False
+    run_decay: bool = False
+    """RUN_TIME_DECAY: run time of running jobs decays as well."""
+    dominant: tuple[str, ...] = ()
+    """DOMINANT_RESOURCES: the priority is by the dominant share of these (slots, mem, gpus)."""
+    turns: bool = False
+    """ROUND_ROBIN_POLICY: users take turns."""
+
+
+class ApsConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """APS_PRIORITY: (factor or subfactor, number) of each kind; grace periods in seconds."""
+
+    weights: tuple[tuple[str, float], ...] = ()
+    limits: tuple[tuple[str, float], ...] = ()
+    graces: tuple[tuple[str, float], ...] = ()
+
+
 class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """One queue of lsb.queues; None is unlimited."""
 
@@ -57,8 +94,15 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     resume_cond: str = ""
     backfill: bool = False
     slot_reserve: int = 0
+    """For how many periods of ``Params.sleep`` free slots are held for its first job that does not fit; 0: none are."""
+    resource_reserve: int = 0
+    """The same of slots, memory and other resources."""
+    ignore_deadline: bool = False
+    """IGNORE_DEADLINE: a job starts even if its run limit ends after the run window does."""
     preemption: str = ""
     fairshare: str = ""
+    share: ShareConf | None = None
+    aps: ApsConf | None = None
     job_accept_interval: int | None = None
     new_job_delay: int = 0
     lease: float | None = None
@@ -110,6 +154,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     clean_period: int = 3600
     terminate_interval: int = 10
     max_user_priority: int | None = None
+    priority_growth: tuple[int, int] | None = None
+    """JOB_PRIORITY_OVER_TIME: (steps, seconds)."""
     abs_runlimit: bool = False
     parallel_by_slot: bool = False
     unit_kb: int = 1
@@ -133,7 +179,15 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     mod_all_jobs: bool = False
     rusage_per_task: bool = False
     max_pend_jobs: int | None = None
+    sleep: int = 60
+    """MBD_SLEEP_TIME: what JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME count."""
+    accept_interval: int = 0
+    """JOB_ACCEPT_INTERVAL in periods of ``sleep``."""
+    backfill: str = "easy"
+    """``easy``: the first job that waits with a reservation is promised a start; ``conservative``: all of them are."""
     bjobs_format: str = ""
+    dep_last_sub: bool = False
+    """JOB_DEP_LAST_SUB: a name in a dependency condition means the newest job of that name."""
     submit_hosts: tuple[str, ...] = ()
 
 
@@ -162,6 +216,14 @@ class UserConf(msgspec.Struct, frozen=True, omit_defaults=True):
     max_pend: int | None = None
 
 
+class PartitionConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A HostPartition of lsb.hosts: one share tree for the jobs of all queues on its hosts."""
+
+    name: str
+    hosts: tuple[str, ...] = ()
+    share: ShareConf = ShareConf()
+
+
 class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole configuration in force."""
 
@@ -172,6 +234,9 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     hosts: tuple[HostConf, ...] = ()
     host_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     user_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    group_shares: tuple[tuple[str, Shares], ...] = ()
+    """User group to the shares of its members (USER_SHARES of lsb.users)."""
+    partitions: tuple[PartitionConf, ...] = ()
     users: tuple[UserConf, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
     limits: tuple[LimitConf, ...] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from lavad.core.conf import Conf
+from lavad.core.depend import Depend, Ended
 from lavad.core.host import Facts
-from lavad.core.job import End, Placed, Wish
+from lavad.core.job import End, Message, Placed, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.spec import Spec
 from lavad.core.states import JobState, TermReason
@@ -99,6 +100,9 @@ class JobSubmitted(JobEvent, frozen=True):
     by: str = ""
     restart: int = -1
     """Checkpoint generation to start from (brestart)."""
+    depend: Depend | None = None
+    ended: tuple[tuple[int, Ended], ...] = ()
+    """Jobs that its condition names, with what of them has finished."""
 
 
 class ElementsHeld(JobEvent, frozen=True):
@@ -147,6 +151,10 @@ class JobModified(JobEvent, frozen=True):
     by: str = ""
     changes: tuple[str, ...] = ()
     limit: int = -1
+    depends: bool = False
+    """Whether it has another condition now: ``depend``."""
+    depend: Depend | None = None
+    ended: tuple[tuple[int, Ended], ...] = ()
 
 
 class JobSwitched(JobEvent, frozen=True):
@@ -241,6 +249,8 @@ class JobWished(JobEvent, frozen=True):
     """Something was asked of a running attempt."""
 
     wish: Wish
+    beneficiary: int = 0
+    """The job that gets what this one has, as soon as it is gone (preemption by requeue); 0: none."""
 
 
 class WishGranted(JobEvent, frozen=True):
@@ -257,6 +267,34 @@ class JobSuspended(JobEvent, frozen=True):
 
     state: JobState = JobState.USUSP
     by: str = ""
+    why: str = ""
+    beneficiary: int = 0
+    """The job that gets its slots (preemption); 0: it keeps them."""
+
+
+class SlotsReserved(JobEvent, frozen=True):
+    """What the jobs preempted for a waiting job have is held for it until they are gone. ``key`` may be an untouched element."""
+
+    parts: tuple[Placed, ...]
+
+
+class DependencyJudged(JobEvent, frozen=True):
+    """The condition of a waiting job, or of untouched elements of an array (None: all), is met, not yet, or can never be."""
+
+    stands: int
+    """MET, BLOCKED or NEVER of ``core.depend``."""
+    elements: Ranges | None = None
+
+
+class MessagePosted(JobEvent, frozen=True):
+    """bpost: a message to a job, an array or an element."""
+
+    message: Message
+
+
+class SlotsReleased(JobEvent, frozen=True):
+    """Nothing is held for a waiting job any more."""
+
     why: str = ""
 
 
@@ -315,5 +353,6 @@ AnyEvent = (
     | JobSubmitted | ElementsHeld | ElementsReleased | ElementsKilled | ElementSplit | JobHeld | JobReleased
     | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
-    | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished
+    | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
+    | DependencyJudged | MessagePosted
 )  # fmt: skip

@@ -8,9 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.charge import account_of, charged
 from lavad.core.cluster import Cluster
+from lavad.core.depend import BLOCKED, MET, NEVER, Ended, exit_code
 from lavad.core.ids import index_of, job_of, show
-from lavad.core.job import Array, Job, Outcome
+from lavad.core.job import Array, Attempt, End, Job, Outcome
 from lavad.core.moves import IllegalMove, move
 from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.states import JobState, PartState
@@ -22,16 +24,27 @@ def _job_submitted(cluster: Cluster, event: ev.JobSubmitted) -> None:
         state = JobState.PSUSP if event.held else JobState.PEND
         job = Job(
             key=event.key, spec=event.spec, name=event.name, submitted=event.at, state=state, since=event.at,
-            checkpoint=event.restart,
+            checkpoint=event.restart, depend=event.depend, blocked=MET if event.depend is None else BLOCKED,
         )  # fmt: skip
         cluster.jobs.put(event.key, job)
+        note_ended(cluster, event.ended)
         return
     pending, held = (EMPTY, event.indices) if event.held else (event.indices, EMPTY)
     array = Array(
         job=event.key, spec=event.spec, name=event.name, spec_text=event.spec_text, submitted=event.at,
-        indices=event.indices, pending=pending, held=held, limit=event.limit,
+        indices=event.indices, pending=pending, held=held, limit=event.limit, depend=event.depend,
+        waiting=EMPTY if event.depend is None else event.indices,
     )  # fmt: skip
     cluster.arrays.put(event.key, array)
+    note_ended(cluster, event.ended)
+
+
+def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...]) -> None:
+    """Keep what a new condition has to know of finished jobs."""
+    for job, value in ended:
+        if job in cluster.conditions.named:
+            known = cluster.ended.rows.get(job)
+            cluster.ended.put(job, value if known is None else known.joined(value))
 
 
 def _array(cluster: Cluster, key: int) -> Array:
@@ -70,8 +83,13 @@ def _elements_killed(cluster: Cluster, event: ev.ElementsKilled) -> None:
         array,
         pending=array.pending.minus(killed),
         held=array.held.minus(killed),
+        waiting=array.waiting.minus(killed),
+        never=array.never.minus(killed),
         exited=array.exited + len(killed),
     )
+    if array.job in cluster.conditions.named:
+        known = cluster.ended.rows.get(array.job) or Ended()
+        cluster.ended.put(array.job, known.with_elements(killed, 0))
     cluster.arrays.put(array.job, array)
     _drop_finished_array(cluster, array.job)
 
@@ -79,6 +97,9 @@ def _elements_killed(cluster: Cluster, event: ev.ElementsKilled) -> None:
 def _drop_finished_array(cluster: Cluster, job: int) -> None:
     array = cluster.arrays.rows[job]
     if not array.pending and not array.held and job not in cluster.elements:
+        if job in cluster.conditions.named:
+            known = cluster.ended.rows.get(job) or Ended()
+            cluster.ended.put(job, replace(known, indices=array.indices))
         cluster.finished_arrays[job] = array
         cluster.arrays.drop(job)
 
@@ -95,8 +116,16 @@ def record_of(cluster: Cluster, key: int) -> Job:
         raise IllegalMove(f"job {show(key)} is not live")
     return Job(
         key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
-        state=JobState.PSUSP if held else JobState.PEND, position=array.position,
+        state=JobState.PSUSP if held else JobState.PEND, position=array.position, depend=array.depend,
+        blocked=stands(array, index), messages=array.messages,
     )  # fmt: skip
+
+
+def stands(array: Array, index: int) -> int:
+    """How an untouched element stands to its array's condition."""
+    if index not in array.waiting:
+        return MET
+    return NEVER if index in array.never else BLOCKED
 
 
 def put(cluster: Cluster, job: Job) -> None:
@@ -106,7 +135,10 @@ def put(cluster: Cluster, job: Job) -> None:
     if split:
         array = _array(cluster, job.key)
         one = Ranges.span(index_of(job.key), index_of(job.key))
-        cluster.arrays.put(array.job, replace(array, pending=array.pending.minus(one), held=array.held.minus(one)))
+        array = replace(array, pending=array.pending.minus(one), held=array.held.minus(one))
+        if array.waiting:
+            array = replace(array, waiting=array.waiting.minus(one), never=array.never.minus(one))
+        cluster.arrays.put(array.job, array)
 
 
 def _element_split(cluster: Cluster, event: ev.ElementSplit) -> None:
@@ -119,7 +151,7 @@ def _moved(cluster: Cluster, event: ev.JobEvent) -> None:
     job = record_of(cluster, event.key)
     state = move(job, event)
     reason = 0 if state is JobState.PSUSP else job.reason
-    put(cluster, replace(job, state=state, since=event.at, reason=reason))
+    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=()))
 
 
 def _job_lost(cluster: Cluster, event: ev.JobLost) -> None:
@@ -131,11 +163,45 @@ def _job_modified(cluster: Cluster, event: ev.JobModified) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
         limit = array.limit if event.limit < 0 else event.limit
-        cluster.arrays.put(array.job, replace(array, spec=event.spec, name=event.name, limit=limit))
+        array = replace(array, spec=event.spec, name=event.name, limit=limit)
+        if event.depends:
+            waiting = EMPTY if event.depend is None else array.pending.union(array.held)
+            array = replace(array, depend=event.depend, waiting=waiting, never=EMPTY)
+        cluster.arrays.put(array.job, array)
+        note_ended(cluster, event.ended)
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, spec=event.spec, name=event.name))
+    job = replace(job, spec=event.spec, name=event.name, promised=())
+    if event.depends:
+        job = replace(job, depend=event.depend, blocked=MET if event.depend is None else BLOCKED)
+    put(cluster, job)
+    note_ended(cluster, event.ended)
+
+
+def _dependency_judged(cluster: Cluster, event: ev.DependencyJudged) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is None:
+        job = record_of(cluster, event.key)
+        move(job, event)
+        put(cluster, replace(job, blocked=event.stands))
+        return
+    elements = array.waiting if event.elements is None else array.waiting.intersect(event.elements)
+    waiting = array.waiting.minus(elements) if event.stands == MET else array.waiting
+    never = array.never.union(elements) if event.stands == NEVER else array.never.minus(elements)
+    cluster.arrays.put(array.job, replace(array, waiting=waiting, never=never))
+
+
+def _message_posted(cluster: Cluster, event: ev.MessagePosted) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is not None:
+        kept = tuple(old for old in array.messages if old.number != event.message.number)
+        cluster.arrays.put(array.job, replace(array, messages=(*kept, event.message)))
+        return
+    job = record_of(cluster, event.key)
+    move(job, event)
+    kept = tuple(old for old in job.messages if old.number != event.message.number)
+    put(cluster, replace(job, messages=(*kept, event.message)))
 
 
 def _job_switched(cluster: Cluster, event: ev.JobSwitched) -> None:
@@ -145,7 +211,7 @@ def _job_switched(cluster: Cluster, event: ev.JobSwitched) -> None:
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, spec=event.spec, position=0.0))
+    put(cluster, replace(job, spec=event.spec, position=0.0, promised=()))
 
 
 def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
@@ -161,15 +227,56 @@ def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
 def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:
     job = live_job(cluster, event.key)
     state = move(job, event, event.state)
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=event.beneficiary or job.lent))
+
+
+def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:
+    job = live_job(cluster, event.key)
+    run = job.run
+    if run is not None:
+        run = replace(run, paused=run.paused + max(0.0, event.at - job.since))
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, lent=0, run=run))
+
+
+def _slots_reserved(cluster: Cluster, event: ev.SlotsReserved) -> None:
+    job = record_of(cluster, event.key)
+    move(job, event)
+    put(cluster, replace(job, promised=event.parts))
+
+
+def _slots_released(cluster: Cluster, event: ev.SlotsReleased) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    cluster.jobs.put(job.key, replace(job, promised=()))
+
+
+def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None:
+    """An attempt is over: what it used goes into the history of its account."""
+    if run is None or not cluster.hist_hours:
+        return
+    value = cluster.specs.rows[spec]
+    hours = cluster.hist_hours.get(value.queue)
+    if hours is not None:
+        account = account_of(value)
+        charge = charged(cluster.charges.rows.get(account), run, value, at, hours)
+        if charge is not None:
+            cluster.charges.put(account, charge)
+
+
+def _with_end(run: Attempt, end: End) -> Attempt:
+    """The attempt whose only part ended without an event of its own."""
+    only = replace(run.parts[0], state=PartState.GONE, end=end)
+    return replace(run, verdict=end, parts=(only, *run.parts[1:]))
 
 
 def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:
     job = live_job(cluster, event.key)
     move(job, event, event.state)
+    run = job.run
+    _charge(cluster, job.spec, _with_end(run, event.end) if run is not None and event.end is not None else run, event.at)
     job = replace(
         job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
-        failures=event.failures, not_before=event.not_before,
+        failures=event.failures, not_before=event.not_before, lent=0, lent_all=False,
     )  # fmt: skip
     cluster.jobs.put(job.key, job)
 
@@ -182,9 +289,13 @@ def _job_finished(cluster: Cluster, event: ev.JobFinished) -> None:
     outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why)
     run = job.run
     if run is not None and event.end is not None:
-        only = replace(run.parts[0], state=PartState.GONE, end=event.end)
-        run = replace(run, verdict=event.end, parts=(only, *run.parts[1:]))
+        run = _with_end(run, event.end)
+    _charge(cluster, job.spec, run, event.at)
     cluster.finished[job.key] = replace(job, state=state, since=event.at, outcome=outcome, run=run)
+    if job_of(job.key) in cluster.conditions.named:
+        known = cluster.ended.rows.get(job_of(job.key)) or Ended()
+        code = None if state is JobState.DONE else exit_code(event.status)
+        cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code))
     cluster.jobs.drop(job.key)
     if index_of(job.key):
         array = _array(cluster, job.key)
@@ -205,7 +316,11 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.JobSwitched: _job_switched,
     ev.JobMoved: _job_moved,
     ev.JobSuspended: _job_suspended,
-    ev.JobResumed: _moved,
+    ev.JobResumed: _job_resumed,
+    ev.SlotsReserved: _slots_reserved,
+    ev.SlotsReleased: _slots_released,
+    ev.DependencyJudged: _dependency_judged,
+    ev.MessagePosted: _message_posted,
     ev.JobLost: _job_lost,
     ev.JobRequeued: _job_requeued,
     ev.JobFinished: _job_finished,

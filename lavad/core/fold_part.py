@@ -22,7 +22,7 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
         Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved) for placed in event.parts
     )
     run = Attempt(number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint)
-    job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0)
+    job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())
     put(cluster, job)
 
 
@@ -121,6 +121,8 @@ def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
     wish = replace(event.wish, number=run.next_wish)
     kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
     run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
+    if event.beneficiary:
+        job = replace(job, lent=event.beneficiary, lent_all=True)
     cluster.jobs.put(job.key, replace(job, state=state, run=run))
 
 

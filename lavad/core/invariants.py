@@ -13,7 +13,7 @@ from typing import Any
 from lavad.core.cluster import Cluster
 from lavad.core.ids import index_of, job_of, show
 from lavad.core.job import Array, Job, Part
-from lavad.core.states import FINAL, OVER, STARTED, WAITING, JobState
+from lavad.core.states import FINAL, OVER, STARTED, WAITING
 from lavad.core.use import EXCLUSIVE_GPU, gpu_weight
 
 
@@ -43,6 +43,7 @@ def _check_job(cluster: Cluster, key: int, job: Job) -> None:
     _require(job.key == key, f"{name} is filed under another key than its own {show(job.key)}")
     _require(job.state not in FINAL, f"{name} is {job.state.name} and still live")
     _require(job.spec in cluster.specs.rows, f"{name} has spec {job.spec}, which is not there")
+    _require(not job.blocked or (job.depend is not None and job.run is None), f"{name} waits for no condition")
     if job.state in WAITING:
         _require(job.run is None, f"{name} is {job.state.name} and has an attempt")
     else:
@@ -82,6 +83,8 @@ def _check_array(cluster: Cluster, number: int, array: Array) -> None:
     _require(not array.pending.intersect(array.held), f"{name} has elements both pending and held")
     for ranges, what in ((array.pending, "pending"), (array.held, "held")):
         _require(not ranges.minus(array.indices), f"{name} has {what} elements that it was not submitted with")
+    _require(not array.waiting.minus(array.pending.union(array.held)), f"{name} has others waiting than untouched elements")
+    _require(not array.never.minus(array.waiting), f"{name} has elements that can never start and do not wait")
     touched = len(cluster.elements.get(number, ()))
     untouched = len(array.pending) + len(array.held)
     _require(touched + untouched > 0, f"{name} has no live element")
@@ -107,11 +110,13 @@ def _check_indexes(cluster: Cluster) -> None:
         fresh.jobs.put(job.key, job)
     pairs: dict[str, tuple[Any, Any]] = {
         name: (getattr(cluster, name), getattr(fresh, name))
-        for name in ("elements", "spec_jobs", "by_user", "started", "held_back")
+        for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back")
     }
     pairs["pending"] = ({n: p.keys for n, p in cluster.pending.items()}, {n: p.keys for n, p in fresh.pending.items()})
     for name in ("queues", "users", "pairs", "projects", "array_running"):
         pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
+    pairs["conditions"] = (_waiters(cluster), _waiters(fresh))
+    pairs["accounts"] = (cluster.accounts.rows, fresh.accounts.rows)
     pairs["use.hosts"] = (_host_use(cluster), _host_use(fresh))
     for name, (is_now, should_be) in pairs.items():
         if is_now != should_be:
@@ -120,13 +125,17 @@ def _check_indexes(cluster: Cluster) -> None:
         _require(bool(pending.keys), f"spec {number} has an empty entry in pending")
 
 
+def _waiters(cluster: Cluster) -> dict[Any, Any]:
+    return {depend: sorted(condition.waiters) for depend, condition in cluster.conditions.rows.items()}
+
+
 def _nonzero(sums: Mapping[Any, Any]) -> dict[Any, Any]:
     return {key: value for key, value in sums.items() if (any(value) if isinstance(value, list) else value)}
 
 
 def _host_use(cluster: Cluster) -> dict[str, tuple[Any, ...]]:
     return {
-        name: (use.slots, use.exclusive, use.jobs, {k: round(v, 6) for k, v in use.reserved.items()}, use.gpus)
+        name: (use.slots, use.exclusive, use.jobs, use.held, {k: round(v, 6) for k, v in use.reserved.items()}, use.gpus)
         for name, use in cluster.use.hosts.items()
         if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus
     }
@@ -141,16 +150,17 @@ def _difference(is_now: dict[Any, Any], should_be: dict[Any, Any]) -> str:
 
 
 def _check_hosts(cluster: Cluster) -> None:
-    """No host over its slots, no GPU over one exclusive job; what a SSUSP job has is free for others."""
+    """No host over its slots, no GPU over one exclusive job; the slots of a preempted job are free for others."""
     slots: Counter[str] = Counter()
     gpus: Counter[tuple[str, str]] = Counter()
     for job in cluster.jobs.rows.values():
-        if job.run is None or job.state is JobState.SSUSP:
+        if job.run is None:
             continue
+        lent = bool(job.lent) and not job.lent_all
         weight = gpu_weight(cluster.specs.rows[job.spec])
         parts: list[Part] = [part for part in job.run.parts if part.state not in OVER]
         for part in parts:
-            slots[part.host] += part.slots
+            slots[part.host] += 0 if lent else part.slots
             gpus.update({(part.host, gpu): weight for gpu in part.gpus})
     for host, taken in slots.items():
         limit = cluster.slots_of(host)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from lavad.core.ranges import Ranges
+from lavad.core.depend import Depend
+from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.states import JobState, PartState, TermReason
+
+AVOIDED = 60.0
+"""Seconds in which a job that waits again goes to no host of its ``avoid``; then it prefers the others."""
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -102,6 +106,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a host refused to start it: it goes back to PEND when every part is over."""
     refused_code: str = ""
     cwd: str = ""
+    paused: float = 0.0
+    """Seconds for which it was suspended so far."""
     checkpoint: int = -1
     """Generation of the newest whole checkpoint of the job, -1: none."""
 
@@ -114,6 +120,17 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: TermReason = TermReason.NONE
     why: str = ""
     """One line for the user where a status does not say enough (first failing rank and host, lost host)."""
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What somebody posted to a job (bpost): LSF keeps the newest of each number."""
+
+    number: int
+    text: str
+    at: float
+    by: str = ""
+    body: str = ""
+    """The attached data (``bpost -a``), as text."""
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -143,7 +160,17 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Earliest next dispatch after such a failure."""
     before: JobState = JobState.RUN
     """UNKWN or ZOMBI: the state it had when its host was last heard."""
+    lent: int = 0
+    """Key of the job that it was preempted for: its slots are free for others until it goes on; 0: it was not."""
+    lent_all: bool = False
+    """Preempted for good (requeue, kill): it gives up all it has, not only its slots, but not before it is gone."""
+    promised: tuple[Placed, ...] = ()
+    """What is held for it while it waits, until the jobs that were preempted for it are gone."""
     outcome: Outcome | None = None
+    depend: Depend | None = None
+    blocked: int = 0
+    """How it stands to its condition: MET, BLOCKED or NEVER."""
+    messages: tuple[Message, ...] = ()
 
 
 class Array(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -165,3 +192,14 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     done: int = 0
     exited: int = 0
     position: float = 0.0
+    depend: Depend | None = None
+    waiting: Ranges = EMPTY
+    """Untouched elements whose condition is not met."""
+    never: Ranges = EMPTY
+    """Those of them whose condition can never be met."""
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def startable(self) -> Ranges:
+        """Untouched elements that may start now, as far as the array itself knows."""
+        return self.pending.minus(self.waiting) if self.waiting else self.pending

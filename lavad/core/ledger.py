@@ -1,6 +1,7 @@
 """The ledger of one decision: what every host still has, counted from the cluster's use and from what was taken since.
 
-Rule: the scheduler and ``accept_plan`` place by this ledger alone; it never changes the cluster and gives nothing back.
+Rule: the scheduler and ``accept_plan`` place by this ledger alone; it never changes the cluster. Only what jobs hold that
+were there before is ever given back (``give``): those that are preempted, or that a promise expects to be over.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from lavad.core.cluster import Cluster
 from lavad.core.gpus import is_exclusive, wanted
 from lavad.core.host import Gpu
-from lavad.core.job import Placed
+from lavad.core.job import Part, Placed
 from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 from lavad.core.spec import Spec
 from lavad.core.states import HostState
@@ -24,7 +25,7 @@ _FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
 class HostLedger:
     """One host: what it has and what of it is taken."""
 
-    __slots__ = ("exclusive", "gpus", "gpus_taken", "jobs", "ncpus", "reserved", "slots", "taken")
+    __slots__ = ("exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken")
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         host = cluster.hosts.rows[name]
@@ -38,21 +39,45 @@ class HostLedger:
         self.jobs = len(use.jobs) if use else 0
         self.reserved: dict[str, float] = use.reserved.copy() if use else {}
         self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
+        self.held: list[tuple[str, float]] = []
+        """What of resources is held for waiting jobs."""
+        for key, part in use.held.items() if use else ():
+            self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key))
 
     @property
     def free(self) -> int:
         """Slots that nobody has."""
         return max(0, self.slots - self.taken)
 
-    def take(self, part: Placed, spec: Spec) -> None:
-        """One more part of a job of ``spec``."""
-        self.taken += part.slots
-        self.exclusive += spec.exclusive
-        self.jobs += 1
+    def take(self, part: Placed | Part, spec: Spec, sign: int = 1) -> None:
+        """One more part of a job of ``spec``, or (``sign`` -1) one less."""
+        self.taken += sign * part.slots
+        self.exclusive += sign * spec.exclusive
+        self.jobs += sign
         for name, amount in part.reserved:
-            self.reserved[name] = self.reserved.get(name, 0.0) + amount
+            self.reserved[name] = self.reserved.get(name, 0.0) + sign * amount
         for gpu in part.gpus:
-            self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + gpu_weight(spec)
+            self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + sign * gpu_weight(spec)
+
+
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> None:
+        """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still."""
+        slots = max(0, part.slots - sum(other.slots for other in lent))
+        mine = {gpu for other in lent for gpu in other.gpus}
+        rest = []
+        for name, amount in part.reserved:
+            amount -= sum(value for other in lent for own, value in other.reserved if own == name)
+            if amount > 0:
+                rest.append((name, amount))
+        gpus = tuple(gpu for gpu in part.gpus if gpu not in mine)
+        self.held += rest
+        self.take(Placed(host=part.host, slots=slots, gpus=gpus, reserved=tuple(rest)), spec)
+
+
+def _lent_for(cluster: Cluster, host: str, key: int) -> list[Part]:
+    rows = cluster.jobs.rows
+    parts = cluster.use.hosts[host].jobs.items()
+    return [part for other, part in parts if rows[other].lent_all and rows[other].lent == key]
 
 
 class Ledger:
@@ -69,6 +94,7 @@ class Ledger:
         self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
         self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
         self._shared: dict[tuple[str, int], float] | None = None
+        self._shifted: list[tuple[str, tuple[tuple[str, float], ...], int]] = []
 
     def host(self, name: str) -> HostLedger:
         """The ledger of a known host."""
@@ -95,18 +121,35 @@ class Ledger:
 
     def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """A job starts on these hosts."""
-        slots = 0
         for part in parts:
-            slots += part.slots
             self.host(part.host).take(part, spec)
             if self._shared is not None:
                 self._add_shared(part.host, part.reserved)
+        self.count(key, spec, parts)
+        self.placed.append((spec, parts))
+
+    def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """Count a job towards the limits only: what it is to have is held otherwise."""
+        slots = sum(part.slots for part in parts)
         self.queues[spec.queue] += slots
         self.users[spec.user] += slots
         self.pairs[spec.queue, spec.user] += slots
         if key >> 32:
             self.arrays[key & 0xFFFFFFFF] += 1
-        self.placed.append((spec, parts))
+
+    def shift(self, parts: Iterable[Placed | Part], spec: Spec, sign: int) -> None:
+        """These parts are held (1), or no longer (-1), on their hosts; no sum of queues or users changes."""
+        for part in parts:
+            self.host(part.host).take(part, spec, sign)
+            if part.reserved and self._shared is not None:
+                self._add_shared(part.host, [(name, sign * amount) for name, amount in part.reserved])
+            if part.reserved and self._consumable:
+                self._shifted.append((part.host, part.reserved, sign))
+
+    def shift_slots(self, parts: Iterable[Placed | Part], sign: int) -> None:
+        """As ``shift``, of their slots only."""
+        for part in parts:
+            self.host(part.host).taken += sign * part.slots
 
     def capacity(self, host: str, name: str) -> float | None:
         """How much of a resource a host has by itself (MB for memory); None where only its load says."""
@@ -154,6 +197,11 @@ class Ledger:
         for _, parts in self.placed:
             for part in parts:
                 self._add_shared(part.host, part.reserved)
+        for key in self.cluster.promised:
+            for held in self.cluster.jobs.rows[key].promised:
+                self._add_shared(held.host, self.host(held.host).held)
+        for host, reserved, sign in self._shifted:
+            self._add_shared(host, [(name, sign * amount) for name, amount in reserved])
 
     def _add_shared(self, host: str, reserved: Iterable[tuple[str, float]]) -> None:
         shared = self._shared if self._shared is not None else {}

@@ -33,12 +33,16 @@ MOVES: dict[type[ev.JobEvent], dict[S, S | None]] = {
     ev.PartFenced: _stay(*_RUNNING),
     ev.JobWished: {S.UNKWN: None, **_stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)},
     ev.WishGranted: _stay(*_RUNNING),
-    ev.JobSuspended: {S.RUN: None, S.SSUSP: None},
+    ev.JobSuspended: {S.RUN: None, S.SSUSP: None, S.USUSP: None},
     ev.JobResumed: {S.USUSP: S.RUN, S.SSUSP: S.RUN},
     ev.JobLost: {S.RUN: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN},
     ev.JobFound: {S.UNKWN: None, S.ZOMBI: None},
     ev.CheckpointMade: _stay(*_RUNNING),
     ev.JobRequeued: dict.fromkeys(_RUNNING),
+    ev.SlotsReserved: _stay(S.PEND),
+    ev.SlotsReleased: _stay(S.PEND),
+    ev.DependencyJudged: _stay(S.PEND, S.PSUSP),
+    ev.MessagePosted: _stay(S.PEND, S.PSUSP, *_RUNNING),
     ev.JobFinished: dict.fromkeys((S.PEND, S.PSUSP, *_RUNNING)),
 }
 

@@ -103,6 +103,7 @@ class PendReason(IntEnum):
     GPU_BUSY = 9004
     NEVER_HOST_SLOTS = 9005
     QUE_GONE = 9006
+    SLOTS_HELD = 9007
 
 
 LOAD = 2001
@@ -231,6 +232,7 @@ _TEXTS = {
     _R.GPU_NONE: "Host does not have the GPUs that the job requires",
     _R.GPU_BUSY: "Job's requirements for reserving resource (ngpus_physical) not satisfied",
     _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host that it may use has so many slots",
+    _R.SLOTS_HELD: "Waiting for the jobs that are preempted for it to end",
     _R.QUE_GONE: "The queue was removed from the configuration",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lavad.core.job import Placed
-from lavad.core.soft import WhyClass
+from lavad.core.soft import Promise, WhyClass
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
@@ -15,6 +15,27 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     parts: tuple[Placed, ...]
     spec: int = 0
     """The class it was decided for (0: not said); a job that has another one by now stays pending."""
+
+
+class Preemption(msgspec.Struct, frozen=True, gc=False):
+    """Take a running job's place for another; done together with the other's placement, or not at all.
+
+    ``how``: ``suspend`` (its slots are free at once, and its own again later), ``requeue``, ``migrate`` or ``kill`` (all
+    it has is held for the other job until it is gone).
+    """
+
+    key: int
+    uid: str
+    how: str
+    beneficiary: int
+
+
+class Suspension(msgspec.Struct, frozen=True, gc=False):
+    """Suspend a running job; ``why`` is what bjobs -s says."""
+
+    key: int
+    uid: str
+    why: str
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,3 +49,16 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Job key to a pend reason of its own (array limit, begin time …)."""
     wake_at: float = 0.0
     """When time alone may make a job eligible (begin time, window); 0: never."""
+    preemptions: tuple[Preemption, ...] = ()
+    resumes: tuple[int, ...] = ()
+    """Jobs that the system had suspended and that may go on."""
+    suspensions: tuple[Suspension, ...] = ()
+    releases: tuple[int, ...] = ()
+    """Waiting jobs for which nothing shall be held any more: what was held has gone away."""
+    promises: dict[int, Promise] = {}
+    """Waiting job to its promised start, all of them: what is not here is promised nothing."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether the master has anything to do about it."""
+        return bool(self.placements or self.preemptions or self.resumes or self.suspensions or self.releases)

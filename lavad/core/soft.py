@@ -46,6 +46,16 @@ class WhyClass(msgspec.Struct, frozen=True, omit_defaults=True):
     at: float = 0.0
 
 
+class Promise(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """When and where a waiting job is to start at the latest, as far as run limits tell, and what is held for it by now."""
+
+    start: float
+    """0: nobody can say, as jobs without a run limit are in its way."""
+    hosts: tuple[tuple[str, int], ...]
+    """Host and slots."""
+    held: tuple[tuple[str, int], ...] = ()
+
+
 class Soft:
     """The soft state, in the master and in each replica."""
 
@@ -58,6 +68,8 @@ class Soft:
         """Spec number to why its jobs wait."""
         self.why_job: dict[int, int] = {}
         """Job key to a pend reason of its own."""
+        self.promises: dict[int, Promise] = {}
+        """Waiting job to what it is promised."""
 
 
 class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
@@ -68,6 +80,7 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
     gone: list[int] = []
     why: dict[int, WhyClass] | None = None
     why_job: dict[int, int] | None = None
+    promises: dict[int, Promise] | None = None
 
 
 def update(soft: Soft, news: SoftUpdate) -> None:
@@ -81,3 +94,5 @@ def update(soft: Soft, news: SoftUpdate) -> None:
         soft.why.update(news.why)
     if news.why_job is not None:
         soft.why_job = news.why_job
+    if news.promises is not None:
+        soft.promises = news.promises

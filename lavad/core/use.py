@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from lavad.core.job import Array, Job, Part
+from lavad.core.job import Array, Job, Part, Placed
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, STARTED, JobState
 
@@ -27,7 +27,7 @@ _COLUMN = {
 class HostUse:
     """What is taken on one host."""
 
-    __slots__ = ("exclusive", "gpus", "jobs", "reserved", "slots", "touched")
+    __slots__ = ("exclusive", "gpus", "held", "jobs", "reserved", "slots", "touched")
 
     def __init__(self) -> None:
         self.touched = 0
@@ -35,14 +35,31 @@ class HostUse:
         self.slots = 0
         self.exclusive = 0
         self.jobs: dict[int, Part] = {}
+        self.held: dict[int, Placed] = {}
+        """Waiting job to what is held for it here."""
         self.reserved: dict[str, float] = {}
         self.gpus: dict[str, int] = {}
         """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
 
-    def add(self, key: int, part: Part, spec: Spec, sign: int) -> None:
-        """Take (``sign`` 1) or give back (-1) what ``part`` holds."""
+    def add(self, key: int, part: Part, spec: Spec, sign: int, lent: bool = False) -> None:
+        """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``lent``: it has given up its slots."""
         self.touched += 1
-        self.slots += sign * part.slots
+        self._count(part, spec, sign, 0 if lent else part.slots)
+        if sign > 0:
+            self.jobs[key] = part
+        else:
+            self.jobs.pop(key, None)
+
+    def hold(self, key: int, part: Placed, sign: int) -> None:
+        """Note what is held for a waiting job; a ledger counts of it what the jobs preempted for it do not hold still."""
+        self.touched += 1
+        if sign > 0:
+            self.held[key] = part
+        else:
+            self.held.pop(key, None)
+
+    def _count(self, part: Part, spec: Spec, sign: int, slots: int) -> None:
+        self.slots += sign * slots
         self.exclusive += sign * spec.exclusive
         for name, amount in part.reserved:
             left = self.reserved.get(name, 0.0) + sign * amount
@@ -57,10 +74,6 @@ class HostUse:
                 self.gpus[gpu] = count
             else:
                 self.gpus.pop(gpu, None)
-        if sign > 0:
-            self.jobs[key] = part
-        else:
-            self.jobs.pop(key, None)
 
 
 EXCLUSIVE_GPU = 1_000_000
@@ -93,6 +106,9 @@ class Use:
         """Add or take away one live job."""
         if job.run is None:
             self._count(spec, _COLUMN[job.state], sign * spec.slots)
+            for held in job.promised:
+                self._count(spec, RSV, sign * held.slots)
+                self.hosts[held.host].hold(job.key, held, sign)
             return
         parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
         slots = sum(part.slots for part in job.run.parts)
@@ -101,7 +117,7 @@ class Use:
         if job.key >> 32 and job.state in STARTED:
             self.array_running[job.key & 0xFFFFFFFF] += sign
         for part in parts:
-            self.hosts[part.host].add(job.key, part, spec, sign)
+            self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add or take away an array's untouched elements."""

@@ -12,12 +12,12 @@ from lavad.core.job import Job
 from lavad.core.ranges import Ranges
 from lavad.core.rights import expand_users
 from lavad.core.states import FINAL, WAITING, JobState
-from lavad.queries import bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns, jobfacts
+from lavad.queries import bjobs_aps, bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns, jobfacts
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, err, leave
 
-FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum script env gpu p0 p1 p2 p3"
+FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum aps script env gpu p0 p1 p2 p3"
 VALUED = "u q m J P g app N G LSB_BJOBS_FORMAT"
 MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
@@ -215,6 +215,9 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     form.factor = cpu_factor(request, options)
     if options.any("l", "UF"):
         form.show = bjobs_long.show
+        return form
+    if "aps" in options:
+        form.show = bjobs_aps.show
         return form
     if "sum" in options:
         form.show = bjobs_sum.show

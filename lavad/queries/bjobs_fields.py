@@ -93,6 +93,11 @@ def _of_job(read: Callable[[Job], object]) -> Value:
     return lambda row, unit: str(read(row.job))
 
 
+def _dependency(row: Row, unit: str) -> str:
+    depend = row.job.depend
+    return depend.text if depend is not None else row.spec.dependency
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else str(value)
 
@@ -260,7 +265,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     *((name, 50, _none) for name in (
         "suspend_reason", "resume_reason", "kill_issue_host", "suspend_issue_host", "resume_issue_host",
     )),
-    ("dependency", 15, _spec("dependency")),
+    ("dependency", 15, _dependency),
     ("pend_reason", 11, _pend_reason),
     ("charged_saap saap", 50, _none),
     ("command cmd", 15, _text("command")),

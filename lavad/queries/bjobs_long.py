@@ -81,7 +81,8 @@ class Record:
 
     def submitted(self) -> str:
         """Submitted from host …"""
-        words = f"Submitted from host <{self.spec.from_host}>{paragraphs.submission(self.view, self.spec, self.text)};"
+        options = paragraphs.submission(self.view, self.spec, self.text, self.job.depend)
+        words = f"Submitted from host <{self.spec.from_host}>{options};"
         return self.line(self.job.submitted, words)
 
     def started(self) -> str:

@@ -26,7 +26,7 @@ def show(request: Request) -> Iterator[Shown]:
     given = options.find("o") or options.text("LSB_BQUEUES_FORMAT") or request.view.lsf.get("LSB_BQUEUES_FORMAT", "")
     if options.any("l", "r"):
         for at, row in enumerate(rows):
-            yield out((wrap.RULE if at else "") + bqueues_long.record(row))
+            yield out((wrap.RULE if at else "") + bqueues_long.record(row, "r" in options))
     elif options.any("o", "json") or (given and "w" not in options):
         if "json" in options and "noheader" in options:
             raise Refused("bqueues: -json and -noheader cannot be used together")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from lavad.core.conf import QueueConf
 from lavad.core.spec import Limits
-from lavad.queries import thresholds, units
+from lavad.queries import bqueues_shares, thresholds, units
 from lavad.queries.queuefacts import QueueRow, limit
 
 _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
 
 
-def record(row: QueueRow) -> str:
-    """The whole record."""
+def record(row: QueueRow, deep: bool = False) -> str:
+    """The whole record; ``deep``: with the share trees of groups within groups."""
     conf = row.conf
     line = (
         f"{conf.priority:>4}{conf.nice:>4} {row.long_status:^16}{limit(conf.max_slots):>5}{limit(conf.user_limit):>4}"
@@ -25,7 +25,7 @@ def record(row: QueueRow) -> str:
         f"\nQUEUE: {conf.name}\n  -- {conf.description}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}",
         *_intervals(conf), *_limits("DEFAULT LIMITS:", conf.defaults), *_limits("MAXIMUM LIMITS:", conf.limits),
         f"\nSCHEDULING PARAMETERS\n{table}",
-        *_policies(conf), "\n", *_members(conf), *_actions(conf), "\n",
+        *_policies(conf), *bqueues_shares.section(row, deep), "\n", *_members(conf), *_actions(conf), "\n",
     ])  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _limits(title: str, own: Limits) -> Iterator[str]:
 
 
 def _policies(conf: QueueConf) -> Iterator[str]:
-    words = []
+    words = bqueues_shares.words(conf)
     if conf.exclusive:
         words.append("EXCLUSIVE")
     if conf.backfill:
@@ -71,8 +71,6 @@ def _policies(conf: QueueConf) -> Iterator[str]:
         words.append(conf.preemption)
     if words:
         yield f"\nSCHEDULING POLICIES:  {'  '.join(words)}\n"
-    if conf.fairshare:
-        yield f"\nFAIRSHARE:  {conf.fairshare}\n"
     if conf.run_window:
         yield f"\nRUN_WINDOWS:  {conf.run_window}\n"
     if conf.dispatch_window:

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
+from lavad.core.fold_job import stands
 from lavad.core.ids import index_of, job_of, key_of
 from lavad.core.job import Array, Job
 from lavad.core.ranges import EMPTY, Ranges
@@ -37,7 +38,8 @@ def untouched(array: Array, index: int, state: JobState) -> Job:
     """An element that has no record of its own."""
     return Job(
         key=index << 32 | array.job, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted,
-        state=state, since=array.submitted, position=array.position,
+        state=state, since=array.submitted, position=array.position, depend=array.depend,
+        blocked=stands(array, index), messages=array.messages,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the words are LSF 10.1's (tasks, slots), 
 from __future__ import annotations
 
 from lavad.core import gpureq
+from lavad.core.depend import Depend
 from lavad.core.ids import index_of
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
@@ -14,7 +15,7 @@ from lavad.queries import jobfacts, times, units
 from lavad.queries.view import View
 
 
-def submission(view: View, spec: Spec, text: JobText) -> str:
+def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> str:
     """The options of the submission, each with its comma before it."""
     words: list[str] = []
     if spec.begin:
@@ -30,7 +31,7 @@ def submission(view: View, spec: Spec, text: JobText) -> str:
         if value:
             words.append(f"{title}{' (overwrite)' if overwrite else ''} <{value}>")
     words += _notices(text) + _flags(spec)
-    words += _requests(view, spec)
+    words += _requests(view, spec, depend)
     if text.pre_exec:
         words.append(f"Pre-execute Command <{text.pre_exec}>")
     if text.post_exec:
@@ -64,7 +65,7 @@ def _flags(spec: Spec) -> list[str]:
     return words
 
 
-def _requests(view: View, spec: Spec) -> list[str]:
+def _requests(view: View, spec: Spec, depend: Depend | None) -> list[str]:
     words = []
     if spec.max_slots > 1:
         count = str(spec.slots) if spec.slots == spec.max_slots else f"{spec.slots}-{spec.max_slots}"
@@ -75,8 +76,9 @@ def _requests(view: View, spec: Spec) -> list[str]:
         words.append(f"Requested GPU <{gpureq.show(spec.gpu)}>")
     if spec.hosts:
         words.append("Specified Hosts " + ", ".join(f"<{host}>" for host in spec.hosts))
-    if spec.dependency:
-        words.append(f"Dependency Condition <{spec.dependency}>")
+    condition = depend.text if depend is not None else spec.dependency
+    if condition:
+        words.append(f"Dependency Condition <{condition}>")
     return words
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavad.core.depend import NEVER
 from lavad.core.events import JobSuspended
 from lavad.core.ids import job_of
 from lavad.core.job import Job
@@ -24,6 +25,8 @@ def of(view: View, job: Job) -> list[Reason]:
     """Why a waiting job waits, most important first; never empty."""
     if job.state is JobState.PSUSP:
         return [(_R.USER_STOP, 0, ())]
+    if job.blocked:
+        return [(_R.JOB_DEP_INVALID if job.blocked == NEVER else _R.JOB_DEPEND, 0, ())]
     own = view.soft.why_job.get(job.key) or view.soft.why_job.get(job_of(job.key))
     if own:
         return [(own, 0, ())]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as ev
+from lavad.core.depend import NEVER
 from lavad.core.ids import index_of
 from lavad.core.job import Attempt, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
@@ -40,7 +41,7 @@ class Teller:
         spec = self.view.spec(Job(key=event.key, spec=event.spec, name="", submitted=event.at))
         to = f"{',' if self.view.hpc else ''} to Queue <{spec.queue}>"
         hold = " on hold" if event.held else ""
-        options = "" if self.brief else paragraphs.submission(self.view, spec, self.text)
+        options = "" if self.brief else paragraphs.submission(self.view, spec, self.text, event.depend)
         return [f"Submitted from host <{spec.from_host}>{hold}{to}{options};"]
 
     def dispatched(self, event: ev.JobDispatched) -> list[str]:
@@ -123,6 +124,14 @@ class Teller:
         changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
         return [f"Parameters of the job are changed:{changes}"]
 
+    def judged(self, event: ev.DependencyJudged) -> list[str]:
+        """Its condition can never be met (LSF says nothing of one that is)."""
+        return ["Pending: Dependency condition invalid or never satisfied: 1 host;"] if event.stands == NEVER else []
+
+    def posted(self, event: ev.MessagePosted) -> list[str]:
+        """bpost."""
+        return [f"Message <{event.message.number}> posted by <{event.message.by}>: <{event.message.text}>;"]
+
     def requeued(self, event: ev.JobRequeued) -> list[str]:
         """It waits again."""
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
@@ -176,7 +185,7 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobFound: Teller.running, ev.JobLost: Teller.lost, ev.JobWished: Teller.wished,
     ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
-    ev.JobFinished: Teller.finished,
+    ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.MessagePosted: Teller.posted,
 }  # fmt: skip
 
 

@@ -40,14 +40,14 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 def simulate(jobs: Sequence[TraceJob], slots: int, policy: str) -> list[Run]:
     """All jobs, in the order in which they started. Jobs must be in queue order and none larger than the machine."""
-    machine = _Machine(jobs, slots, policy)
-    while machine.step():
+    simulation = Simulation(jobs, slots, policy)
+    while simulation.step() is not None:
         pass
-    return machine.done
+    return simulation.done
 
 
-class _Machine:
-    """The state between two instants. A key is a job's place in the queue's order."""
+class Simulation:
+    """The state between two instants. A key is a job's place in ``jobs``."""
 
     def __init__(self, jobs: Sequence[TraceJob], slots: int, policy: str) -> None:
         self.jobs = jobs
@@ -59,20 +59,20 @@ class _Machine:
         self.ends: list[tuple[float, int, float]] = []
         self.done: list[Run] = []
 
-    def step(self) -> bool:
-        """One instant; False: nothing is left to happen."""
+    def step(self) -> tuple[float, Decision] | None:
+        """One instant and what was decided then, of those who were looked at. None: nothing is left to happen."""
         now = self.ends[0][0] if self.ends else math.inf
         if self.submitted < len(self.jobs):
             now = min(now, self.jobs[self.submitted].submit)
         if now == math.inf:
-            return False
+            return None
         ended = self._end(now)
         first = self.submitted
         self._submit(now)
-        if self.queue:
-            for key in self._decide(now, ended, first).starts:
-                self._start(key, now)
-        return True
+        decision = self._decide(now, ended, first)
+        for key in decision.starts:
+            self._start(key, now)
+        return now, decision
 
     def _end(self, now: float) -> bool:
         ended = False

@@ -95,9 +95,7 @@ def _job(text: str, name: str, line: int) -> TraceJob | str:
     words = text.split()
     if len(words) < FIELDS:
         raise TraceError(f"{name}:{line}: {len(words)} fields where a job has {FIELDS}: {_shown(text)}")
-    number, submit, _, run, allocated, _, _, wanted, requested, _, _, user = [
-        _number(word, name, line) for word in words[:_USED]
-    ]
+    number, submit, _, run, allocated, _, _, wanted, requested, _, _, user = [_number(word, name, line) for word in words[:_USED]]
     slots = allocated if allocated > 0 else wanted
     if submit < 0:
         return "unknown submit time"

@@ -14,6 +14,7 @@ from lavad.core.asks import Caller
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.hosts import greeted
+from lavad.core.job import Attempt
 from lavad.core.soft import SoftUpdate
 from lavad.engine import Engine
 from lavad.outbox import Outbox
@@ -55,6 +56,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._publish = publish
         self._clock = clock
         self._periods = periods
+        self._since = clock()
+        """What an earlier master sent, this one does not know."""
 
     async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:
         """One host's stream, from its greeting to its end."""
@@ -115,12 +118,14 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent], handed: Handed
     ) -> None:
         await self._greet(session, hello)
+        last: asyncio.Future[Any] | None = None
         async for message in requests:
             self._sessions.heard[session.host] = self._clock()
             kind = message.WhichOneof("kind")
             if kind == "reports":
                 reports = message.reports.reports
-                await handed.put((self._engine.hand_in(decisions(reports, session.host)), reports))
+                last = self._engine.hand_in(decisions(reports, session.host), after=last)
+                await handed.put((last, reports))
             elif kind == "heartbeat":
                 self._heartbeat(session, message.heartbeat)
             elif kind == "peek":
@@ -143,12 +148,16 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         known = {part.uid: part.state for part in hello.parts}
         facts = convert.facts(hello.facts)
 
+        def was_sent(run: Attempt) -> bool:
+            return run.dispatched < self._since or run.uid in self._sessions.sent.get(session.host, ())
+
         def decide(cluster: Cluster, now: float) -> Decided:
-            return Decided(events=greeted(cluster, session.host, facts, known, now))
+            return Decided(events=greeted(cluster, session.host, facts, known, now, was_sent))
 
         await self._engine.ask(decide)
         cluster = self._engine.cluster
         live = {run.uid for key in cluster.use.hosts[session.host].jobs if (run := cluster.jobs.rows[key].run)}
+        self._sessions.sent.get(session.host, set()).intersection_update(live)
         stale = [part for part in hello.parts if part.uid not in live]
         if stale:
             self._end_stale(session, stale)

@@ -15,8 +15,10 @@ from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide import checkpoint, control, hosts, modify, queues, submit
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.named import Known
 from lavad.core.ids import job_of
 from lavad.engine import Decide, Engine
+from lavad.lookups import Lookups
 from lavad.outputs import Outputs
 from lavad.replicas import QueryProcess
 from lavad.texts import Texts
@@ -53,6 +55,7 @@ class Dispatch:
         self._waits = waits
         self._queries = queries
         self._outputs = outputs
+        self._lookups = Lookups(engine.cluster, outputs.reader, engine.clock)
         self._reconfig = reconfig
         self._extend = extend
 
@@ -117,20 +120,26 @@ class Dispatch:
         self._texts.seen_env(name, ask.env)
         ask = replace(ask, env={}, env_hash=name)
 
-        def decide(cluster: Cluster, now: float) -> Decided:
-            return submit.submit(cluster, ask, caller, now, _local(now))
+        async def decided(known: Known) -> dict[str, Any]:
+            def decide(cluster: Cluster, now: float) -> Decided:
+                return submit.submit(cluster, ask, caller, now, _local(now), known)
 
-        return await self._engine.ask(decide, ask.uuid, (name, packed))
+            return await self._engine.ask(decide, ask.uuid, (name, packed))
+
+        return await self._lookups.tried(decided, caller)
 
     async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
         target = modify.find_one(self._engine.cluster, ask.job, caller)
         job = target.array or job_of(target.keys[0])
         texts = await self._texts.texts([job])
 
-        def decide(cluster: Cluster, now: float) -> Decided:
-            return modify.modify(cluster, ask, texts[job], caller, now, _local(now))
+        async def decided(known: Known) -> dict[str, Any]:
+            def decide(cluster: Cluster, now: float) -> Decided:
+                return modify.modify(cluster, ask, texts[job], caller, now, _local(now), known)
 
-        return await self._engine.ask(decide, ask.uuid)
+            return await self._engine.ask(decide, ask.uuid)
+
+        return await self._lookups.tried(decided, caller)
 
     async def _wait(self, ask: asks.Wait) -> dict[str, Any]:
         live = await self._waits.wait(ask.job, ask.until)

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from lavad.core.asks import Caller
 from lavad.rpc.dispatch import Dispatch
+from proto.unixpath import reachable
 
 HEAD = struct.Struct(">I")
 CREDENTIALS = struct.Struct("3i")
@@ -51,7 +52,8 @@ class LocalServer:
         new = f"{self._path}.{os.getpid()}"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
-        self._server = await asyncio.start_unix_server(self._serve, new, backlog=BACKLOG)
+        with reachable(new) as short:
+            self._server = await asyncio.start_unix_server(self._serve, short, backlog=BACKLOG)
         os.chmod(new, 0o666)
         os.replace(new, self._path)
 

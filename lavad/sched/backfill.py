@@ -107,13 +107,17 @@ def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, 
     profile = Profile(now, free, in_order(running, now))
     starts: list[int] = []
     promises: dict[int, float] = {}
+    found: dict[int, tuple[float, float]] = {}
     for job in queue:
         if free < least:
             break
-        time = profile.find_start(job.amount, job.duration, now)
+        # what is free only shrinks here: a job finds no earlier start than one as large that asked for no more time
+        duration, after = found.get(job.amount, (math.inf, now))
+        time = profile.take(job.amount, job.duration, after if job.duration >= duration else now)
         if time is None:
             continue
-        profile.reserve(time, time + job.duration, job.amount)
+        if job.duration <= duration or time > after:
+            found[job.amount] = (job.duration, time)
         # what takes no time reserves nothing, yet two of them cannot hold the same slots in one instant
         if time == now and job.amount <= free:
             free -= job.amount

@@ -55,7 +55,7 @@ class Candidates:
     def _known(self, order: list[int]) -> Iterator[int]:
         """From the first host that still has something: the ones before it never get anything back in this cycle."""
         rows = self._view.rows
-        while self._start < len(order) and not rows[order[self._start]].free:
+        while not self._view.holds and self._start < len(order) and not rows[order[self._start]].free:
             self._start += 1
         for place in range(self._start, len(order)):
             yield order[place]
@@ -64,10 +64,11 @@ class Candidates:
 def _in_chunks(view: View, columns: Columns, need: Need, base: Base) -> Iterator[int]:
     """The first hosts in rank that are not full, then all others."""
     rank = ranked_array(view, columns, need)
-    start = view.rank_starts.get(need.order_key, 0)
-    while start < len(rank) and not columns.free[rank[start]]:
+    start = 0 if view.holds else view.rank_starts.get(need.order_key, 0)
+    while not view.holds and start < len(rank) and not columns.free[rank[start]]:
         start += 1
-    view.rank_starts[need.order_key] = start
+    if not view.holds:
+        view.rank_starts[need.order_key] = start
     chunk = rank[start : start + CHUNK]
     yield from chunk[_mask(view, columns, need, base, chunk)].tolist()
     if start + CHUNK >= len(rank):

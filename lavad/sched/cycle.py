@@ -7,27 +7,28 @@ Classes of equal jobs are taken in line; the first job that does not fit blocks 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from itertools import islice, takewhile
 
 from lavad.core.cluster import Cluster
 from lavad.core.host_names import first_hosts
 from lavad.core.ids import index_of, job_of, key_of
-from lavad.core.job import Array, Job
+from lavad.core.job import AVOIDED, Array, Job
 from lavad.core.ledger import UNLIMITED
 from lavad.core.pend_reason import PendReason
 from lavad.core.plan import Placement, Plan
 from lavad.core.soft import Soft, WhyClass
 from lavad.core.windows import Local
+from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
 from lavad.sched.eligible import find_base
 from lavad.sched.explain import host_reasons, main_reason
 from lavad.sched.fit import Offer, choose, place_on, units
 from lavad.sched.gates import why_not_class, why_not_limits
-from lavad.sched.line import keys_in_order, order_at, renew_line
+from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
 from lavad.sched.view import View
+from lavad.sched.walk import Walk, order_now
 
 MOST = 10_000
 """Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
@@ -43,7 +44,8 @@ def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, memory: Mem
     cycle = _Cycle(view)
     cycle.run()
     memory.why.update(cycle.why)
-    return Plan(cluster.version, tuple(cycle.placements), cycle.why, dict(memory.why_job), view.wake_at)
+    plan = Plan(cluster.version, tuple(cycle.placements), cycle.why, dict(memory.why_job), view.wake_at)
+    return cycle.beyond.end(plan)
 
 
 class _Cycle:
@@ -51,28 +53,21 @@ class _Cycle:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.placements: list[Placement] = []
+        self.beyond = Beyond(view)
+        self.placements: list[Placement] = self.beyond.begin()
         self.why: dict[int, WhyClass] = {}
 
     def run(self) -> None:
         """Visit the classes in line; one that may go on stands in line again with its next job."""
-        line = self.view.memory.line
-        again: list[tuple[Order, int, Visit]] = []
-        at = 0
-        while self.left > 0 and (at < len(line) or again):
-            if again and (at == len(line) or again[0][:2] < line[at]):
-                _, number, visit = heappop(again)
-            else:
-                number = line[at][1]
-                at += 1
-                found = self._begin(number)
-                if found is None:
-                    continue
-                visit = found
-            nexts = [heads[0][0] for heads in (again[:1], line[at : at + 1]) if heads]
-            head = visit.go(min(nexts, default=None))
-            if head is not None:
-                heappush(again, (head, number, visit))
+        walk: Walk[Visit] = Walk(self.view)
+        while self.left > 0 and (turn := walk.pop()) is not None:
+            number, visit = turn
+            visit = visit or self._begin(number)
+            if visit is None:
+                continue
+            place = visit.go(walk.bound())
+            if place is not None and visit.next_key is not None:
+                walk.push(place, number, visit.next_key, visit)
 
     @property
     def left(self) -> int:
@@ -84,12 +79,13 @@ class _Cycle:
         view = self.view
         memory = view.memory
         known = memory.known[number]
-        if not view.free and known.blocked >= 0:
+        if not view.free and known.blocked >= 0 and not memory.restless:
             return None
         need = memory.need(view.cluster, number)
         if need is None:
             self.say(number, PendReason.QUE_GONE)
             return None
+        self.beyond.before(need)
         reason = why_not_class(view, need) or why_not_limits(view, need.spec)
         if reason:
             known.blocked = -1
@@ -114,7 +110,7 @@ def _reads_load(need: Need) -> bool:
 class Visit:
     """A class that is being placed: its jobs one after the other."""
 
-    __slots__ = ("base", "candidates", "cycle", "keys", "known", "need", "next_key", "reasons", "view")
+    __slots__ = ("base", "candidates", "cycle", "given", "keys", "known", "need", "next_key", "reasons", "view")
 
     def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
         self.cycle = cycle
@@ -126,22 +122,56 @@ class Visit:
         self.candidates = Candidates(cycle.view, need, self.base)
         self.keys = keys_in_order(cycle.view.cluster, need.number, known)
         self.next_key: int | None = next(self.keys, None)
+        self.given = 0
+        """Elements placed of the array whose turn it is."""
         self.reasons: dict[int, int] = {}
         cycle.view.memory.say_jobs(known, self.reasons)
 
     def go(self, bound: Order | None) -> Order | None:
         """Place jobs until one stands behind ``bound`` (its place comes back) or none can go on (None)."""
         cluster = self.view.cluster
+        self.cycle.beyond.show(self.need)
         while self.next_key is not None and self.cycle.left > 0:
-            place = order_at(cluster, self.need.number, self.next_key)
+            place = order_now(self.view, self.need.number, self.next_key)
             if bound is not None and place > bound:
                 return place
             row = cluster.get(self.next_key)
-            if not (self._job(row) if isinstance(row, Job) else self._array(row)):
+            if not (self._job(row) if isinstance(row, Job) else self._array(row)) and not self._go_beyond(row):
                 break
-            self.next_key = next(self.keys, None)
+            if not self.given:
+                self.next_key = next(self.keys, None)
         self.view.memory.why_job.update(self.reasons)
         return None
+
+    def _go_beyond(self, row: Job | Array) -> bool:
+        """A job does not fit: preempt others for it, or hold for it what there is; whether it got its place."""
+        if self.known.blocked != self.view.memory.cycle:
+            return False
+        key, beyond = self._key(row), self.cycle.beyond
+        placement = beyond.preempt(self.need, self.base, key)
+        if placement is None:
+            while beyond.promise(self.need, self.base, row, key) and self._advance(row):
+                assert self.next_key is not None
+                row = self.view.cluster.get(self.next_key)
+                key = self._key(row)
+            return False
+        self.cycle.placements.append(placement)
+        self.cycle.why.pop(self.need.number, None)
+        self.known.blocked = -1
+        if isinstance(row, Array):
+            self.given = (self.given + 1) % len(row.pending)
+        return True
+
+    def _key(self, row: Job | Array) -> int:
+        """The job, or the next element of the array."""
+        return row.key if isinstance(row, Job) else key_of(row.job, next(islice(row.pending, self.given, None)))
+
+    def _advance(self, row: Job | Array) -> bool:
+        """Go on to the next job of a class that is blocked; whether there is one."""
+        self.given = (self.given + 1) % len(row.pending) if isinstance(row, Array) else 0
+        if not self.given:
+            self.next_key = next(self.keys, None)
+        return self.next_key is not None
 
     def _job(self, job: Job) -> bool:
         """Place one job; False when the class is blocked."""
@@ -150,30 +180,52 @@ class Visit:
             view.wake(job.not_before)
             self.reasons[job.key] = PendReason.JOB_DELAY_SCHED
             return True
+        if job.promised:
+            self.reasons[job.key] = PendReason.SLOTS_HELD
+            return True
+        if self._is_new(job.submitted, job.key):
+            return True
         if index_of(job.key) and self._array_left(job_of(job.key)) < 1:
             self.reasons[job.key] = PendReason.JOB_ARRAY_LIMIT
             return True
         if not job.avoid:
             return self._place_one(job.key)
         if not self._place_one(job.key, frozenset(job.avoid)):
-            if job.failures:
+            if job.failures or view.now >= job.since + AVOIDED:
                 return self._place_one(job.key)  # better there than nowhere
+            view.wake(job.since + AVOIDED)
             self.reasons[job.key] = PendReason.JOB_START_FAIL
         return True
 
     def _array(self, array: Array) -> bool:
         """Place untouched elements; False when the class is blocked."""
-        wanted = min(self._array_left(array.job), len(array.pending))
-        if wanted < len(array.pending):
+        if self._is_new(array.submitted, array.job):
+            return True
+        startable = array.startable
+        rest = len(startable) - self.given
+        wanted = min(self._array_left(array.job), rest)
+        if wanted < rest:
             self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
-        wanted = min(wanted, self.cycle.left)
-        indices = islice(array.pending, max(0, min(wanted, self.view.free)))
+        wanted = min(wanted, self.cycle.left, rest if self.known.stream is None else 1)
+        indices = islice(startable, self.given, self.given + max(0, min(wanted, self.view.free)))
         keys = [key_of(array.job, index) for index in indices]
         placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
         if placed == wanted:
+            # where each start moves the place in line, the array stands in line again after one
+            self.given = self.given + 1 if wanted == 1 < rest and self.known.stream is not None else 0
             return True
+        self.given += placed
         self.reasons.pop(array.job, None)
         return placed == len(keys) and self._block(0)
+
+    def _is_new(self, submitted: float, key: int) -> bool:
+        """NEW_JOB_SCHED_DELAY: a job that has only just come waits."""
+        ready = submitted + self.need.queue.new_job_delay
+        if ready <= self.view.now:
+            return False
+        self.view.wake(ready)
+        self.reasons[key] = PendReason.JOB_NEW
+        return True
 
     def _array_left(self, job: int) -> int:
         array = self.view.cluster.arrays.rows.get(job)
@@ -185,6 +237,8 @@ class Visit:
         """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
+        if need.accept_gap or self.known.stream is not None:
+            return False
         return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
 
     def _offers(self, avoid: frozenset[str]) -> Iterator[Offer]:

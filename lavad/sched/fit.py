@@ -27,6 +27,12 @@ def units(view: View, need: Need, row: Row) -> tuple[int, int]:
         return 0, PendReason.HOST_NONEXCLUSIVE
     if not row.free:
         return 0, PendReason.HOST_JOB_LIMIT
+    if need.accept_gap:
+        ready = view.last_start(row) + need.accept_gap
+        if ready > view.now:
+            view.restless = True
+            view.wake(ready)
+            return 0, PendReason.HOST_ACCPT_ONE
     count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
     if need.most > 1 and not view.cluster.conf.params.parallel_by_slot:
         count = min(count, mine.ncpus)

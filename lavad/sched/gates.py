@@ -1,4 +1,4 @@
-"""What keeps a whole class waiting before any host is looked at: queue, begin time, deadline, dependency, limits.
+"""What keeps a whole class waiting before any host is looked at: queue, begin time, deadline, limits.
 
 Rule: each check gives the reason, 0 for none; what time alone will change is noted as the cycle's time to wake.
 """
@@ -44,9 +44,16 @@ def why_not_class(view: View, need: Need) -> int:
         return PendReason.JOB_START_TIME
     if spec.deadline and spec.deadline <= view.now + (spec.limits.run or 0):
         return PendReason.HOST_MISS_DEADLINE
-    if spec.dependency:
-        return PendReason.JOB_DEPEND
-    return 0
+    return _why_not_in_window(view, need)
+
+
+def _why_not_in_window(view: View, need: Need) -> int:
+    """LSF's deadline constraint: a job whose run limit outlasts the queue's run window is not started in it."""
+    queue, limit = need.queue, need.spec.limits.run
+    if not queue.run_window or limit is None or queue.ignore_deadline:
+        return 0
+    left = view.memory.next_window_change(queue.run_window, view.local)
+    return PendReason.QUE_WINDOW_WILL_CLOSE if left is not None and limit > left else 0
 
 
 def why_not_limits(view: View, spec: Spec) -> int:

@@ -1,6 +1,8 @@
-"""The line of waiting classes: queue priority, user priority, btop/bbot, submission; a class stands by its first job.
+"""The line of waiting classes: queue priority, fair share, user priority, btop/bbot, submission; a class stands by its
+first job.
 
-Rule: only classes whose pending jobs changed are put in place anew, so that the others cost nothing.
+Rule: only classes whose pending jobs changed are put in place anew, so that the others cost nothing. Classes of queues
+with fair share stand in streams, one a user, each in an order that does not move; what moves is the streams.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from collections.abc import Iterator
 from lavad.core.cluster import Cluster, Pending
 from lavad.core.job import Job
 from lavad.sched.memory import Known, Memory, Order
+from lavad.sched.ranking import Stream
 
 
-def order_of(cluster: Cluster, key: int, queue_priority: int, user_priority: int) -> Order:
-    """The place of a pending job, element or array."""
+def order_of(cluster: Cluster, key: int, rank: int, queue_priority: int, user_priority: float, growth: float) -> Order:
+    """The place of a pending job, element or array, as far as it does not move."""
     row = cluster.get(key)
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
-    return (-queue_priority, -user_priority, row.position, row.submitted, job, key >> 32)
+    # all priorities grow alike, so that what counts is how much sooner one began to
+    priority = growth * row.submitted - user_priority
+    return (-rank, (), -queue_priority, priority, row.position, row.submitted, job, key >> 32)
 
 
 def renew_line(cluster: Cluster, memory: Memory) -> None:
@@ -27,6 +32,7 @@ def renew_line(cluster: Cluster, memory: Memory) -> None:
         entry = known.get(number)
         if entry is None:
             entry = known[number] = Known()
+            entry.stream = memory.ranking.stream(cluster.specs.rows[number])
         if entry.touched != jobs.touched or entry.pending is not jobs:
             _renew(cluster, memory, number, entry, jobs)
     if len(known) > len(pending):
@@ -35,27 +41,35 @@ def renew_line(cluster: Cluster, memory: Memory) -> None:
             memory.forget(number)
 
 
+def _standing(memory: Memory, stream: Stream | None) -> list[tuple[Order, int]]:
+    return memory.line if stream is None else memory.streams.setdefault(stream, [])
+
+
 def _leave(memory: Memory, number: int, entry: Known) -> None:
     if entry.head is not None:
-        at = bisect_left(memory.line, (entry.head, number))
-        del memory.line[at]
+        line = _standing(memory, entry.stream)
+        at = bisect_left(line, (entry.head, number))
+        del line[at]
+        if not line and entry.stream is not None:
+            del memory.streams[entry.stream]
         entry.head = None
 
 
 def _renew(cluster: Cluster, memory: Memory, number: int, entry: Known, jobs: Pending) -> None:
     entry.pending, entry.touched, entry.keys = jobs, jobs.touched, None
-    head = order_at(cluster, number, next(iter(keys_in_order(cluster, number, entry))))
+    head = order_at(cluster, memory, number, next(iter(keys_in_order(cluster, number, entry))))
     if head != entry.head:
         _leave(memory, number, entry)
         entry.head = head
-        insort(memory.line, (head, number))
+        insort(_standing(memory, entry.stream), (head, number))
 
 
-def order_at(cluster: Cluster, number: int, key: int) -> Order:
-    """The place of a job of a class."""
+def order_at(cluster: Cluster, memory: Memory, number: int, key: int) -> Order:
+    """The place of a job of a class, without what moves."""
     spec = cluster.specs.rows[number]
-    queue = cluster.queue_conf.get(spec.queue)
-    return order_of(cluster, key, queue.priority if queue is not None else 0, max(0, spec.priority))
+    ranking = memory.ranking
+    rank, priority = ranking.ranks.get(spec.queue, 0), ranking.priorities.get(spec.queue, 0)
+    return order_of(cluster, key, rank, priority, max(0, spec.priority), ranking.growth)
 
 
 def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:
@@ -64,5 +78,5 @@ def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:
     if jobs.ordered:
         return iter(jobs.keys)
     if entry.keys is None:
-        entry.keys = sorted(jobs.keys, key=lambda key: order_of(cluster, key, 0, 0))
+        entry.keys = sorted(jobs.keys, key=lambda key: order_of(cluster, key, 0, 0, 0, 0))
     return iter(entry.keys)

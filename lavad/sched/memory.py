@@ -17,24 +17,28 @@ from lavad.core.states import HostState
 from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.sched.columns import FEW, Columns
 from lavad.sched.needs import Need, dynamic_names, increasing_names, read_need
+from lavad.sched.preemptable import Victims, preemptable
+from lavad.sched.ranking import Ranking, Stream
 from lavad.sched.rows import Row
 
 if TYPE_CHECKING:
     from lavad.sched.eligible import Base
 
-Order = tuple[int, int, float, float, int, int]
-"""Place of a job among all: queue priority, user priority, btop/bbot, submission, job, index; smallest first."""
+Order = tuple[int, tuple[float, ...], int, float, float, float, int, int]
+"""Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
+absolute priority; () where nothing does), queue priority, user priority, btop/bbot, submission, job, index."""
 
 
 class Known:
     """What is known of a class: its place in line, and what it waits for."""
 
-    __slots__ = ("blocked", "head", "jobs", "keys", "pending", "touched")
+    __slots__ = ("blocked", "head", "jobs", "keys", "pending", "stream", "touched")
 
     def __init__(self) -> None:
         self.pending: Pending | None = None
         self.touched = -1
         self.head: Order | None = None
+        self.stream: Stream | None = None
         self.keys: list[int] | None = None
         """All keys in order, where the cluster's own order is not theirs."""
         self.blocked = -1
@@ -63,6 +67,8 @@ class Memory:
         """Resources that are texts on some host."""
         self.known: dict[int, Known] = {}
         self.line: list[tuple[Order, int]] = []
+        self.streams: dict[Stream, list[tuple[Order, int]]] = {}
+        self.ranking = Ranking(Conf())
         self.windows: dict[str, Windows] = {}
         self.state_seen = 0
         """Grows when a host's record, window or membership changes."""
@@ -72,6 +78,13 @@ class Memory:
         """Newest cycle in which a host had more, or another state, than before."""
         self.load_changed = 0
         """Newest cycle in which a load was other than before."""
+        self.restless = False
+        """Something is held, promised or preempted: what was blocked is looked at again in each cycle."""
+        self.preempts: Victims = {}
+        self.stops = False
+        """Whether anything may have to be stopped or be kept from going on: run windows, load thresholds."""
+        self.host_stops = False
+        """The same of single hosts."""
         self.dynamic: frozenset[str] = frozenset()
         self.increasing: frozenset[str] = frozenset()
         self.host_windows: dict[str, tuple[str, ...]] = {}
@@ -90,19 +103,28 @@ class Memory:
         if self.by_name.keys() != cluster.hosts.rows.keys():
             self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
+        self.restless = self.restless or bool(cluster.suspended or cluster.promised)
+        if self.restless:
+            self.improved = self.cycle
 
     def _configure(self, conf: Conf) -> None:
         """Another configuration: nothing that was made from the old one is kept."""
         self.conf = conf
         self.book = LimitBook(conf)
         self.rows, self.by_name = [], {}
-        for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.why, self.why_job):
+        for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.streams, self.why, self.why_job):
             kept.clear()
+        self.ranking = Ranking(conf)
         self.dynamic = dynamic_names(conf)
         self.increasing = increasing_names(conf)
         windows = ((host.name, (host.dispatch_window, host.run_window)) for host in conf.hosts)
         self.host_windows = {name: texts for name, texts in windows if any(texts)}
         self.clients = frozenset(host.name for host in conf.hosts if not host.server)
+        self.preempts = preemptable(conf)
+        stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
+        stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
+        self.host_stops = any(stops)
+        self.stops = self.host_stops or any(queue.run_window for queue in conf.queues)
         self.state_seen += 1
 
     def _count_rows(self, cluster: Cluster) -> None:

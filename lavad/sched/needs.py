@@ -22,8 +22,8 @@ class Need:
     """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job."""
 
     __slots__ = (
-        "base_key", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number", "one_host", "one_slot",
-        "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage", "queue_select", "shared",
+        "accept_gap", "base_key", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number", "one_host",
+        "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage", "queue_select", "shared",
         "slots", "spec", "type_free",
     )  # fmt: skip
 
@@ -38,6 +38,9 @@ class Need:
         self.job_select: Expr | None = own.select
         self.order = both.order
         span = both.span or Span()
+        turns = queue.job_accept_interval
+        self.accept_gap = (conf.params.accept_interval if turns is None else turns) * conf.params.sleep
+        """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
         self.slots = spec.slots
         self.most = max(spec.slots, spec.max_slots)
         self.one_slot = self.most == 1

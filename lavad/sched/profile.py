@@ -61,20 +61,36 @@ class Profile:
 
     def find_start(self, amount: int, duration: float, after: float = -math.inf) -> float | None:
         """The earliest time, not before ``after``, from which ``amount`` is free for ``duration``. None: never."""
+        at = self._find(amount, duration, max(0, bisect_right(self._times, after) - 1), after)
+        return None if at is None else max(after, self._times[at])
+
+    def take(self, amount: int, duration: float, after: float = -math.inf) -> float | None:
+        """Reserve ``amount`` for ``duration`` at the earliest time found as by ``find_start``, which is returned."""
+        at = self._find(amount, duration, max(0, bisect_right(self._times, after) - 1), after)
+        if at is None:
+            return None
+        start = max(after, self._times[at])
+        if duration > 0:
+            self._add(start, start + duration, -amount)
+        return start
+
+    def _find(self, amount: int, duration: float, at: int, after: float) -> int | None:
+        """The number of the step in which the earliest start lies."""
         times, free = self._times, self._free
         count = len(times)
-        at = max(0, bisect_right(times, after) - 1)
         while at < count:
             if free[at] < amount:
                 at += 1
                 continue
-            start = max(after, times[at])
-            end = start + duration
+            first = at
+            end = (times[at] if times[at] > after else after) + duration
             at += 1
-            while at < count and times[at] < end and free[at] >= amount:
+            while at < count and free[at] >= amount and times[at] < end:
                 at += 1
             if at == count or times[at] >= end:
-                return start
+                return first
+            # this step is too low
+            at += 1
         return None
 
     def reserve(self, start: float, end: float, amount: int) -> None:

@@ -12,6 +12,7 @@ from lavad.core.soft import Soft
 from lavad.core.spec import Spec
 from lavad.core.windows import Local
 from lavad.sched.columns import Columns
+from lavad.sched.fairshare import Shares
 from lavad.sched.memory import Memory
 from lavad.sched.rows import Row
 
@@ -30,6 +31,7 @@ class View:
         self.limits = Limits(memory.book, self.ledger)
         self.rows: list[Row] = memory.rows
         self.columns: Columns | None = memory.columns
+        self.shares = Shares(memory.ranking.policies, cluster, soft, now)
         self.queues: dict[str, int] = {}
         """Queue to why it dispatches nothing now, 0: it does."""
         self.rankings: dict[tuple[object, ...], Any] = {}
@@ -38,6 +40,13 @@ class View:
         self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
         """Free slots of all hosts that take jobs."""
         self.wake_at = 0.0
+        self.preempted: set[int] = set()
+        """Running jobs that this cycle stops."""
+        self.holds = False
+        """Whether anything is held: a host may then have more for one class than for the one before it."""
+        self.restless = False
+        """Whether the next cycle must look at everything again."""
+        self._starts: dict[str, float] = {}
         for text in {text for texts in memory.host_windows.values() for text in texts}:
             self.wake_at_change(text)
 
@@ -55,7 +64,9 @@ class View:
     def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], rows: list[Row]) -> None:
         """A job of ``spec`` starts on these rows."""
         self.ledger.take(key, spec, parts)
+        self.shares.take(spec, parts)
         for row in rows:
+            self._starts[row.name] = self.now
             self.renew(row)
 
     def renew(self, row: Row) -> None:
@@ -65,6 +76,16 @@ class View:
         self.free += row.free - before
         if self.columns is not None:
             self.columns.take(row)
+
+    def last_start(self, row: Row) -> float:
+        """When a job was started last on a host, of those that are still there; now, if in this cycle."""
+        found = self._starts.get(row.name)
+        if found is None:
+            use = self.cluster.use.hosts.get(row.name)
+            runs = [self.cluster.jobs.rows[key].run for key in use.jobs] if use is not None else []
+            found = max((run.dispatched for run in runs if run is not None), default=0.0)
+            self._starts[row.name] = found
+        return found
 
     def room(self, row: Row, name: str) -> float:
         """How much of a resource may be reserved on a host."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lavad.core.charge import Charge
 from lavad.core.cluster import Cluster
 from lavad.core.conf import QueueAdmin
 from lavad.core.events import Event, SpecAdded
@@ -29,6 +30,7 @@ class Batch(msgspec.Struct):
     specs: Sequence[tuple[int, Spec]] = ()
     hosts: Sequence[Host] = ()
     queues: Sequence[QueueAdmin] = ()
+    charges: Sequence[Charge] = ()
     texts: Sequence[tuple[int, JobText]] = ()
     """Job id (or key of an element that has a text of its own) and text."""
     envs: Sequence[tuple[str, bytes]] = ()
@@ -48,6 +50,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
     arrays = cluster.arrays.rows
     hosts = cluster.hosts.rows
     queues = cluster.queues.rows
+    charges = cluster.charges.rows
     return Batch(
         first=cluster.version - len(events) + 1,
         events=events,
@@ -58,5 +61,6 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         specs=[(event.spec, event.value) for event in events if type(event) is SpecAdded],
         hosts=[hosts[name] for name in cluster.hosts.changed if name in hosts],
         queues=[queues[name] for name in cluster.queues.changed if name in queues],
+        charges=[charges[account] for account in cluster.charges.changed if account in charges],
         epoch=cluster.epoch,
     )

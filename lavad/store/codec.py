@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from lavad.core.charge import Charge
 from lavad.core.conf import QueueAdmin
 from lavad.core.events import AnyEvent, Event
 from lavad.core.host import Host
@@ -28,6 +29,7 @@ _specs = msgspec.msgpack.Decoder(Spec)
 _texts = msgspec.msgpack.Decoder(JobText)
 _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
+_charges = msgspec.msgpack.Decoder(Charge)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
@@ -74,6 +76,10 @@ def decode_host(data: bytes) -> Host:
 
 def decode_queue(data: bytes) -> QueueAdmin:
     return _decode(_queues, data, "a row of queues")
+
+
+def decode_charge(data: bytes) -> Charge:
+    return _decode(_charges, data, "a row of charges")
 
 
 def decode_env(name: str, data: bytes) -> dict[str, str]:

@@ -14,6 +14,7 @@ from lavad.core.events import Configured
 from lavad.core.job import Array, Job
 from lavad.store import codec, schema
 from lavad.store.connect import connect
+from lavad.store.ended import ended_of
 from lavad.store.errors import StoreCorrupt, refusal
 from lavad.store.writer import Store
 
@@ -46,14 +47,26 @@ def _load(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.queues.c.data).order_by(schema.queues.c.name)):
         queue = codec.decode_queue(data)
         cluster.queues.put(queue.name, queue)
+    for (data,) in connection.execute(sa.select(schema.charges.c.data)):
+        charge = codec.decode_charge(data)
+        cluster.charges.put((charge.queue, charge.user, charge.group), charge)
     records: list[Job | Array] = [*arrays, *jobs]
     for record in sorted(records, key=_order):
         if isinstance(record, Array):
             cluster.arrays.put(record.job, record)
         else:
             cluster.jobs.put(record.key, record)
+    _ended(connection, cluster)
     cluster.forget_changes()
     return cluster
+
+
+def _ended(connection: sa.Connection, cluster: Cluster) -> None:
+    """Finished jobs that the conditions of live ones name."""
+    named = [job for job in cluster.conditions.named if job not in cluster.jobs.rows]
+    for job, ended in ended_of(lambda query: connection.execute(query).all(), named).items():
+        if ended:
+            cluster.ended.put(job, ended)
 
 
 def _order(record: Job | Array) -> int:

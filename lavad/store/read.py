@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from lavad.core.depend import Ended
 from lavad.core.events import Event
 from lavad.core.job import Array, Job
 from lavad.core.spec import JobText, Spec
 from lavad.store import codec, schema
 from lavad.store.connect import make_engine
+from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
 from lavad.store.upgrade import find_version
 
@@ -121,6 +123,14 @@ class Reader:
         row = sa.select(_jobs.id).where(_range(job)).limit(1)
         array = sa.select(schema.arrays.c.job).where(schema.arrays.c.job == job)
         return self._one(row) is not None or self._one(array) is not None
+
+    def ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
+        """What has finished of jobs that a condition names; None: there is no such job."""
+        return ended_of(self._rows, jobs)
+
+    def ids_named(self, name: str, user: str | None, since: float) -> tuple[int, ...]:
+        """Finished jobs of this name (``*`` at its end: any that begins so); without ``*`` the newest alone."""
+        return ids_named(self._rows, name, user, since)
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         """History of a job or array with its elements; an older job that had the same id is left out."""

@@ -49,6 +49,7 @@ class Rows:
             (to.env, list(batch.envs)),
             (to.host, [(host.name, encode(host)) for host in batch.hosts]),
             (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
+            (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
             (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),
             (to.meta, _meta_rows(batch, submitted)),
         ]

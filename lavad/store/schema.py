@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -102,6 +102,15 @@ queues = sa.Table(
     "queues",
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+charges = sa.Table(
+    "charges",
+    metadata,
+    sa.Column("queue", sa.Text, primary_key=True),
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("ugroup", sa.Text, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 

@@ -16,7 +16,7 @@ from lavad.core.conf import Conf, HostConf, QueueConf
 from lavad.core.events import AnyEvent, Event
 from lavad.core.gpureq import GpuReq
 from lavad.core.host import Facts, Gpu
-from lavad.core.job import End, Placed, TaskEnd, Wish
+from lavad.core.job import End, Message, Placed, TaskEnd, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.spec import Checkpoint, Limits, Spec
 from lavad.core.states import JobState, TermReason
@@ -79,6 +79,10 @@ SAMPLES: list[Event] = [
     ev.CheckpointMade(at=2.0, key=KEY, attempt=2, generation=4),
     ev.JobRequeued(at=2.0, key=KEY, reason=5, state=JobState.PSUSP, avoid=("h1",), failures=1, not_before=9.0),
     ev.JobFinished(at=2.0, key=KEY, state=JobState.EXIT, status=9, reason=TermReason.TERM_OWNER, why="rank 1", end=END),
+    ev.SlotsReserved(at=2.0, key=KEY, parts=(PLACED,)),
+    ev.SlotsReleased(at=2.0, key=KEY, why="host h1 is down"),
+    ev.DependencyJudged(at=2.0, key=KEY, stands=2, elements=Ranges.span(1, 3)),
+    ev.MessagePosted(at=2.0, key=KEY, message=Message(number=1, text="half way", at=2.0, by="ann", body="x")),
 ]  # fmt: skip
 
 

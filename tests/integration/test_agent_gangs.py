@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,3 +128,58 @@ def test_a_failing_rank_ends_the_gang_and_is_named(pair: Pair) -> None:
     end = pair[0][0].wait_for(orders[0].uid, "ended", 15).ended
     assert (end.status, end.first_rank) == (9 << 8, 2)
     assert "Rank 2" in (pair[0][1].folder / "work" / "out").read_text()
+
+
+BURN = r"""
+import os, sys, time
+held = b"x" * (40 << 20)
+while time.process_time() < 0.5:
+    pass
+open("burnt." + os.environ["PMI_RANK"], "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.05)
+"""
+
+
+def test_the_report_sums_all_hosts(pair: Pair) -> None:
+    """CPU time, memory, processes and threads of the report are those of every host of the job."""
+    orders = offer(pair, "burn", script="#!/usr/bin/python3\n" + BURN, launch="mpi", output="out")
+    release(pair, orders)
+    (first, host), (second, _) = pair
+    work = host.folder / "work"
+    wait_until(lambda: all((work / f"burnt.{rank}").exists() for rank in range(3)), 20, "all ranks to have burnt")
+    for master in (first, second):
+        count = len(master.heartbeats)
+        wait_until(lambda: any(beat.usage for beat in master.heartbeats[count:]), 10, "samples")  # noqa: B023
+    (work / "go").touch()
+    ends = [m.wait_for(o.uid, "ended").ended for (m, _), o in zip(pair, orders, strict=True)]
+    assert [end.status for end in ends] == [0, 0]
+    own = [end.utime + end.stime for end in ends]
+    text = (work / "out").read_text()
+    assert _figure(text, "CPU time") == pytest.approx(sum(own), abs=0.011)
+    assert _figure(text, "CPU time") >= 1.5
+    assert _figure(text, "Max Memory") == pytest.approx(sum(end.max_mem for end in ends) / 1024, abs=1)
+    assert _figure(text, "Max Memory") > 120
+    assert (_figure(text, "Max Processes"), _figure(text, "Max Threads")) == (3, 3)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_an_attempt_that_lost_a_host_leaves_no_report_behind(pair: Pair, direct: bool) -> None:
+    """4.14: the job runs again: its output file says so, and has no report of an end."""
+    fields = {"launch": "mpi", "output": "out", "leased": True, "direct_output": direct}
+    orders = offer(pair, "echo begun; sleep 100", **fields)
+    release(pair, orders)
+    (first, host), (second, other) = pair
+    for (master, _), order in zip(pair, orders, strict=True):
+        master.wait_for(order.uid, "started")
+    os.kill(other.starter_pid(), signal.SIGKILL)
+    assert first.wait_for(orders[0].uid, "ended", 20).ended.status
+    text = (host.folder / "work" / "out").read_text()
+    assert "begun\n" in text
+    assert "Sender:" not in text
+    assert "link to h2 lost" in text
+    assert "It is to be run again with the same jobid.\n" in text
+
+
+def _figure(text: str, name: str) -> float:
+    return float(text.split(f"{name} :")[1].split()[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.monitor.procscan import read_proc
-from agent.monitor.usage import PSS_EVERY, PSS_FIRST, UsageSampler
+from agent.monitor.usage import PSS_EVERY, PSS_SECOND, UsageSampler
 from proto import agent_pb2 as pb
 from tests.support.monitored import Shepherded
 from tests.support.wait import wait_until
@@ -65,10 +65,11 @@ def test_a_rank_that_burns_a_core_and_holds_memory_is_measured(part: Shepherded)
     sampler = UsageSampler(None, clock := Clock())
     wait_until(lambda: part.said() == ["ready"], WAIT, "the rank to be ready")
     bare = sample(sampler, part)
+    assert 0 < bare.pss <= bare.rss
     os.kill(pid, signal.SIGUSR1)
     wait_until(lambda: len(part.said()) == 2, WAIT, "the rank to be done")
     told = float(part.said()[1].split()[1])
-    clock.now += PSS_FIRST
+    clock.now += PSS_SECOND
     usage = sample(sampler, part)
     (task,) = usage.tasks
     for cpu in (usage.cpu, task.cpu):
@@ -102,6 +103,16 @@ def test_peaks_and_the_mean_stay_when_the_part_is_over(part: Shepherded):
     assert sampler.forget("uid") is None
     assert sampler.peaks("uid").mem == 0
 
+
+GROWS = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: None)
+print("ready", flush=True)
+signal.pause()
+held = b"x" * (20 << 20)
+print("grown", flush=True)
+signal.pause()
+"""
 
 ENDED_CHILDREN = """
 import os, signal, sys, time
@@ -214,17 +225,23 @@ def test_a_process_that_was_passed_over_is_found_when_its_part_becomes_known(par
         assert {task.pid for task in usage.tasks} == {pid, late}
 
 
-def test_pss_is_read_at_times_and_near_the_memory_limit(part: Shepherded):
-    sleeper(part)
+def test_pss_is_read_at_once_at_times_and_near_the_memory_limit(part: Shepherded):
+    """4.15: PSS is there in the first sample; what grows in between counts in full."""
+    part.python(GROWS)
+    wait_until(lambda: part.said() == ["ready"], WAIT, "the rank to be ready")
     sampler = UsageSampler(None, clock := Clock())
     usage = sample(sampler, part)
-    assert usage.pss == 0
-    assert 0 < sample(sampler, part, memory_limit=usage.rss).pss <= usage.rss
-    fresh = UsageSampler(None, clock)
-    assert sample(fresh, part, memory_limit=100 * usage.rss).pss == 0
-    clock.now += PSS_EVERY
-    usage = sample(fresh, part, memory_limit=100 * usage.rss)
-    assert 0 < usage.pss == usage.tasks[0].pss
+    assert 0 < usage.pss == usage.tasks[0].pss <= usage.rss
+    os.kill(part.tasks[0][1], signal.SIGUSR1)
+    wait_until(lambda: len(part.said()) == 2, WAIT, "the rank to have grown")
+    grown = sample(sampler, part)
+    assert grown.pss - usage.pss == pytest.approx(grown.rss - usage.rss)
+    shares = []
+    for pause in (PSS_SECOND, PSS_EVERY - 1, 2.0):
+        clock.now += pause
+        shares.append(sample(sampler, part, memory_limit=100 * usage.rss).pss)
+    assert all(0 < share <= grown.rss for share in shares)
+    assert 0 < sample(sampler, part, memory_limit=grown.rss).pss <= grown.rss
 
 
 def test_a_rank_that_is_gone_or_whose_pid_is_reused_is_no_error(part: Shepherded):

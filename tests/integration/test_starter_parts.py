@@ -48,6 +48,7 @@ def test_a_quick_part_has_one_report_and_a_slow_one_tells_its_start(rig: Rig) ->
     assert started["tasks"][0]["starttime"] > 0
     status = rig.list()["slow"]
     assert (status["state"], status["pid"]) == ("running", started["tasks"][0]["pid"])
+    assert status["at"] == started["at"]
     rig.send({"do": "kill", "uids": ["slow"]})
     assert exit_code(rig.end("slow")["status"]) == -9
     rig.gone("slow")

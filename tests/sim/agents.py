@@ -1,6 +1,6 @@
 """A host in virtual time: its starter with the processes, its agent with its memory, its disk.
 
-An agent's restart keeps what the starter has; a boot loses all of that, and ends the processes.
+An agent's restart keeps what the starter has; a boot ends the processes and loses all but the ends, which are on the disk.
 """
 
 from __future__ import annotations
@@ -72,11 +72,15 @@ class Part:
 
 
 class Host:
-    """``tasks`` says how long a job's process runs and with what wait status it ends."""
+    """``tasks`` says how long a job's process runs and with what wait status it ends.
+
+    The class variables are rules that a broken host does not keep.
+    """
 
     obeys_kill = True
     keeps_lease = True
-    keeps_high = True
+    waits_for_go = True
+    tells_truth = True
 
     def __init__(self, name: str, slots: int, time: Timeline, watch: Watch, tasks: Callable[[int], tuple[float, int]]) -> None:
         self.name, self.slots = name, slots
@@ -111,7 +115,9 @@ class Host:
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
 
     def welcomed(self) -> None:
-        """A new stream: everything not acknowledged goes again."""
+        """A new stream: everything not acknowledged goes again, and nothing before it."""
+        if self.stream is not None:
+            self.stream.welcomed = True
         if self.outbox:
             self._send(list(self.outbox))
 
@@ -147,7 +153,7 @@ class Host:
             self._send([report])
 
     def _send(self, reports: list[Report]) -> None:
-        if self._talks() and self.upstream is not None and self.stream is not None:
+        if self._talks() and self.upstream is not None and self.stream is not None and self.stream.welcomed:
             stream, upstream = self.stream, self.upstream
             stream.send("up", lambda: upstream.hear(self, stream, reports), twice=self.time.random.random() < 0.03)
 
@@ -177,20 +183,23 @@ class Host:
             return
         if effect.uid in self.refused:
             return
-        if order.sequence <= self.high and self.keeps_high:
-            self._say(Report("refused", effect.key, effect.uid, "stale", "an old order"))
-            return
+        stale = order.sequence <= self.high or self.time.now > order.expires
         self.high = max(self.high, order.sequence)
-        if self.time.now > order.expires or self.time.random.random() < self.trouble:
-            self._say(Report("refused", effect.key, effect.uid, "start", "trouble"))
+        if order.lease:
+            self.watch.leased.add(effect.key)
+            self.watch.may_repeat.add(effect.key)
+        if stale or self.time.random.random() < self.trouble:
+            self.refused.add(effect.uid)  # the master may offer it anew before it hears of this
+            self._say(Report("refused", effect.key, effect.uid, "start", "an old order" if stale else "trouble"))
             return
         for other in list(self.parts.values()):
-            if other.key == effect.key and other.attempt < effect.attempt and other.state != "gone":
+            older = other.key == effect.key and other.attempt < effect.attempt and other.state != "gone"
+            if older:
                 self.end(other, 9)
         part = Part(order, self.lease_base + order.lease if order.lease else None)
         self.parts[part.uid] = part
         self._mind_lease(part)
-        if effect.two_phase:
+        if effect.two_phase and self.waits_for_go:
             self._say(Report("prepared", part.key, part.uid, f"{self.name}:1"))
         else:
             self._run(part)
@@ -259,6 +268,7 @@ class Host:
             part.end = End(at=self.time.now, lost="it was killed before it ran", first_reason=reason)
         else:
             self.watch.ended(part.uid, self.name, status)
+            status = status if self.tells_truth else 512
             part.end = End(status=status, at=self.time.now, started=part.since, first_reason=reason)
             part.state = "gone" if self.time.random.random() < 0.7 else "ended"
         self._say(Report("ended", part.key, part.uid, part.end, part.state == "gone"))
@@ -304,13 +314,16 @@ class Host:
         self.time.after(down, back)
 
     def boot(self, down: float) -> None:
-        """The host goes down with all that it has, and comes back knowing nothing but its disk."""
+        """The host goes down with all that it has, and comes back knowing only what is on its disk."""
         self.time.tell(f"{self.name}: goes down for {down:.0f} s")
         for part in self.parts.values():
             if part.state == "running":
                 self.watch.ended(part.uid, self.name, None)
-        self.parts = {}
+        self.parts = {uid: part for uid, part in self.parts.items() if part.end is not None}
         self.outbox = []
+        for part in self.parts.values():
+            part.state = "gone"
+            self.outbox.append(Report("ended", part.key, part.uid, part.end, True))
         self.refused = set()
         self.up = False
         self._cut()

@@ -14,6 +14,8 @@ class Stream:
 
     def __init__(self, time: Timeline) -> None:
         self.up = True
+        self.welcomed = False
+        """Whether the host may speak on it: it was greeted back."""
         self._time = time
         self._arrives = {"up": 0.0, "down": 0.0}
 

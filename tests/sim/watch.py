@@ -26,6 +26,8 @@ class Watch:
         """uid to host to wait status; None: it went down with its host."""
         self.may_repeat: set[int] = set()
         """Keys that may run again: leased, or asked for by a user."""
+        self.leased: set[int] = set()
+        """Keys whose jobs are rerunnable or checkpointable."""
         self.forced: set[int] = set()
         """Keys that were taken out of the system while they may still run (bkill -r)."""
 

@@ -11,6 +11,7 @@ from lavad.core.conf import Conf, HostConf, Params, QueueConf, ResourceConf, Thr
 from lavad.core.host import Facts, Gpu
 from lavad.core.ids import key_of
 from lavad.core.job import End, Placed
+from lavad.core.depend import Depend
 from lavad.core.ranges import Ranges
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Limits, Spec
@@ -96,7 +97,7 @@ class QueryCluster:
 
     def submit(
         self, job: int, clock: str = "11:33:50", name: str = "", command: str = "sleep 1", held: bool = False,
-        indices: str = "", limit: int = 0, text: dict[str, Any] | None = None, **spec: Any,
+        indices: str = "", limit: int = 0, text: dict[str, Any] | None = None, dependency: str = "", **spec: Any,
     ) -> int:  # fmt: skip
         """bsub; gives the key."""
         if isinstance(spec.get("limits"), dict):
@@ -113,7 +114,7 @@ class QueryCluster:
         )
         self.feed(ev.JobSubmitted(
             at=at(clock), key=job, spec=number, name=name or command, held=held, indices=ranges, limit=limit,
-            spec_text=spec_text, by=value.user,
+            spec_text=spec_text, by=value.user, depend=Depend(text=dependency, ids=((),)) if dependency else None,
         ))  # fmt: skip
         return job
 

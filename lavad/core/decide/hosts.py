@@ -8,7 +8,7 @@ from lavad.core import events as ev
 from lavad.core.asks import Caller, Hosts, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
-from lavad.core.decide.report import ended, fenced, refused
+from lavad.core.decide.report import ended, fenced, may_go, refused
 from lavad.core.effects import is_released
 from lavad.core.host import Facts
 from lavad.core.job import Attempt, End, Job, Part
@@ -49,7 +49,8 @@ def _compare(
     part = next(part for part in run.parts if part.host == host)
     if run.uid in known or _may_offer(cluster, job, run, part, forgot):
         if job.state in (JobState.UNKWN, JobState.ZOMBI) and _all_heard(cluster, job, host):
-            return [ev.JobFound(at=now, key=job.key, state=job.before)]
+            found = ev.JobFound(at=now, key=job.key, state=job.before)
+            return [found, ev.GangReleased(at=now, key=job.key, attempt=run.number)] if may_go(run) else [found]
         return []
     if len(run.parts) > 1 and not is_released(run):
         why = f"host {host} no longer has it prepared"

@@ -13,6 +13,7 @@ from lavad.core.asks import Caller, Modify, Move, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.control import DENIED, each
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.named import NOTHING, Known, resolve
 from lavad.core.decide.options import Draft, read_options
 from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
@@ -23,6 +24,7 @@ from lavad.core.decide.submit import (
     known_resources,
     spec_number,
 )
+from lavad.core.depend import Depend, Ended
 from lavad.core.ids import index_of, job_of, key_of
 from lavad.core.job import Array, Job
 from lavad.core.ranges import Ranges
@@ -44,11 +46,12 @@ _RESET_LIMIT = {
 _RESET_TEXT: dict[str, dict[str, Any]] = {
     "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
     "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
-    "cwd": {"cwd_given": False}, "outdir": {"output_dir": ""},
+    "cwd": {"cwd_given": False}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
 }  # fmt: skip
 _WORDS = {
     "n": "Processors", "R": "Resource requirement", "m": "Hosts", "sp": "Job priority", "q": "Job queue", "J": "Job name",
     "W": "Run limit", "c": "CPU limit", "M": "Memory limit", "o": "Output file", "e": "Error file", "i": "Input file",
+    "w": "Dependency condition",
     "P": "Project", "b": "Start time", "t": "Termination time", "E": "Pre-execution command", "gpu": "GPU requirement",
 }  # fmt: skip
 
@@ -70,7 +73,7 @@ def find_one(cluster: Cluster, text: str, caller: Caller) -> Target:
 
 
 def modify(
-    cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime
+    cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, known: Known = NOTHING
 ) -> Decided:
     """bmod of a waiting job, or of all waiting elements of an array."""
     target = find_one(cluster, ask.job, caller)
@@ -85,14 +88,14 @@ def modify(
     for record in records:
         if isinstance(record, Job) and record.state not in WAITING:
             continue
-        new_text = _modify_one(cluster, record, ask, text, caller, now, local, decided)
+        new_text = _modify_one(cluster, record, ask, text, caller, now, local, decided, known)
     decided.texts.append((int(ask.job.partition("[")[0]), new_text))
     return decided
 
 
 def _modify_one(
     cluster: Cluster, record: Job | Array, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime,
-    decided: Decided,
+    decided: Decided, known: Known,
 ) -> JobText:  # fmt: skip
     old = cluster.specs.rows[record.spec]
     options = dict(ask.options)
@@ -116,10 +119,31 @@ def _modify_one(
     if ask.command:
         changes = (*changes, f"Job command changes to : {ask.command}")
     name, limit = _new_name(cluster, record, draft.name) if "J" in options else (record.name, -1)
+    depends = {"w", "wn", "ti", "tin"} & options.keys()
+    depend, ended = _condition(cluster, record, draft, options, caller, known) if depends else (None, ())
     decided.events.append(
-        ev.JobModified(at=now, key=key, spec=number, name=name, by=caller.user, changes=changes, limit=limit)
-    )
+        ev.JobModified(
+            at=now, key=key, spec=number, name=name, by=caller.user, changes=changes, limit=limit,
+            depends=bool(depends), depend=depend, ended=ended,
+        )
+    )  # fmt: skip
     return draft.text
+
+
+def _condition(
+    cluster: Cluster, record: Job | Array, draft: Draft, options: dict[str, Any], caller: Caller, known: Known
+) -> tuple[Depend | None, tuple[tuple[int, Ended], ...]]:
+    """The condition that ``-w``, ``-wn``, ``-ti`` and ``-tin`` leave."""
+    old = record.depend
+    if "wn" in options or (old is None and not draft.condition):
+        return None, ()
+    orphan = draft.orphan or (old is not None and old.orphan and "tin" not in options)
+    if not draft.condition and old is not None:
+        return replace(old, orphan=orphan), ()
+    indices = record.indices if isinstance(record, Array) else None
+    if isinstance(record, Job) and record.key >> 32:
+        indices = cluster.arrays.rows[job_of(record.key)].indices
+    return resolve(cluster, draft.condition, caller, orphan, known, indices)
 
 
 def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:
@@ -128,15 +152,15 @@ def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, in
     if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
         return record.name, int(text[1:])
     try:
-        name = parse_job_name(text, cluster.conf.params.max_array)
+        parsed = parse_job_name(text, cluster.conf.params.max_array)
     except ArrayError as error:
         raise Refused(str(error)) from None
-    if isinstance(name, str):
-        limit = -1
-    elif array is None or name.indices != array.indices:
+    if isinstance(parsed, str):
+        name, limit = parsed, -1
+    elif array is None or parsed.indices != array.indices:
         raise Refused("Bad job name")
     else:
-        name, limit = name.name, name.limit or 0
+        name, limit = parsed.name, parsed.limit or 0
     return (f"{name}[{index_of(record.key)}]" if isinstance(record, Job) and array is not None else name), limit
 
 

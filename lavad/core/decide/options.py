@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lavad.core import gpureq, resreq, when
+from lavad.core import dependency, gpureq, resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
@@ -34,6 +34,9 @@ class Draft(msgspec.Struct):
     held: bool = False
     queues: tuple[str, ...] = ()
     never_rerun: bool = False
+    condition: str = ""
+    """``-w``, with ``orphan`` of ``-ti``."""
+    orphan: bool = False
     notices: list[str] = []
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()
@@ -227,10 +230,17 @@ def _deadline(draft: Draft, value: OptionValue) -> None:
     draft.set(deadline=_point(draft, "t", value))
 
 
+_LIBRARIES = ("openmpi", "intelmpi", "mpich")
+"""The MPI libraries whose own launcher ``mpirun.lsf`` starts, once."""
+
+
 def _launch(draft: Draft, value: OptionValue) -> None:
     """``-a``: lava's built-in ways to start tasks; a site's own esub has been run by the command already."""
     names = [word for text in _texts(value) for word in text.replace(",", " ").split()]
     for name in names:
+        if name in _LIBRARIES:
+            draft.set(launch=name)
+            continue
         if name not in ("mpi",):
             raise Refused(f"{name}: no such esub, and lava has no application of this name")
         first = draft.text.command.split(None, 1)[0].rpartition("/")[2] if draft.text.command.strip() else ""
@@ -297,6 +307,19 @@ def _never(draft: Draft, value: OptionValue) -> None:
     draft.never_rerun = bool(value)
 
 
+def _condition(draft: Draft, value: OptionValue) -> None:
+    text = _text("w", value).strip()
+    try:
+        dependency.parse(text)
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
+    draft.condition = text
+
+
+def _orphan(draft: Draft, value: OptionValue) -> None:
+    draft.orphan = bool(value)
+
+
 def _nothing(draft: Draft, value: OptionValue) -> None:
     """Options that the command itself carries out."""
 
@@ -310,6 +333,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
     "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
+    "w": _condition, "ti": _orphan,
 }  # fmt: skip
 
 

@@ -1,44 +1,109 @@
 """What becomes of a plan: each placement is checked again, with the scheduler's own ledger and limits, on what is now.
 
-Rule: a job starts with all its parts or not at all; what is stale is dropped without a word: the next plan says more.
+Rule: a job starts with all its parts or not at all, and together with all that is preempted for it; what is stale is
+dropped without a word: the next plan says more.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from lavad.core.cluster import Cluster
-from lavad.core.events import Event, JobDispatched
+from lavad.core.decide import preempt
+from lavad.core.events import Event, JobDispatched, JobSuspended, SlotsReleased, SlotsReserved
 from lavad.core.ids import index_of, job_of
-from lavad.core.job import Job, Placed
+from lavad.core.job import AVOIDED, Job, Placed
 from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.limits import Limits
 from lavad.core.pend_reason import PendReason
-from lavad.core.plan import Placement, Plan
+from lavad.core.plan import Placement, Plan, Preemption
 from lavad.core.spec import Spec
 from lavad.core.states import JobState
 
 
 def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:
-    """``JobDispatched`` for each placement that still holds.
+    """Events for all of the plan that still holds.
 
     ``seed`` (random, new for each call) makes the attempts' uids; ``book`` is the limits of the configuration in force,
     for a caller that keeps them.
     """
-    ledger = Ledger(cluster)
-    limits = Limits(book or LimitBook(cluster.conf), ledger)
-    events: list[Event] = []
-    placed: set[int] = set()
+    draft = _Draft(cluster, now, seed, book or LimitBook(cluster.conf))
+    draft.suspend(plan)
+    for preemption in plan.preemptions:
+        draft.victims[preemption.beneficiary].append(preemption)
     for placement in plan.placements:
-        spec = None if placement.key in placed else _find_spec(cluster, placement)
-        if spec is None or why_not_placed(ledger, limits, placement, spec, now):
-            continue
-        ledger.take(placement.key, spec, placement.parts)
-        placed.add(placement.key)
-        job = cluster.jobs.rows.get(placement.key)
+        draft.place(placement)
+    draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)
+    return draft.events
+
+
+class _Draft:
+    """What of a plan is accepted so far."""
+
+    def __init__(self, cluster: Cluster, now: float, seed: str, book: LimitBook) -> None:
+        self.cluster = cluster
+        self.now = now
+        self.seed = seed
+        self.ledger = Ledger(cluster)
+        self.limits = Limits(book, self.ledger)
+        self.events: list[Event] = []
+        self.victims: defaultdict[int, list[Preemption]] = defaultdict(list)
+        self.placed: set[int] = set()
+        self.used: set[int] = set()
+        """Jobs that are preempted."""
+
+    def suspend(self, plan: Plan) -> None:
+        """Jobs that the system stops, and promises that cannot be kept."""
+        for one in plan.suspensions:
+            if preempt.running(self.cluster, one.key, one.uid) is not None:
+                self.events.append(JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why))
+                self.used.add(one.key)
+        for key in plan.releases:
+            waiting = self.cluster.jobs.rows.get(key)
+            if waiting is not None and waiting.promised:
+                self.events.append(SlotsReleased(at=self.now, key=key, why="a host of it went away"))
+
+    def place(self, placement: Placement) -> None:
+        """Start a job, or hold for it what its victims have, if it still may be so."""
+        spec = None if placement.key in self.placed else _find_spec(self.cluster, placement)
+        if spec is None:
+            return
+        unit = self.victims.get(placement.key, [])
+        for_good = any(one.how != preempt.SUSPEND for one in unit)
+        if not self._take(placement, spec, unit, for_good):
+            return
+        self.placed.add(placement.key)
+        self.used.update(one.key for one in unit)
+        self.events += preempt.preempted(unit, self.now)
+        if for_good:
+            self.events.append(SlotsReserved(at=self.now, key=placement.key, parts=placement.parts))
+            return
+        job = self.cluster.jobs.rows.get(placement.key)
         attempt = 1 if job is None else job.attempt + 1
-        uid = f"{seed}{len(events):x}"
-        events.append(JobDispatched(at=now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts))
-    return events
+        uid = f"{self.seed}{len(self.events):x}"
+        self.events.append(
+            JobDispatched(at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts)
+        )
+
+    def _take(self, placement: Placement, spec: Spec, unit: list[Preemption], for_good: bool) -> bool:
+        """Write it to the ledger; whether it holds."""
+        cluster, ledger = self.cluster, self.ledger
+        if preempt.promised(cluster, placement):
+            return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
+        if self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit):
+            return False
+        preempt.shift(ledger, unit, -1)
+        why = why_not_placed(ledger, self.limits, placement, spec, self.now)
+        if why or for_good:
+            preempt.shift(ledger, unit, 1)
+        if why:
+            return False
+        if for_good:
+            preempt.hold(ledger, unit, placement, spec)
+        else:
+            ledger.take(placement.key, spec, placement.parts)
+        return True
 
 
 def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
@@ -46,10 +111,10 @@ def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
     job = cluster.jobs.rows.get(placement.key)
     number = -1
     if job is not None:
-        number = job.spec if job.state is JobState.PEND else -1
+        number = job.spec if job.state is JobState.PEND and not job.blocked else -1
     else:
         array = cluster.arrays.rows.get(job_of(placement.key))
-        if array is not None and index_of(placement.key) in array.pending:
+        if array is not None and index_of(placement.key) in array.startable:
             number = array.spec
     return cluster.specs.rows.get(number) if placement.spec in (0, number) else None
 
@@ -73,8 +138,9 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
 
 
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
-    # after a failed start it may go back to the same host where no other can have it
-    return job.not_before > now or (not job.failures and any(part.host in job.avoid for part in parts))
+    # in the end it may go back to the same host, where no other can have it
+    strict = not job.failures and now < job.since + AVOIDED
+    return job.not_before > now or (strict and any(part.host in job.avoid for part in parts))
 
 
 def why_not_array(ledger: Ledger, key: int) -> int:

@@ -41,16 +41,21 @@ def find_part(cluster: Cluster, key: int, uid: str, host: str) -> tuple[Job, Att
 
 
 def prepared(cluster: Cluster, key: int, uid: str, host: str, address: str, now: float) -> list[ev.Event]:
-    """A host is ready for its part; when all are, the gang is told to go."""
+    """A host is ready for its part; when all are, and none is silent, the gang is told to go."""
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
-    _, run, _ = found
+    job, run, _ = found
     events: list[ev.Event] = [ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address)]
-    others = [part for part in run.parts if part.host != host]
-    if all(part.state is PartState.PREPARED for part in others) and not run.refused and run.verdict is None:
+    if job.state is not JobState.UNKWN and may_go(with_part(run, host, state=PartState.PREPARED)):
         events.append(ev.GangReleased(at=now, key=key, attempt=run.number))
     return events
+
+
+def may_go(run: Attempt) -> bool:
+    """Whether a gang waits for nothing but to be told to go."""
+    ready = all(part.state is PartState.PREPARED for part in run.parts)
+    return ready and not run.refused and run.verdict is None
 
 
 def started(

@@ -13,6 +13,7 @@ from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import QueueConf
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import Draft, read_options, with_defaults
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.spec import Checkpoint, JobText, Spec
@@ -25,8 +26,10 @@ _LIMIT_NAMES = {
 }  # fmt: skip
 
 
-def submit(cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime) -> Decided:
-    """Check a submission and make it a job; raises Refused."""
+def submit(
+    cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime, known: Known = NOTHING
+) -> Decided:
+    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names."""
     _check_caller(cluster, ask, caller)
     draft = read_draft(cluster, ask, caller, local)
     queue = choose_queue(cluster, draft.queues, draft, caller)
@@ -35,7 +38,11 @@ def submit(cluster: Cluster, ask: Submit, caller: Caller, now: float, local: dat
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
     _check_pending_limits(cluster, draft, name)
-    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller)
+    depends: Resolved | None = None
+    if draft.condition:
+        indices = name.indices if isinstance(name, ArraySpec) else None
+        depends = resolve(cluster, draft.condition, caller, draft.orphan, known, indices)
+    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
 
 
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
@@ -195,7 +202,8 @@ def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str)
 
 
 def _submitted(
-    cluster: Cluster, draft: Draft, name: ArraySpec | str, queue: QueueConf, now: float, named: bool, caller: Caller
+    cluster: Cluster, draft: Draft, name: ArraySpec | str, queue: QueueConf, now: float, named: bool, caller: Caller,
+    depends: Resolved | None,
 ) -> Decided:
     job = next_job_id(cluster)
     events: list[ev.Event] = []
@@ -209,6 +217,7 @@ def _submitted(
             indices=array.indices if array is not None else None,
             limit=(array.limit or 0) if array is not None else 0,
             spec_text=draft.name if array is not None else "",
+            depend=depends[0] if depends is not None else None, ended=depends[1] if depends is not None else (),
         )
     )  # fmt: skip
     answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
@@ -220,7 +229,7 @@ def next_job_id(cluster: Cluster) -> int:
     most = cluster.conf.params.max_jobid
     job = cluster.next_job if cluster.next_job <= most else 1
     for _ in range(most):
-        if job not in cluster.jobs.rows and job not in cluster.arrays.rows:
+        if job not in cluster.jobs.rows and job not in cluster.arrays.rows and job not in cluster.conditions.named:
             return job
         job = job + 1 if job < most else 1
     raise Refused("No job id is free: MAX_JOBID is too small for the jobs in the system")

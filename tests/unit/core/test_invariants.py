@@ -115,8 +115,8 @@ def test_a_host_over_its_slots(cluster: Cluster) -> None:
 
 
 def test_what_a_preempted_job_has_is_free(cluster: Cluster) -> None:
-    apply(cluster, ev.JobSuspended(at=5.0, key=1, state=JobState.SSUSP))
-    apply(cluster, dispatched(2, slots=2, gpus=("GPU-h1",)))
+    apply(cluster, ev.JobSuspended(at=5.0, key=1, state=JobState.SSUSP, beneficiary=2))
+    apply(cluster, dispatched(2, slots=2))
     check_invariants(cluster)
 
 

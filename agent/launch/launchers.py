@@ -1,0 +1,99 @@
+"""What other people's launchers find in a job: mpiexec of MPICH and Intel MPI, mpirun of Open MPI, all with blaunch for rsh.
+
+Rule: pure but for ``look_up``. A launcher is given nothing but its own environment variables; a site's or a user's own
+value of one of them stands.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.launch.site import Site
+from proto import agent_pb2 as pb
+
+NAMES = ("openmpi", "intelmpi", "mpich")
+"""What ``-a`` may name besides ``mpi``: the library that ``mpirun.lsf`` starts."""
+
+_unresolved: list[str] = []
+
+
+def look_up(address: str) -> None:
+    """Find out, beside everything else, whether this host's own name resolves: mpiexec tells its proxies that name."""
+    threading.Thread(target=_look_up, args=(address,), daemon=True).start()
+
+
+def _look_up(address: str) -> None:
+    try:
+        socket.getaddrinfo(socket.gethostname(), None)
+    except OSError:
+        if found := interface_of(address):
+            _unresolved.append(found)
+
+
+def interface_of(address: str) -> str:
+    """The network interface that has an address, "" if none has."""
+    import psutil
+
+    for name, found in psutil.net_if_addrs().items():
+        if any(one.address.partition("%")[0] == address for one in found):
+            return str(name)
+    return ""
+
+
+def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
+    """Variables that all jobs of a user have on this host."""
+    folder = site.conf.get("LSF_BINDIR", "")
+    blaunch = os.path.join(folder, "blaunch") if folder else "blaunch"
+    env = {
+        "OMPI_MCA_plm_rsh_agent": blaunch,
+        "PRTE_MCA_plm_ssh_agent": blaunch,
+        "I_MPI_HYDRA_BOOTSTRAP": "lsf",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": blaunch,
+        "I_MPI_HYDRA_RMK": "lsf",
+    }
+    interface = site.conf.get("LAVA_MPI_INTERFACE") or (_unresolved[0] if _unresolved else "")
+    if interface:
+        env["HYDRA_IFACE"] = interface
+    if uid == 0:
+        # That root has a job at all is the site's decision (LSF_ROOT_USER), made before.
+        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
+            env[name] = env[f"{name}_CONFIRM"] = "1"
+    if launch in NAMES:
+        env["LAVA_MPI"] = launch
+    return env
+
+
+def own(slots_file: str) -> dict[str, str]:
+    """Variables of one job: Open MPI's list of hosts with their slots."""
+    return {"OMPI_MCA_orte_default_hostfile": slots_file, "PRTE_MCA_prte_default_hostfile": slots_file}
+
+
+def names(hosts: Sequence[pb.HostSlots], address: str, machine: str) -> list[str]:
+    """One name a slot for Open MPI. Hosts that are all this machine get its own name: mpirun then starts its ranks itself.
+
+    Open MPI tells nodes apart by what they call themselves, and two that are called the same do not find each other.
+    """
+    here = bool(address) and all(host.address == address for host in hosts)
+    return [machine if here else host.host for host in hosts for _ in range(host.slots)]
+
+
+def slots_text(hosts: Sequence[str]) -> str:
+    """A list with one name a slot as Open MPI reads it: ``host slots=N``."""
+    counts: dict[str, int] = {}
+    for host in hosts:
+        counts[host] = counts.get(host, 0) + 1
+    return "".join(f"{host} slots={count}\n" for host, count in counts.items())
+
+
+def serve(start: pb.Start, address: str) -> Mapping[str, Any]:
+    """The part's fields for tasks by blaunch; none for a job of one slot, where blaunch needs nobody's help."""
+    if sum(host.slots for host in start.hosts) < 2:
+        return {}
+    fields: dict[str, Any] = {"serve": {"place": start.place, "hosts": [host.host for host in start.hosts]}}
+    if len(start.hosts) > 1 and start.cert_pem:
+        fields["star"] = {"bind": address, "cert": start.cert_pem.decode(), "key": start.key_pem.decode()}
+    return fields

@@ -1,0 +1,116 @@
+"""Preemption, resuming and what is held meanwhile: the checks that scheduler and ``accept_plan`` share, and the events.
+
+Rule: a victim that is suspended gives up its slots at once, and nothing else; one that is requeued, migrated or killed
+keeps all it has until it is gone, and it is held for the job that it was preempted for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event, JobResumed, JobSuspended, JobWished
+from lavad.core.ids import show
+from lavad.core.job import Attempt, Job, Part, Placed, Wish
+from lavad.core.ledger import Ledger
+from lavad.core.pend_reason import PendReason
+from lavad.core.plan import Placement, Preemption
+from lavad.core.spec import Spec
+from lavad.core.states import OVER, HostState, JobState, TermReason
+
+SUSPEND = "suspend"
+
+
+def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
+    """The attempt, if it still runs and nobody has preempted it."""
+    job = cluster.jobs.rows.get(key)
+    run = job.run if job is not None and job.state is JobState.RUN and not job.lent else None
+    return run if run is not None and run.uid == uid and run.verdict is None else None
+
+
+def may_preempt(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
+    return all(running(cluster, one.key, one.uid) is not None for one in unit)
+
+
+def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
+    """The victims' places are free (-1), or their own again (1)."""
+    for one in unit:
+        parts = parts_of(ledger.cluster, one.key)
+        if one.how == SUSPEND:
+            ledger.shift_slots(parts, sign)
+        else:
+            ledger.shift(parts, ledger.cluster.spec_of(one.key), sign)
+
+
+def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
+    """Hold for the beneficiary what its victims do not hold until they are gone (those that are suspended: at once)."""
+    ledger.shift_slots([part for one in unit if one.how == SUSPEND for part in parts_of(ledger.cluster, one.key)], -1)
+    lent = [part for one in unit if one.how != SUSPEND for part in parts_of(ledger.cluster, one.key)]
+    for part in placement.parts:
+        ledger.host(part.host).hold(part, spec, [other for other in lent if other.host == part.host])
+
+
+def parts_of(cluster: Cluster, key: int) -> list[Part]:
+    """What a started job has that is not over."""
+    run = cluster.jobs.rows[key].run
+    return [] if run is None else [part for part in run.parts if part.state not in OVER]
+
+
+def preempted(unit: Sequence[Preemption], now: float) -> list[Event]:
+    events: list[Event] = []
+    for one in unit:
+        if one.how == SUSPEND:
+            why = f"Job was preempted by job <{show(one.beneficiary)}>"
+            events.append(
+                JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary)
+            )
+        else:
+            kind = "kill" if one.how == "kill" else one.how
+            wish = Wish(kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate")
+            events.append(JobWished(at=now, key=one.key, wish=wish, beneficiary=one.beneficiary))
+    return events
+
+
+def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int], now: float) -> list[Event]:
+    events: list[Event] = []
+    for key in keys:
+        job = cluster.jobs.rows.get(key)
+        if job is None or job.run is None or key in used or why_not_resumed(ledger, job):
+            continue
+        if job.lent:
+            ledger.shift_slots(parts_of(cluster, key), 1)
+        events.append(JobResumed(at=now, key=key))
+    return events
+
+
+def why_not_resumed(ledger: Ledger, job: Job) -> int:
+    """Why a job that the system suspended has no place to go on, 0: it has."""
+    if job.state is not JobState.SSUSP or job.run is None or job.lent_all:
+        return PendReason.USER_STOP
+    for part in parts_of(ledger.cluster, job.key):
+        host = ledger.cluster.hosts.rows.get(part.host)
+        if host is None or host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if job.lent and part.slots > ledger.host(part.host).free:
+            return PendReason.HOST_JOB_LIMIT
+    return 0
+
+
+def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:
+    job = cluster.jobs.rows.get(placement.key)
+    return job.promised if job is not None else ()
+
+
+def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Callable[[str], int]) -> int:
+    """Why a job may not start yet on what is held for it, 0: it may."""
+    if placement.parts != promised(cluster, placement):
+        return PendReason.HOST_LESS_SLOTS
+    if holders(cluster, placement.key):
+        return PendReason.HOST_JOB_LIMIT
+    return next((why for part in placement.parts if (why := why_not_host(part.host))), 0)
+
+
+def holders(cluster: Cluster, key: int) -> list[int]:
+    """The jobs that were preempted for good for a waiting job and are not gone yet."""
+    rows = cluster.jobs.rows
+    return [other for other in cluster.suspended if rows[other].lent_all and rows[other].lent == key]

@@ -1,0 +1,100 @@
+"""What a simulated run of a trace was like: waits, slowdowns, utilization, and how evenly users fared.
+
+Rule: all figures are of the jobs that were simulated; an empty run has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lavad.replay.simulate import Run
+
+SHORTEST = 10.0
+"""Seconds: the run time below which a slowdown no longer grows."""
+PERCENTS = (50, 90, 95, 99, 100)
+
+
+class UserMeasures(msgspec.Struct, frozen=True):
+    """One user's part of a run."""
+
+    user: int
+    jobs: int
+    mean_wait: float
+    mean_bounded_slowdown: float
+    slot_seconds: float
+
+
+class Measures(msgspec.Struct, frozen=True):
+    """One run. Times in seconds, utilization as a part of 1, percentiles as {"50": …}; ``fairness`` is Jain's index of
+    the users' mean bounded slowdowns (1: all fared alike; 1/users: one bore it all)."""
+
+    jobs: int
+    mean_wait: float
+    mean_bounded_slowdown: float
+    utilization: float
+    makespan: float
+    wait_percentiles: dict[str, float]
+    bounded_slowdown_percentiles: dict[str, float]
+    fairness: float
+    users: list[UserMeasures]
+
+
+def bounded_slowdown(wait: float, run: float) -> float:
+    """How many times longer than its run a job was there."""
+    return max(1.0, (wait + run) / max(SHORTEST, run))
+
+
+def slowdown_of(run: Run) -> float:
+    """The bounded slowdown of a job."""
+    return bounded_slowdown(run.wait, run.job.run)
+
+
+def measure(runs: Sequence[Run], slots: int) -> Measures:
+    """The figures of a run on a machine of so many slots. ValueError if nothing ran."""
+    if not runs:
+        raise ValueError("nothing ran")
+    makespan = max(run.end for run in runs) - min(run.job.submit for run in runs)
+    used = sum(run.job.slots * run.job.run for run in runs)
+    users = _by_user(runs)
+    return Measures(
+        jobs=len(runs),
+        mean_wait=_mean(runs, lambda run: run.wait),
+        mean_bounded_slowdown=_mean(runs, slowdown_of),
+        utilization=used / (slots * makespan) if makespan else 0.0,
+        makespan=makespan,
+        wait_percentiles=percentiles([run.wait for run in runs]),
+        bounded_slowdown_percentiles=percentiles([slowdown_of(run) for run in runs]),
+        fairness=jain([user.mean_bounded_slowdown for user in users]),
+        users=users,
+    )
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """By nearest rank: the smallest value that so many percent of all do not exceed."""
+    ranked = sorted(values)
+    return {str(percent): ranked[max(0, -(-percent * len(ranked) // 100) - 1)] for percent in PERCENTS}
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's fairness index of positive values."""
+    return math.fsum(values) ** 2 / (len(values) * math.fsum(value * value for value in values))
+
+
+def _mean(runs: Sequence[Run], value: Callable[[Run], float]) -> float:
+    return math.fsum(value(run) for run in runs) / len(runs)
+
+
+def _by_user(runs: Sequence[Run]) -> list[UserMeasures]:
+    parts: dict[int, list[Run]] = {}
+    for run in runs:
+        parts.setdefault(run.job.user, []).append(run)
+    return [
+        UserMeasures(
+            user, len(part), _mean(part, lambda run: run.wait), _mean(part, slowdown_of),
+            sum(run.job.slots * run.job.run for run in part),
+        )
+        for user, part in sorted(parts.items())
+    ]  # fmt: skip

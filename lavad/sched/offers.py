@@ -1,0 +1,54 @@
+"""What all hosts together offer a class, kept up while hosts change one by one: for looks into the future.
+
+Rule: the choice is made by ``fit.choose`` over the same order of hosts as for a start now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavad.core.host_names import first_hosts
+from lavad.sched.eligible import Base
+from lavad.sched.fit import Offer, choose, units
+from lavad.sched.needs import Need
+from lavad.sched.rank import ranked_array, ranked_rows
+from lavad.sched.view import View
+
+
+class Offers:
+    """Slots by row number, for one class."""
+
+    def __init__(self, view: View, need: Need, base: Base, avoid: Iterable[str] = ()) -> None:
+        self.view = view
+        self.need = need
+        ranking = ranked_rows(view, need) if view.columns is None else ranked_array(view, view.columns, need).tolist()
+        out = {view.memory.by_name[name].at for name in avoid if name in view.memory.by_name}
+        self.order: list[int] = [at for at in ranking if not base.codes[at] and at not in out]
+        self.counts: dict[int, int] = {}
+        self.total = 0
+        self.known = set(self.order)
+        self.first = first_hosts(view.cluster.conf, need.spec.hosts) if need.first else None
+        self.renew(self.order)
+
+    def renew(self, numbers: Iterable[int]) -> bool:
+        """Ask these rows anew; whether any offers more than before."""
+        more = False
+        for at in numbers:
+            if at in self.known:
+                old = self.counts.get(at, 0)
+                new = units(self.view, self.need, self.view.rows[at])[0]
+                self.counts[at] = new
+                self.total += new - old
+                more = more or new > old
+        return more
+
+    def choose(self, order: Iterable[int] | None = None) -> list[Offer]:
+        """The rows for the least that the class needs; none if it does not fit."""
+        if self.total < self.need.slots:
+            return []
+        rows = self.view.rows
+        offers = ((rows[at], self.counts[at]) for at in order or self.order if self.counts[at])
+        chosen = choose(self.need, offers, self.need.slots)
+        if chosen and self.first is not None and chosen[0][0].name not in self.first:
+            return []
+        return chosen

@@ -1,0 +1,168 @@
+"""Preemption: whose place a job takes that does not fit, by PREEMPTION of the queues; the cheapest victims first.
+
+Rule: nobody is preempted unless that starts the job; a job is preempted whole; one that was resumed is left alone for a
+while; what victims give up beyond the need stays unused in this cycle.
+"""
+
+from __future__ import annotations
+
+from lavad.core.conf import QueueConf
+from lavad.core.decide import preempt
+from lavad.core.job import Job
+from lavad.core.plan import Placement, Preemption
+from lavad.core.spec import Spec
+from lavad.core.states import JobState
+from lavad.sched.eligible import Base
+from lavad.sched.fit import Offer, place_on
+from lavad.sched.needs import Need
+from lavad.sched.offers import Offers
+from lavad.sched.view import View
+
+GRACE = 300.0
+"""Seconds for which a job that was resumed is not preempted again."""
+MOST = 1000
+"""Victims looked at for one job."""
+
+
+def how_of(queue: QueueConf | None, spec: Spec) -> str:
+    """How a job of this queue is preempted: JOB_CONTROLS=SUSPEND[…] and TERMINATE_WHEN=PREEMPT decide."""
+    if queue is None:
+        return preempt.SUSPEND
+    if "PREEMPT" in queue.terminate_when:
+        return "kill"
+    _, found, control = queue.job_controls.partition("SUSPEND[")
+    what = control.partition("]")[0] if found else ""
+    if "brequeue" in what:
+        return "requeue"
+    if ("CHKPNT" in what or "bmig" in what) and (spec.checkpoint is not None or spec.rerunnable):
+        return "migrate"
+    return preempt.SUSPEND
+
+
+class Preemptor:
+    """The preemptions of one cycle."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.preemptions: list[Preemption] = []
+        self._victims: dict[str, list[Preemption]] = {}
+
+    def may(self, need: Need) -> bool:
+        """Whether jobs of this class may preempt any that run."""
+        lower = self.view.memory.preempts.get(need.spec.queue, ())
+        return any(sum(self.view.cluster.use.queues[name][2:3]) for name, _ in lower)
+
+    def place(self, need: Need, base: Base, key: int) -> Placement | None:
+        """Preempt for a job that does not fit; None if that does not start it."""
+        view = self.view
+        if view.limits.left(need.spec)[0] < need.slots:
+            return None
+        offers = Offers(view, need, base)
+        unit, chosen = self._find(offers, key)
+        if not chosen:
+            return None
+        parts = tuple(place_on(view, need, row, slots, at == 0) for at, (row, slots) in enumerate(chosen))
+        for_good = any(one.how != preempt.SUSPEND for one in unit)
+        if view.limits.why_not(need.spec, parts):
+            self._shift(unit, 1)
+            return None
+        placement = Placement(key, parts, need.number)
+        self._shift(unit, 1)
+        view.shares.take(need.spec, parts)
+        if for_good:
+            preempt.hold(view.ledger, unit, placement, need.spec)
+            view.ledger.count(key, need.spec, parts)
+        else:
+            preempt.shift(view.ledger, unit, -1)
+            view.ledger.take(key, need.spec, parts)
+            self._keep_rest(unit, placement)
+        hosts = {part.host for part in parts} | {
+            part.host for one in unit for part in preempt.parts_of(view.cluster, one.key)
+        }
+        for host in hosts:
+            view.renew(view.memory.by_name[host])
+        self.preemptions += unit
+        view.preempted.update(one.key for one in unit)
+        return placement
+
+    def _keep_rest(self, unit: list[Preemption], placement: Placement) -> None:
+        """What the victims give up and the job does not take stays out of this cycle."""
+        freed: dict[str, int] = {}
+        for one in unit:
+            for part in preempt.parts_of(self.view.cluster, one.key):
+                freed[part.host] = freed.get(part.host, 0) + part.slots
+        for placed in placement.parts:
+            freed[placed.host] = freed.get(placed.host, 0) - placed.slots
+        for host, rest in freed.items():
+            self.view.ledger.host(host).taken += max(0, rest)
+
+    def _find(self, offers: Offers, key: int) -> tuple[list[Preemption], list[Offer]]:
+        """The fewest victims, the cheapest first, that make room; they are taken away in the ledger."""
+        unit: list[Preemption] = []
+        chosen: list[Offer] = []
+        names = {self.view.rows[at].name for at in offers.order}
+        for victim in self._cheapest(offers.need):
+            parts = preempt.parts_of(self.view.cluster, victim.key)
+            if victim.key in self.view.preempted or not names.intersection(part.host for part in parts):
+                continue
+            unit.append(Preemption(victim.key, victim.uid, victim.how, key))
+            if offers.renew(self._shift(unit[-1:], -1)):
+                chosen = offers.choose()
+            if chosen or len(unit) >= MOST:
+                break
+        if not chosen:
+            self._shift(unit, 1)
+            return [], []
+        for victim in unit[-2::-1]:
+            offers.renew(self._shift([victim], 1))
+            fewer = offers.choose()
+            if fewer:
+                unit.remove(victim)
+                chosen = fewer
+            else:
+                offers.renew(self._shift([victim], -1))
+        return unit, chosen
+
+    def _shift(self, unit: list[Preemption], sign: int) -> set[int]:
+        view = self.view
+        preempt.shift(view.ledger, unit, sign)
+        parts = (part for one in unit for part in preempt.parts_of(view.cluster, one.key))
+        touched = {view.memory.by_name[part.host].at for part in parts}
+        for at in touched:
+            view.renew(view.rows[at])
+        return touched
+
+    def _cheapest(self, need: Need) -> list[Preemption]:
+        """All that jobs of this queue may preempt: by preference, priority, run time and slots."""
+        queue = need.spec.queue
+        found = self._victims.get(queue)
+        if found is None:
+            view = self.view
+            order = {name: at for at, (name, _) in enumerate(view.memory.preempts[queue])}
+            levels = dict(view.memory.preempts[queue])
+            costs = []
+            for key in view.cluster.started:
+                job = view.cluster.jobs.rows[key]
+                spec = view.cluster.specs.rows[job.spec]
+                if spec.queue in order and job.run is not None and self._may_be(job):
+                    conf = view.cluster.queue_conf[spec.queue]
+                    ran = view.now - (job.run.started or job.run.dispatched)
+                    slots = sum(part.slots for part in job.run.parts)
+                    one = Preemption(key, job.run.uid, how_of(conf, spec), 0)
+                    costs.append(((-levels[spec.queue], conf.priority, ran, slots, key), one))
+            costs.sort(key=lambda cost: cost[0])
+            found = self._victims[queue] = [one for _, one in costs]
+        return found
+
+    def _may_be(self, job: Job) -> bool:
+        """Whether a job may be preempted now at all."""
+        view = self.view
+        run = job.run
+        if job.state is not JobState.RUN or job.lent or run is None or run.verdict is not None or run.refused:
+            return False
+        if any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
+            return False
+        if run.paused and view.now < job.since + GRACE:
+            view.wake(job.since + GRACE)
+            return False
+        return True

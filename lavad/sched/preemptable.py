@@ -1,0 +1,44 @@
+"""Which queues' jobs may be preempted from which queue: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …].
+
+Rule: only a queue of higher priority preempts, whatever the lists say, so that two never preempt each other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lavad.core.conf import Conf, QueueConf
+
+_RULE = re.compile(r"(PREEMPTIVE|PREEMPTABLE)(?:\[([^\]]*)\])?")
+
+Victims = dict[str, tuple[tuple[str, int], ...]]
+
+
+def preemptable(conf: Conf) -> Victims:
+    """Queue to the queues (with LSF's preference, the highest first) whose jobs its jobs may preempt."""
+    found: Victims = {}
+    rules = {queue.name: dict(_RULE.findall(queue.preemption)) for queue in conf.queues}
+    for queue in conf.queues:
+        lower = [other for other in conf.queues if other.priority < queue.priority]
+        levels = {other.name: level for other in lower if (level := _level(rules, queue, other)) is not None}
+        if levels:
+            found[queue.name] = tuple(sorted(levels.items(), key=lambda item: -item[1]))
+    return found
+
+
+def _level(rules: dict[str, dict[str, str]], queue: QueueConf, other: QueueConf) -> int | None:
+    """The preference for victims of another queue; None: they may not be preempted from this one."""
+    chosen = rules[queue.name].get("PREEMPTIVE")
+    if chosen is not None:
+        named = _named(chosen)
+        if not named or other.name in named:
+            return named.get(other.name, 0)
+    by = rules[other.name].get("PREEMPTABLE")
+    if by is not None and (not _named(by) or queue.name in _named(by)):
+        return 0
+    return None
+
+
+def _named(text: str) -> dict[str, int]:
+    words = (word.partition("+") for word in text.split())
+    return {name: int(level) if level.isdigit() else 0 for name, _, level in words}

@@ -1,0 +1,351 @@
+"""A master in virtual time: the real decisions, folds, effects, sessions and scheduler around a disk that keeps commits.
+
+A crash loses all but the disk; a commit takes time, may fail, and may be cut off before or after it is on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lavad.core import events as ev
+from lavad.core.apply import apply
+from lavad.core.asks import Refused
+from lavad.core.cluster import Cluster
+from lavad.core.conf import Conf
+from lavad.core.decide import report as reports
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.hosts import expired, greeted, silent
+from lavad.core.decide.placement import accept_plan
+from lavad.core.effects import KillPart, SignalPart, StartPart, effects_due
+from lavad.core.invariants import check_invariants
+from lavad.core.job import Job
+from lavad.core.plan import Plan
+from lavad.core.soft import Soft
+from lavad.core.states import HostState
+from lavad.sched.cycle import schedule
+from lavad.sched.memory import Memory
+from lavad.sessions import Session, Sessions
+from lavad.store.batch import Batch, batch_of
+from tests.sim.agents import Host, Order, Report
+from tests.sim.net import Stream
+from tests.sim.timeline import Timeline
+from tests.support.snapshot import snapshot
+from tests.support.world import QUIET
+
+Decide = Callable[[Cluster, float], Decided]
+Answer = Callable[["dict[str, Any] | None", str], None]
+"""Called with the answer, or with None and why it was refused; not at all when the master dies first."""
+START_EXPIRES = 60.0
+
+
+class Disk:
+    """What outlives a master."""
+
+    def __init__(self) -> None:
+        self.events: list[ev.Event] = []
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.epoch = 0
+
+
+class Ask:
+    """One caller's wish."""
+
+    def __init__(self, decides: list[Decide], uuid: str, answer: Answer) -> None:
+        self.decides, self.uuid, self.answer = decides, uuid, answer
+
+
+def no_answer(answer: dict[str, Any] | None, why: str) -> None:
+    """Nobody waits."""
+
+
+class Master:
+    """One reign, from its start to its crash. The class variables are rules that a broken master does not keep."""
+
+    fences = True
+    remembers = True
+    waits_for_lease = True
+    answers_once = True
+
+    def __init__(self, time: Timeline, disk: Disk, conf: Conf, hosts: dict[str, Host]) -> None:
+        self.time, self.disk, self.hosts = time, disk, hosts
+        self.alive = True
+        self.cluster = Cluster()
+        for event in disk.events:
+            apply(self.cluster, event)
+        self.cluster.forget_changes()
+        disk.epoch += 1
+        self.sessions = Sessions()
+        self.streams: dict[str, Stream] = {}
+        self.soft = Soft()
+        self.memory = Memory()
+        self.fenced: set[str] = set()
+        self.taken_over = time.now
+        self.seeds = 0
+        self.fail_next = False
+        self.crash_in_commit = ""
+        self._waiting: list[Ask] = []
+        self._busy = False
+        started = ev.MasterStarted(at=time.now, epoch=disk.epoch, incarnation="sim")
+        begin: list[ev.Event] = [started, ev.Configured(at=time.now, conf=conf)]
+        self.ask(lambda cluster, now: Decided(events=begin if cluster.conf != conf else begin[:1]))
+        self._loop(1.0, self._watch_hosts)
+        self._loop(0.5, self._schedule)
+
+    def _loop(self, pause: float, work: Callable[[], None]) -> None:
+        def again() -> None:
+            if self.alive:
+                work()
+                self.time.after(pause, again)
+
+        self.time.after(pause, again)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what is in memory is on the disk."""
+        return self.alive and not self._busy
+
+    def crash(self) -> None:
+        """The process dies; every stream breaks."""
+        self.alive = False
+        for stream in self.streams.values():
+            stream.cut()
+
+    # -- the engine ----------------------------------------------------------------------------------------------------
+
+    def ask(self, decide: Decide, uuid: str = "", answer: Answer = no_answer) -> None:
+        """Queue a wish for the next turn."""
+        self.ask_all([decide], uuid, answer)
+
+    def ask_all(self, decides: list[Decide], uuid: str = "", answer: Answer = no_answer) -> None:
+        """Several, in one commit."""
+        self._waiting.append(Ask(decides, uuid, answer))
+        if not self._busy:
+            self._busy = True
+            self.time.after(0.0, self._turn)
+
+    def _turn(self) -> None:
+        if not self.alive:
+            return
+        asks, self._waiting = self._waiting, []
+        if not asks:
+            self._busy = False
+            return
+        before, version = snapshot(self.cluster), self.cluster.version
+        events: list[ev.Event] = []
+        given: dict[str, dict[str, Any]] = {}
+        answers: list[tuple[Ask, dict[str, Any] | None, str]] = []
+        for ask in asks:
+            known = (self.disk.answers.get(ask.uuid) or given.get(ask.uuid)) if ask.uuid and self.answers_once else None
+            if known is not None:
+                answers.append((ask, known, ""))
+                continue
+            try:
+                answer = self._decide(ask, events)
+            except Refused as refusal:
+                answers.append((ask, None, refusal.text))
+                continue
+            given.update({ask.uuid: answer} if ask.uuid else {})
+            answers.append((ask, answer, ""))
+        check_invariants(self.cluster)
+        delay = self.time.random.uniform(0.001, 0.02)
+        self.time.after(delay, lambda: self._committed(before, version, events, given, answers))
+
+    def _decide(self, ask: Ask, events: list[ev.Event]) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        for decide in ask.decides:
+            decided = decide(self.cluster, self.time.now)
+            for event in decided.events:
+                apply(self.cluster, event)
+            events += decided.events
+            answer = decided.answer
+        return answer
+
+    def _committed(
+        self, before: object, version: int, events: list[ev.Event], given: dict[str, dict[str, Any]],
+        answers: list[tuple[Ask, dict[str, Any] | None, str]],
+    ) -> None:  # fmt: skip
+        if not self.alive:
+            return
+        if self.crash_in_commit == "before":
+            return self.crash()
+        if self.fail_next and events:
+            self.fail_next = False
+            self.cluster.undo_changes()
+            self.cluster.version = version
+            assert snapshot(self.cluster) == before, "an undone batch left something behind"
+            check_invariants(self.cluster)
+            answers = [(ask, None, why or "The master's store is full") for ask, _, why in answers]
+        else:
+            if self.remembers:
+                self.disk.events += events
+            self.disk.answers.update(given)
+            if self.crash_in_commit == "after":
+                return self.crash()
+            batch = batch_of(self.cluster, events)
+            self.cluster.forget_changes()
+            self._tell(batch)
+        for ask, answer, why in answers:
+            ask.answer(answer, why)
+        self._turn()
+
+    # -- effects -------------------------------------------------------------------------------------------------------
+
+    def _tell(self, batch: Batch) -> None:
+        self.sessions.offer(job for job in batch.jobs if job.run is not None)
+        self.sessions.over(batch.finished)
+        for session in list(self.sessions.rows.values()):
+            self._pump(session)
+
+    def _pump(self, session: Session) -> None:
+        host = self.hosts[session.host]
+        stream = self.streams[session.host]
+        for effect in session.take():
+            job = self.cluster.find_job(effect.key)
+            live = job is not None and job.run is not None and job.run.uid == effect.uid
+            if not live and not isinstance(effect, KillPart):
+                continue
+            order = Order(effect, 0, True, 0, self.time.now + START_EXPIRES, 0.0)
+            if isinstance(effect, StartPart) and job is not None:
+                order = self._start_order(session, effect, job)
+            self.time.tell(f"master -> {session.host}: {type(effect).__name__} {effect.uid}{_kind(effect)}")
+            stream.send("down", lambda order=order: host.take(order))
+
+    def _start_order(self, session: Session, effect: StartPart, job: Job) -> Order:
+        assert job.run is not None
+        session.sequence += 1
+        self.sessions.sent.setdefault(effect.host, set()).add(effect.uid)
+        spec = self.cluster.specs.rows[job.spec]
+        lease = self.cluster.conf.params.lease if spec.rerunnable or spec.checkpoint is not None else 0.0
+        self.sessions.renewed[session.host] = self.time.now
+        part = next(part for part in job.run.parts if part.host == effect.host)
+        first = job.run.parts[0] is part
+        return Order(effect, part.slots, first, session.sequence, self.time.now + START_EXPIRES, lease)
+
+    # -- hosts ---------------------------------------------------------------------------------------------------------
+
+    def greet(self, host: Host, stream: Stream) -> None:
+        """A host's greeting arrives after a while."""
+        known = {part.uid: (part.state, part.key, part.attempt) for part in host.parts.values()}
+        facts, high = host.facts, host.high
+
+        def arrive() -> None:
+            if not self.alive:
+                stream.cut()
+                return
+            session = Session(host.name, high)
+            self.sessions.heard[host.name] = self.time.now
+            self.streams[host.name] = stream
+            self.sessions.open(session)
+
+            def decide(cluster: Cluster, now: float) -> Decided:
+                states = {uid: state for uid, (state, _, _) in known.items()}
+                return Decided(events=greeted(cluster, host.name, facts, states, now, self._was_sent(host.name)))
+
+            def done(answer: object, why: str) -> None:
+                if answer is None:
+                    stream.cut()  # it greets again
+                elif self.sessions.rows.get(host.name) is session:
+                    self._greeted(host, session, known)
+
+            self.ask(decide, answer=done)
+
+        stream.send("up", arrive)
+
+    def _was_sent(self, host: str) -> Callable[[Any], bool]:
+        return lambda run: run.dispatched < self.taken_over or run.uid in self.sessions.sent.get(host, ())
+
+    def _greeted(self, host: Host, session: Session, known: dict[str, tuple[str, int, int]]) -> None:
+        stream = self.streams[host.name]
+        keys = sorted(self.cluster.use.hosts[host.name].jobs)
+        jobs = [self.cluster.jobs.rows[key] for key in keys]
+        live = {job.run.uid for job in jobs if job.run is not None}
+        for uid, (_, key, attempt) in known.items():
+            if uid not in live:
+                kill = KillPart(host=host.name, key=key, attempt=attempt, uid=uid)
+                order = Order(kill, 0, True, 0, 0.0, 0.0)
+                stream.send("down", lambda order=order: host.take(order))
+        stream.send("down", host.welcomed)
+        for job in jobs:
+            if job.run is not None:
+                session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == host.name])
+        self._pump(session)
+
+    def hear(self, host: Host, stream: Stream, said: list[Report]) -> None:
+        """Reports arrive."""
+        if not self.alive or self.streams.get(host.name) is not stream:
+            return
+        self.sessions.heard[host.name] = self.time.now
+
+        def bound(report: Report) -> Decide:
+            decide = getattr(reports, report.what)
+
+            def on_cluster(cluster: Cluster, now: float) -> Decided:
+                if not stream.up:
+                    raise Refused("What went before it was refused")
+                return Decided(events=decide(cluster, report.key, report.uid, host.name, *report.values, now))
+
+            return on_cluster
+
+        def done(answer: object, why: str) -> None:
+            if answer is None:
+                stream.cut()
+            else:
+                stream.send("down", lambda: host.acked(said))
+
+        for report in said:
+            self.time.tell(f"{host.name} -> master: {report.what} {report.uid} {report.values}")
+        self.ask_all([bound(report) for report in said], answer=done)
+
+    def beat(self, host: Host, stream: Stream, sent: float) -> None:
+        """A heartbeat arrives."""
+        if not self.alive or self.sessions.rows.get(host.name) is None or self.streams.get(host.name) is not stream:
+            return
+        self.sessions.heard[host.name] = self.sessions.renewed[host.name] = self.time.now
+        self.soft.load[host.name] = dict(QUIET)
+        lease = self.cluster.conf.params.lease
+        stream.send("down", lambda: host.echoed(sent, lease))
+
+    def _watch_hosts(self) -> None:
+        params = self.cluster.conf.params
+        now = self.time.now
+        for name, row in list(self.cluster.hosts.rows.items()):
+            heard = self.sessions.heard.get(name, self.taken_over)
+            if row.state is HostState.OK:
+                self.fenced.discard(name)
+                if now - heard > params.host_timeout:
+                    self.time.tell(f"master: {name} is silent")
+                    self.sessions.hang_up(name)
+                    if name in self.streams:
+                        self.streams[name].cut()
+                    self.ask(lambda cluster, now, name=name: Decided(events=silent(cluster, name, now)))
+            elif name not in self.fenced and self.fences:
+                granted = max(self.sessions.renewed.get(name, 0.0), self.taken_over)
+                if now > granted + params.lease + params.margin or not self.waits_for_lease:
+                    self.time.tell(f"master: {name} is fenced")
+                    self.ask(lambda cluster, now, name=name: Decided(events=expired(cluster, name, now)))
+                    self.fenced.add(name)
+
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> Sequence[ev.Event]:
+        """What becomes of a plan."""
+        return accept_plan(cluster, plan, now, seed)
+
+    # -- the scheduler -------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """A cycle between two turns; its plan may be stale when the engine comes to it."""
+        if self._busy or not self.cluster.pending:
+            return
+        for name in self.hosts:
+            self.soft.load.setdefault(name, dict(QUIET))
+        plan = schedule(self.cluster, self.soft, self.time.now, (1, 12 * 3600), self.memory)
+        self.seeds += 1
+        seed = f"e{self.disk.epoch}s{self.seeds}."
+        if plan.placements:
+            delay = self.time.random.uniform(0.0, 0.1)
+            decide: Decide = lambda cluster, now: Decided(events=self.accept(cluster, plan, now, seed))
+            self.time.after(delay, lambda: self.ask(decide) if self.alive else None)
+
+
+def _kind(effect: object) -> str:
+    return f" {effect.wish.kind}" if isinstance(effect, SignalPart) else ""

@@ -1,0 +1,96 @@
+"""Each thing that a simulation watches for is shown to be caught: one rule of a host or of a master is broken at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster import Cluster
+from lavad.core.decide.placement import accept_plan
+from lavad.core.plan import Plan
+from tests.sim.agents import Host
+from tests.sim.master import Master
+from tests.sim.simulation import FAULTS, Simulation
+from tests.sim.watch import Broken
+
+
+class IgnoresLease(Host):
+    keeps_lease = False
+
+
+class StartsAtPrepare(Host):
+    waits_for_go = False
+
+
+class IgnoresKills(Host):
+    obeys_kill = False
+
+
+class Lies(Host):
+    tells_truth = False
+
+
+class CommitsNothing(Master):
+    remembers = False
+
+
+class FencesAtOnce(Master):
+    waits_for_lease = False
+
+
+class AnswersAnew(Master):
+    answers_once = False
+
+
+class PutsAllOnOneHost(Master):
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> Sequence[ev.Event]:
+        events = accept_plan(cluster, plan, now, seed)
+        moved: list[ev.Event] = []
+        for event in events:
+            assert isinstance(event, ev.JobDispatched)
+            moved.append(replace(event, parts=(replace(event.parts[0], host="h0"),)))
+        return moved
+
+
+BROKEN_HOSTS = [
+    (IgnoresLease, "at the same time", ("net",)),
+    (StartsAtPrepare, "may run once only|at the same time|is said to be lost", FAULTS),
+    (IgnoresKills, "still|at the same time|slots and", FAULTS),
+    (Lies, "its process ends with|may run once", FAULTS),
+]
+BROKEN_MASTERS = [
+    (CommitsNothing, "was acknowledged and is lost|given out twice|than its submission", FAULTS),
+    (FencesAtOnce, "at the same time", ("net",)),
+    (AnswersAnew, r"submissions made \d+ jobs", FAULTS),
+    (PutsAllOnOneHost, r"slots and \d+ are taken", FAULTS),
+]
+MOST = 60
+"""Seeds after which a broken rule should have shown."""
+
+
+def found(text: str, faults: Sequence[str], **broken: Any) -> None:
+    """Some seed breaks, and the text of it names what was broken."""
+    for seed in range(MOST):
+        try:
+            Simulation(seed, faults=faults, pause=20.0, **broken).run()
+        except Broken as failure:
+            first = str(failure).splitlines()[0]
+            assert first.startswith(f"seed {seed}: ")
+            with pytest.raises(Broken, match=text):
+                raise Broken(first) from None
+            return
+    raise AssertionError(f"{MOST} seeds, and nothing was found")
+
+
+@pytest.mark.parametrize(("host", "text", "faults"), BROKEN_HOSTS, ids=[row[0].__name__ for row in BROKEN_HOSTS])
+def test_a_host_that_breaks_a_rule_is_found(host: type[Host], text: str, faults: Sequence[str]) -> None:
+    found(text, faults, host=host)
+
+
+@pytest.mark.parametrize(("master", "text", "faults"), BROKEN_MASTERS, ids=[row[0].__name__ for row in BROKEN_MASTERS])
+def test_a_master_that_breaks_a_rule_is_found(master: type[Master], text: str, faults: Sequence[str]) -> None:
+    found(text, faults, master=master)

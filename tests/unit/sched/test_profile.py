@@ -1,0 +1,120 @@
+"""The profile of a resource against a plain array of the same, and decisions on it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavad.sched.backfill import Waiting, conservative, conservative_starts, easy, promise
+from lavad.sched.profile import Held, Overbooked, Profile
+
+HORIZON = 60
+WHOLE = 8
+
+spans = st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(1, WHOLE))
+
+
+def find_in(row: list[int], amount: int, duration: int, after: int) -> int | None:
+    """By trying each second. Beyond the horizon all is as at its end."""
+    for start in range(after, HORIZON):
+        if all(row[min(time, HORIZON - 1)] >= amount for time in range(start, start + max(1, duration))):
+            return start
+    return None
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["reserve", "take", "release"]), spans), max_size=20), spans)
+def test_like_an_array_of_seconds(steps: list[tuple[str, tuple[int, int, int]]], wanted: tuple[int, int, int]) -> None:
+    """Reserve, take, release and find, in any order."""
+    profile, row = Profile(0, WHOLE), [WHOLE] * HORIZON
+    held: list[tuple[float, float, int]] = []
+    for what, (start, duration, amount) in steps:
+        if what == "release" and held:
+            begin, end, taken = held.pop(start % len(held))
+            profile.release(begin, end, taken)
+            row = [free + taken * (begin <= time < end) for time, free in enumerate(row)]
+            continue
+        found = find_in(row, amount, duration, start)
+        if what == "take":
+            assert profile.take(amount, duration, start) == found
+        elif found == start or not duration:
+            profile.reserve(start, start + duration, amount)
+            found = start
+        else:
+            with pytest.raises(Overbooked):
+                profile.reserve(start, start + duration, amount)
+            continue
+        if found is not None and found + duration < HORIZON:
+            held.append((found, found + duration, amount))
+        if found is not None:
+            row = [free - amount * (found <= time < found + duration) for time, free in enumerate(row)]
+            if found + duration >= HORIZON:
+                return
+    assert [profile.free_at(time) for time in range(HORIZON)] == row
+    after, duration, amount = wanted
+    assert profile.find_start(amount, duration, after) == find_in(row, amount, duration, after)
+    levels = [free for _, free in profile.steps()]
+    assert all(one != next_one for one, next_one in pairwise(levels))
+
+
+def test_for_ever() -> None:
+    """What nobody knows the end of holds its part for ever."""
+    profile = Profile(5, 2, [Held(math.inf, 1, 4), Held(9, 2, 2), Held(9, 3, 1)])
+    assert profile.steps() == [(5, 2), (9, 5)]
+    assert profile.find_start(6, 1) is None
+    assert profile.take(5, math.inf) == 9
+    assert profile.find_start(1, math.inf) is None
+    assert profile.find_start(2, 4) == 5
+    profile.release(20, math.inf, 5)
+    assert profile.find_start(1, math.inf) == 20
+
+
+def test_promise_of_what_can_never_be() -> None:
+    """More than there is: never, and nothing is held back for it."""
+    assert promise(9, [Held(3, 1, 4)], 2) == (math.inf, 0)
+    decision = easy([Waiting(1, 9, 5), Waiting(2, 2, math.inf)], [Held(3, 7, 4)], 0, 2)
+    assert (decision.starts, decision.promises) == ([2], {})
+    assert conservative([Waiting(1, 9, 5), Waiting(2, 2, math.inf)], [Held(3, 7, 4)], 0, 2).starts == [2]
+
+
+def test_a_job_of_unknown_length_backfills_only_what_is_spare() -> None:
+    """Without a run limit a job could hold its slots past any promise."""
+    running = [Held(10, 1, 3)]
+    assert easy([Waiting(2, 4, 5), Waiting(3, 2, math.inf)], running, 0, 2).starts == []
+    assert easy([Waiting(2, 4, 5), Waiting(3, 1, math.inf)], running, 0, 2).starts == [3]
+    assert easy([Waiting(2, 4, 5), Waiting(3, 2, 10)], running, 0, 2).starts == [3]
+
+
+queues = st.lists(st.tuples(st.integers(1, WHOLE), st.integers(0, 12)), max_size=15)
+uses = st.lists(st.tuples(st.integers(-3, 12), st.integers(1, 4)), max_size=2)
+
+
+@settings(max_examples=300, deadline=None)
+@given(queues, uses)
+def test_the_short_walk_finds_the_same_starts(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
+    """Ending the walk once nothing fits leaves out promises, not starts."""
+    line = [Waiting(at, amount, duration) for at, (amount, duration) in enumerate(queue)]
+    running = sorted(Held(until, 100 + at, amount) for at, (until, amount) in enumerate(use))
+    free = WHOLE - sum(held.amount for held in running)
+    whole, short = conservative(line, running, 0, free), conservative_starts(line, running, 0, free)
+    assert whole.starts == short.starts
+    assert short.promises.items() <= whole.promises.items()
+    assert sorted([*whole.starts, *whole.promises]) == [job.key for job in line]
+
+
+@settings(max_examples=300, deadline=None)
+@given(queues, uses)
+def test_starts_leave_the_promise_where_it_was(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
+    """Asked again with the new jobs running, EASY promises the head the same time and starts nobody else."""
+    line = [Waiting(at, amount, max(1, duration)) for at, (amount, duration) in enumerate(queue)]
+    running = sorted(Held(max(1, until), 100 + at, amount) for at, (until, amount) in enumerate(use))
+    free = WHOLE - sum(held.amount for held in running)
+    first = easy(line, running, 0, free)
+    begun = [Held(job.duration, job.key, job.amount) for job in line if job.key in first.starts]
+    rest = [job for job in line if job.key not in first.starts]
+    again = easy(rest, sorted([*running, *begun]), 0, free - sum(held.amount for held in begun))
+    assert (again.starts, again.promises) == ([], first.promises)
