@@ -14,7 +14,8 @@ from agent.launch import build, report
 from agent.launch.site import Site
 
 MAILER = ".mail"
-"""It ends the uids of these parts."""
+BEGUN = ".begun" + MAILER
+"""They end the uids of these parts."""
 
 
 def is_own(uid: str) -> bool:
@@ -24,7 +25,7 @@ def is_own(uid: str) -> bool:
 
 def owner_of(uid: str) -> str:
     """The uid of the part that an own part follows."""
-    return uid.rpartition(".")[0]
+    return uid.partition(".")[0]
 
 
 class Closing:
@@ -42,14 +43,27 @@ class Closing:
         mail = file = None
         where = entry.where
         if self._mails(entry):
-            story = saying.story(entry, self._host)
-            mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, story, where)
+            kept = where.kept if not where.output else ""
+            mailed = where if where.output else build.Places(kept=kept or "-")
+            before, after = report.report(made.text, saying.story(entry, self._host), mailed, now)
+            mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
         if where.output and where.output != build.NOWHERE and (where.kept or mail is None):
             pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
             if why := saying.why_again(entry):
                 pieces = ("", report.interrupted(entry.key, self._host, why, now))
             file = report.order(entry.uid, made, where, entry.folder(), pieces)
         return file, mail
+
+    def begun(self, entry: Entry) -> dict[str, Any] | None:
+        """The part that mails that the job has begun (``-B``), if that is asked for."""
+        made, text = entry.made, entry.text
+        if made is None or text is None or not (text.notify_start and text.report_mail and self._mail):
+            return None
+        if entry.begun or entry.order.start.place:
+            return None
+        entry.begun = True
+        head = report.begun(text, saying.story_so_far(entry, self._host))
+        return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
     def _mails(self, entry: Entry) -> bool:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""

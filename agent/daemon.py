@@ -9,12 +9,12 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 
-from agent import starterlink
+from agent import keeping, starterlink
 from agent.adopt import adopt
-from agent.checkpoint import app
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.link import NotMaster, Session, open_session
@@ -33,6 +33,8 @@ DEAF_AFTER = 15.0
 """Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
 NEW_PAUSE = 1.0
+CLEAN_PAUSE = 3600.0
+DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
 
 
@@ -69,6 +71,7 @@ class Daemon:
         runner.starts.hostfiles.drop_old(frozenset())
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
+        work.append(self._clean())
         tasks = [asyncio.create_task(one) for one in work]
         tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -258,13 +261,24 @@ class Daemon:
                 self._to_send.set()
 
     async def _checkpoints(self) -> None:
-        """Look for new checkpoints; a folder on a file system that does not answer holds up this loop alone."""
+        """Look for new checkpoints; who looks is the job's user, by the starter."""
         parts = self._runner.parts
         while True:
             await asyncio.sleep(CHECKPOINT_PAUSE)
-            if folders := parts.checkpoint_folders():
-                newest = await asyncio.to_thread(app.look, folders)
-                self._inbox.put_nowait(partial(parts.checkpoints_seen, newest))
+            if any(entry.checkpoint is not None for entry in parts.entries.values()):
+                self._inbox.put_nowait(parts.look_for_checkpoints)
+
+
+    async def _clean(self) -> None:
+        """Remove kept output that is old."""
+        kept = keeping.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
+        while kept:
+            in_use = {path for entry in self._runner.parts.entries.values() for path in entry.kept_files(self._site)}
+            removed = await asyncio.to_thread(keeping.clean, self._site.output_dir, time.time() - kept, in_use)
+            if removed:
+                log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
+            await asyncio.sleep(CLEAN_PAUSE)
+        await asyncio.Event().wait()
 
 
 def starter_folder(site: Site) -> str:

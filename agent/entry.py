@@ -6,8 +6,9 @@ from typing import Any
 
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
-from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, show
+from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, jobfile, show
 from agent.launch.report import Use
+from agent.launch.site import Site
 from agent.monitor.usage import Peaks
 from proto import agent_pb2 as pb
 
@@ -18,11 +19,13 @@ class Entry:
     __slots__ = (
         "acked",
         "address",
+        "begun",
         "checkpoint",
         "cwd",
         "end",
         "key",
         "limit",
+        "looked",
         "lost",
         "made",
         "noted",
@@ -60,6 +63,10 @@ class Entry:
         self.limit = ""
         self.use = Use()
         self.noted = Peaks()
+        self.begun = False
+        """Its beginning was mailed."""
+        self.looked = 0.0
+        """When a look into its checkpoint folder was begun that is not answered yet."""
         self.over = False
         self.told = False
         """The master was told how it ended (or that it was refused)."""
@@ -97,6 +104,11 @@ class Entry:
         real = str((self.end or {}).get("cwd") or self.cwd)
         fell = real == FALLBACK_FOLDER != asked and text is not None and not text.cwd_given
         return FALLBACK_FOLDER if fell else asked
+
+    def kept_files(self, site: Site) -> list[str]:
+        """What it may have in the agent's own folder for its user."""
+        files = [path for path in (self.where.kept, self.where.kept_error) if path]
+        return [*files, jobfile(self.order, self.made, site)] if self.made is not None else files
 
     def checkpoint_folder(self) -> str:
         """Where the job writes its checkpoints; "" if it writes none."""

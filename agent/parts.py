@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agent import saying
+from agent.checkpoint import app
 from agent.closing import Closing, is_own, owner_of
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
@@ -29,6 +30,10 @@ from agent.watch import Watch
 from proto import agent_pb2 as pb
 
 log = logging.getLogger("lava-agent")
+
+
+LOOK_LOST = 60.0
+"""Seconds after which a look into a checkpoint folder that was not answered is begun again."""
 
 
 def now() -> float:
@@ -122,9 +127,13 @@ class Parts:
         elif what == "started":
             self._started(entry, said)
             self._say(saying.started(entry), entry)
+            self._add(entry, self._closing.begun(entry))
         elif what == "ended":
             entry.over = entry.over or bool(said.get("gone"))
             self._ended(entry, said["end"])
+        elif what == "deaf":
+            if entry.checkpoint is not None:
+                self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
         elif what == "wrote":
             self._wrote(entry, str(said["error"]))
         elif what == "gone":
@@ -204,8 +213,13 @@ class Parts:
         entry.writer = "sent" if file else "none"
         if file is not None:
             self.starter.put(file)
-        if mail is not None and entry.made is not None:
-            self.starter.start(0, entry.made.template, id(entry.made), mail)
+        self._add(entry, self._closing.begun(entry))
+        self._add(entry, mail)
+
+    def _add(self, entry: Entry, fields: dict[str, Any] | None) -> None:
+        """A part of the agent's own, after one of the master's."""
+        if fields is not None and entry.made is not None:
+            self.starter.start(0, entry.made.template, id(entry.made), fields)
 
     def _mailed(self, uid: str, well: bool, why: str) -> None:
         if not well:
@@ -300,8 +314,9 @@ class Parts:
         entry.part = part
         for effect in effects:
             if isinstance(effect, eff.Send):
-                scope = "tasks" if effect.tasks else "groups"
-                self.starter.put({"do": "signal", "uids": [effect.uid], "sig": int(effect.signal), "scope": scope})
+                order = {"do": "signal", "uids": [effect.uid], "sig": int(effect.signal)}
+                how = {"scope": "catching", "within": checkpoint.CATCH_WITHIN} if effect.tasks else {"scope": "groups"}
+                self.starter.put(order | how)
             elif isinstance(effect, eff.KillAll):
                 self.kill([effect.uid])
             elif isinstance(effect, eff.Grant):
@@ -323,21 +338,25 @@ class Parts:
         if effects:
             self.decided(entry, entry.part, effects)
 
-    def checkpoint_folders(self) -> dict[str, str]:
-        """The folders of the jobs here that write checkpoints."""
-        return {
-            entry.uid: entry.checkpoint_folder()
-            for entry in self.entries.values()
-            if entry.checkpoint is not None and entry.part.stage is Stage.RUNNING
-        }
+    def look_for_checkpoints(self) -> None:
+        """What is due now, and a look into each folder by its user, unless the last look has not come back."""
+        for entry in list(self.entries.values()):
+            if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
+                continue
+            self._checkpointed(entry, *checkpoint.tick(now(), entry.checkpoint))
+            if entry.looked and now() < entry.looked + LOOK_LOST:
+                continue
+            entry.looked = now()
+            self.starter.put(app.look(entry.uid, entry.made.user, entry.checkpoint_folder()))
 
-    def checkpoints_seen(self, newest: dict[str, int]) -> None:
-        """The newest generations in those folders; and what is due now."""
-        for uid, generation in newest.items():
-            entry = self.entries.get(uid)
-            if entry is not None and entry.checkpoint is not None and entry.end is None:
-                self._checkpointed(entry, *checkpoint.found(entry.checkpoint, generation))
-                self._checkpointed(entry, *checkpoint.tick(now(), entry.checkpoint))
+    def looked(self, frame: dict[str, Any]) -> None:
+        """What the user's shepherd found in a folder."""
+        entry = self.entries.get(app.uid_of(str(frame["id"])))
+        if entry is None:
+            return
+        entry.looked = 0.0
+        if entry.checkpoint is not None and entry.end is None:
+            self._checkpointed(entry, *checkpoint.found(entry.checkpoint, app.newest(frame.get("names") or [])))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """Usage samples came in: whoever uses too much is ended."""

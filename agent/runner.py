@@ -57,6 +57,8 @@ class Runner:
         kind = frame.get("is")
         if kind == "reports":
             self.parts.reported(frame["reports"])
+        elif kind == "folders":
+            self.parts.looked(frame)
         elif kind == "data":
             self._data(frame)
 

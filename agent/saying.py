@@ -146,6 +146,17 @@ def story(entry: Entry, host: str) -> Story:
     )
 
 
+def story_so_far(entry: Entry, host: str) -> Story:
+    """The story of one that has only begun."""
+    at = entry.started_at or entry.received
+    end = entry.end or {"status": 0, "at": at, "started": at}
+    was, entry.end = entry.end, end
+    try:
+        return story(entry, host)
+    finally:
+        entry.end = was
+
+
 def _requested(resreq: str) -> float:
     found = re.search(r"rusage\s*\[[^\]]*\bmem\s*=\s*([0-9.]+)\s*([KMGT]?)", resreq, re.IGNORECASE)
     if not found:

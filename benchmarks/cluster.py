@@ -22,6 +22,8 @@ from cli.local.folder import BINDIR, ROOT, Folder
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 240.0
+QUIET = 0.03
+"""CPU seconds in 0.3 s below which daemons count as idle."""
 
 
 class Wire:
@@ -143,6 +145,16 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise SystemExit(f"waited {PATIENCE:.0f} s for {what}")
             time.sleep(pause)
+
+    def settle(self) -> None:
+        """Wait until the daemons are done with what came before."""
+        used = [-1.0]
+
+        def quiet() -> bool:
+            before, used[0] = used[0], sum(self.cpu().values())
+            return used[0] - before < QUIET
+
+        self.wait(quiet, "the daemons to be idle", 0.3)
 
     def pids(self) -> dict[str, int]:
         """lavad and its replicas, agent, starter."""

@@ -17,7 +17,7 @@ from lavad.core import events as ev
 from lavad.core.apply import apply
 from lavad.core.arrays import Ranges
 from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, Params, QueueConf
+from lavad.core.conf import Conf, Params, QueueConf, ShareConf
 from lavad.core.decide.placement import accept_plan
 from lavad.core.host import Facts
 from lavad.core.soft import Soft
@@ -111,6 +111,19 @@ def arrays(count: int, elements: int, hosts: int) -> None:
     run("arrays", cluster, soft, classes=count, elements=elements, hosts=hosts)
 
 
+def fair_share(users: int, classes: int, hosts: int, fair: bool = True, elements: int = 0) -> None:
+    """``users`` with ``classes`` each in one queue, by fair share (or, to compare, first come, first served)."""
+    cluster, soft = make(hosts, 16)
+    share = ShareConf(shares=(("default", 1),)) if fair else None
+    conf = Conf(queues=(QueueConf(name="normal", share=share),), params=Params(parallel_by_slot=True))
+    apply(cluster, ev.Configured(at=NOW, conf=conf))
+    for number in range(users * classes):
+        spec = Spec(user=f"u{number % users}", queue="normal", resreq=f"rusage[mem={100 + number // users}]")
+        submit(cluster, number + 1, spec, elements)
+    about = {"users": users, "classes": users * classes, "hosts": hosts, "elements": elements}
+    run("fair_share" if fair else "fcfs", cluster, soft, **about)
+
+
 def one_host() -> None:
     """The cycle that runs hundreds of times a second on a laptop: one host, one array."""
     cluster, soft = make(1, 64)
@@ -124,6 +137,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     one_host()
+    for hosts in (50,) if quick else (50, 1_000):
+        for fair in (False, True):
+            fair_share(100, 100, hosts, fair)
+            fair_share(100, 10, hosts, fair, elements=1_000)
     for hosts in (1_000,) if quick else (1_000, 10_000):
         classes_of_one(1_000, hosts)
         classes_of_one(1_000 if quick else 10_000, hosts)

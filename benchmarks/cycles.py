@@ -27,4 +27,4 @@ def _line(found: dict[str, Any]) -> Line:
     name = found.pop("benchmark")
     warm = found.pop("warm_ms")
     note = ", ".join(f"{key} {value}" for key, value in found.items())
-    return line(f"{name}_{found['hosts']}", "ms", [warm], (), note)
+    return line(f"{name}_{found['classes']}x{found['hosts']}", "ms", [warm], (), note)

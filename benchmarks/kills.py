@@ -27,7 +27,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         starts, kills, floors = [], [], []
         for _ in range(ROUNDS):
             pids = [os.posix_spawn("/bin/sleep", ("sleep", "600"), {}) for _ in range(JOBS)]
-            floors.append(seconds(lambda pids=pids: _end(pids)))  # type: ignore[misc]
+            floors.append(seconds(partial(_end, pids)))
             starts.append(seconds(lambda: _start(cluster, wire)))
             kills.append(seconds(lambda: _kill(cluster, wire)))
         if "start_1000" in wanted:

@@ -43,6 +43,7 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
             yield line("submit_socket", "jobs/s", [(level - there) / took], (), "separate jobs over 16 connections")
         there = level
         _drain(wires[1])
+        full.settle()
         yield _memory("rss_per_job", level, before, full)
         yield from _queries(level, wires, firsts)
 

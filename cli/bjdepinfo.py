@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("bjdepinfo", "p l", "r c", "job_ID | job_ID[index]")
+    table = Table("bjdepinfo", "p l c", "r", "job_ID | job_ID[index]")
     return run_listing(context, table)
 
 

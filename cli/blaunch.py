@@ -252,6 +252,7 @@ def _exec(words: list[str], options: dict[str, str], number: int) -> int:
 
 def run(argv: list[str]) -> int:
     """The command; raises Fail."""
+    closed = _closed()
     options, words = read_words(argv)
     if "V" in options:
         print(version_line({}), file=sys.stderr)
@@ -269,7 +270,7 @@ def run(argv: list[str]) -> int:
         if sum(count for _, count in slots) > 1:
             raise Fail(f"job {environ['LSB_JOBID']} takes no tasks: lava starts its processes itself (bsub -a)")
         return _run_here(hosts, here, words, options)
-    with_input = "n" not in options and _is_open(0)
+    with_input = "n" not in options and 0 not in closed
     launch = Launch(_connect(environ["LAVA_TASKS"]), with_input)
     launch.hello(environ.get("LAVA_TOKEN", ""))
     shell = "none" if "no-shell" in options else "login" if "use-login-shell" in options else "sh"
@@ -288,12 +289,16 @@ def _folder() -> str:
         return "/"
 
 
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
+def _closed() -> list[int]:
+    """The standard descriptors that the caller has closed; opened here, or a socket of ours would get their numbers."""
+    found = []
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            found.append(fd)
+            os.open("/dev/null", os.O_RDWR)
+    return found
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""``lava``: a cluster on one machine (up, down, env, status), and what another would do (whatif)."""
+"""``lava``: a cluster on one machine (up, down, env, status), why a job waits, and what another would do (whatif)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument("--cluster", default="lava")
     certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
+    commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("whatif", help="simulate a job trace under scheduling policies", add_help=False)
     return lava
 
@@ -53,6 +54,10 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["whatif"]:
         return whatif.main(words[1:])
+    if words[:1] == ["why"]:
+        from cli.why import main as why
+
+        return why(words[1:])
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:

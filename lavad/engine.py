@@ -72,6 +72,8 @@ class _Draft:
         self.texts: list[tuple[int, JobText]] = []
         self.envs: list[tuple[str, bytes]] = []
         self.answers: dict[str, bytes] = {}
+        self.refused: set[asyncio.Future[Any]] = set()
+        """Of this turn, which are not told yet."""
 
 
 class Engine:
@@ -83,6 +85,8 @@ class Engine:
         self.clock = clock
         self._waiting: list[_Wish] = []
         self._wake = asyncio.Event()
+        self.quiet = asyncio.Lock()
+        """Held during a turn: who holds it sees a cluster in which everything is committed."""
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._listeners: list[Listener] = []
         self._texts_seen: Callable[[int, Any], None] | None = None
@@ -135,8 +139,9 @@ class Engine:
             self._wake.clear()
             committed = True
             while self._waiting or (committed and self.cluster.conditions.stirred):
-                wishes, self._waiting = self._waiting, []
-                committed = await self._turn(wishes)
+                async with self.quiet:
+                    wishes, self._waiting = self._waiting, []
+                    committed = await self._turn(wishes)
 
     async def _turn(self, wishes: list[_Wish]) -> bool:
         """Decide and commit; False if nothing could be written."""
@@ -187,7 +192,8 @@ class Engine:
 
     def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused:
         """Decide and apply; a refusal fails its own caller only."""
-        if wish.after is not None and wish.after.done() and (wish.after.cancelled() or wish.after.exception()):
+        if wish.after is not None and (wish.after in draft.refused or _has_failed(wish.after)):
+            draft.refused.add(wish.answer)
             return Refused("What went before it was refused")
         now = self.clock()
         given: list[dict[str, Any]] = []
@@ -195,8 +201,10 @@ class Engine:
             try:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
+                draft.refused.add(wish.answer)
                 return refusal
             except Exception as error:
+                draft.refused.add(wish.answer)
                 # a decision changes nothing: its fault is its caller's alone
                 log.exception("an ask could not be decided")
                 return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
@@ -228,6 +236,10 @@ class Engine:
         self.cluster.undo_changes()
         self.cluster.version = version
         return why
+
+
+def _has_failed(earlier: asyncio.Future[Any]) -> bool:
+    return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
 
 
 def _give(wish: _Wish, answer: list[dict[str, Any]] | Refused) -> None:

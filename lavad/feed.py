@@ -18,6 +18,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf, QueueAdmin
 from lavad.core.depend import Ended
 from lavad.core.events import AnyEvent, Event, JobRequeued
+from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.plan import Plan
@@ -44,6 +45,7 @@ class Snapshot(msgspec.Struct, tag=True):
     jobs: list[Job]
     charges: list[Charge] = []
     ended: list[tuple[int, Ended]] = []
+    groups: list[JobGroup] = []
 
 
 class Events(msgspec.Struct, tag=True):
@@ -130,6 +132,7 @@ def take(cluster: Cluster) -> Snapshot:
         hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
         arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
         charges=list(cluster.charges.rows.values()), ended=list(cluster.ended.rows.items()),
+        groups=list(cluster.groups.rows.values()),
     )  # fmt: skip
 
 
@@ -153,6 +156,8 @@ def restore(snapshot: Snapshot) -> Cluster:
     for number, ended in snapshot.ended:
         cluster.ended.put(number, ended)
     cluster.conditions.stirred.clear()
+    for group in snapshot.groups:
+        cluster.groups.put(group.name, group)
     for charge in snapshot.charges:
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
     cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version

@@ -85,8 +85,9 @@ class Master:
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
         facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir)
-        self.scheduler = ReplicaProcess("lavad.sched.process", cluster, self._soft_now, facts, output)
-        answering = ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output, lazy=True)
+        quiet = self.engine.quiet
+        self.scheduler = ReplicaProcess("lavad.sched.process", cluster, self._soft_now, facts, output, quiet)
+        answering = ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output, quiet, lazy=True)
         self.queries = QueryProcess(answering, time.time)
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = Peeks()
@@ -104,7 +105,10 @@ class Master:
 
     def _soft_now(self) -> SoftUpdate:
         usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
-        return SoftUpdate(load=self.soft.load, usage=usage, why=self.soft.why, why_job=self.soft.why_job)
+        soft = self.soft
+        return SoftUpdate(
+            load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises
+        )  # fmt: skip
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""
@@ -157,7 +161,7 @@ class Master:
         """A plan came from the scheduler: what of it still holds becomes true."""
         if not isinstance(message, Plan):
             return
-        if message.placements and message.version >= self._configured:
+        if message.decides and message.version >= self._configured:
             seed = secrets.token_hex(6)
 
             def decide(cluster: Cluster, now: float) -> Decided:
@@ -167,7 +171,7 @@ class Master:
                 await self.engine.ask(decide)
             except Refused as refusal:
                 log.error("plan dropped: %s", refusal.text)
-        news = SoftUpdate(why=message.why, why_job=message.why_job)
+        news = SoftUpdate(why=message.why, why_job=message.why_job, promises=message.promises)
         update(self.soft, news)
         self.queries.process.send_frame(feed.frame(news))
         self.scheduler.send(feed.PlanDone(version=message.version))

@@ -57,9 +57,16 @@ def text_message(
         cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
         terminate_interval=params.terminate_interval, requeue_exit_values=queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
-        run_warning=params.run_warning, notify_end=text.notify_end, queue_pre_exec=queue.pre_exec,
+        run_warning=params.run_warning, notify_start=text.notify_start,
+        notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
         queue_post_exec=queue.post_exec,
     )  # fmt: skip
+
+
+def mail_to(spec: Spec, text: JobText) -> str:
+    """Who gets mail of a job: ``-u``, else its user. "" where LSF sends none: its report goes to the file of ``-o``."""
+    wanted = text.notify_start or text.notify_end or not text.output
+    return (text.mail_user or spec.user) if wanted else ""
 
 
 def _array_end(array: Array | None) -> int:
@@ -81,7 +88,7 @@ def start_order(
         for part in run.parts
     ]
     start = pb.Start(
-        sequence=session.sequence, text=session.texts[text_key(cluster, job)], two_phase=effect.two_phase, hosts=hosts,
+        sequence=session.sequence, text=session.texts[text_key(cluster, job)].number, two_phase=effect.two_phase, hosts=hosts,
         place=next(i for i, part in enumerate(run.parts) if part.host == effect.host), expires=now + START_EXPIRES,
         lease=lease_of(cluster, spec), restart=job.checkpoint, restart_count=run.number - 1, name=job.name,
         token=token(secret, run.uid),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
+from lavad.core.events import JobModified
 from lavad.core.job import Job
 from lavad.core.spec import JobText
 from lavad.engine import Committed
@@ -31,6 +32,9 @@ class Outbox:
         """Offer what a commit made due."""
         self._sessions.offer(job for job in committed.changed if job.run is not None)
         self._sessions.over(committed.finished)
+        for event in committed.events:
+            if isinstance(event, JobModified):
+                self._sessions.text_changed(event.key)
 
     def greeted(self, session: Session) -> None:
         """A stream is new: offer everything that is due on its host."""
@@ -61,14 +65,12 @@ class Outbox:
         for key in missing:
             text = texts.get(key & 0xFFFFFFFF) or JobText(command="")
             env = await self._texts.env(text.env) if text.env else {}
-            number = session.number(key, needed)
-            job = needed[key]
-            if self._cluster.find_job(job.key) is None:
+            job = self._live(key, starts)
+            if job is None:
                 continue  # finished while its text was read
+            number = session.number(key, needed)
             spec = self._cluster.specs.rows[job.spec]
-            orders.texts.append(
-                text_message(self._cluster, job.key, number, spec, text, env, session.host)
-            )
+            orders.texts.append(text_message(self._cluster, job.key, number, spec, text, env, session.host))
         now = self._clock()
         if needed:
             self._sessions.renewed[session.host] = now
@@ -76,9 +78,22 @@ class Outbox:
             current = self._job(effect)
             if isinstance(effect, KillPart):
                 orders.orders.append(other_order(effect))
+            elif isinstance(effect, StartPart) and current is not None and not self._has_text(session, current):
+                session.due.append(effect)  # it was changed meanwhile
+                session.wake.set()
             elif current is not None:
                 orders.orders.append(self._order(session, effect, current, now))
         return orders
+
+    def _has_text(self, session: Session, job: Job) -> bool:
+        return text_key(self._cluster, job) in session.texts
+
+    def _live(self, key: int, starts: list[Job]) -> Job | None:
+        """One of the jobs with this text that is still there."""
+        for job in starts:
+            if self._cluster.find_job(job.key) is not None and text_key(self._cluster, job) == key:
+                return job
+        return None
 
     def _order(self, session: Session, effect: Effect, job: Job, now: float) -> pb.Order:
         if isinstance(effect, StartPart) and job.run is not None:

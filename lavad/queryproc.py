@@ -28,6 +28,9 @@ class StoreView:
         self.specs = reader.specs
         self.finished_array = reader.finished_array
         self.events_of = reader.events_of
+        self.events_of_many = reader.events_of_many
+        self.sums = reader.sums
+        self.pages = reader.pages
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         """All events of a time, in order."""

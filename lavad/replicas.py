@@ -31,8 +31,9 @@ class ReplicaProcess:
     """One replica process, kept alive."""
 
     def __init__(self, module: str, cluster: Cluster, soft_snapshot: Callable[[], SoftUpdate], site: feed.Site,
-                 output: BinaryIO | None, lazy: bool = False) -> None:  # fmt: skip
+                 output: BinaryIO | None, quiet: asyncio.Lock, lazy: bool = False) -> None:  # fmt: skip
         self.module = module
+        self._quiet = quiet
         self.pid = 0
         self._cluster = cluster
         self._soft = soft_snapshot
@@ -72,10 +73,12 @@ class ReplicaProcess:
             self.pid = process.pid
             link.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=link, limit=1 << 24)
-            self._writer, self._late = writer, []
-            self.send(self._site)
-            self.send(feed.take(self._cluster))
-            self.send(self._soft())
+            async with self._quiet:
+                # between two commits: the snapshot then holds exactly what no later frame will bring
+                self._writer, self._late = writer, []
+                self.send(self._site)
+                self.send(feed.take(self._cluster))
+                self.send(self._soft())
             self.there.set()
             try:
                 while True:

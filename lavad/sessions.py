@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from lavad.core.effects import Effect, effects_due, effects_of_end
+from lavad.core.ids import job_of
 from lavad.core.job import Job
 from proto import agent_pb2 as pb
+
+
+MAX_TEXTS = 1024
+
+
+class Told(NamedTuple):
+    """A text that a stream knows: its number there, and the spec that it was made with."""
+
+    number: int
+    spec: int
 
 
 class Session:
@@ -20,9 +33,38 @@ class Session:
         self.outgoing: asyncio.Queue[pb.ToAgent | None] = asyncio.Queue()
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
-        self.texts: dict[int, int] = {}
-        """Job id to the number under which this stream knows its text."""
+        self.texts: OrderedDict[int, Told] = OrderedDict()
+        """Text key to what this stream knows of it, used longest ago first."""
+        self._free: list[int] = []
+        self._numbers = 0
         self._told: dict[str, set[Effect]] = {}
+
+    def missing(self, needed: Mapping[int, Job]) -> list[int]:
+        """The keys whose text this stream does not know, or knows with another spec."""
+        for key in needed:
+            if key in self.texts:
+                self.texts.move_to_end(key)
+        return [key for key, job in needed.items() if key not in self.texts or self.texts[key].spec != job.spec]
+
+    def number(self, key: int, needed: Mapping[int, Job]) -> int:
+        """A number for a text that is about to be sent. With many texts, that of the one not needed for longest."""
+        self.drop_text(key)
+        oldest = next(iter(self.texts), None)
+        if not self._free and oldest is not None and oldest not in needed and len(self.texts) >= MAX_TEXTS:
+            self.drop_text(oldest)
+        if self._free:
+            number = self._free.pop()
+        else:
+            self._numbers += 1
+            number = self._numbers
+        self.texts[key] = Told(number, needed[key].spec)
+        return number
+
+    def drop_text(self, key: int) -> None:
+        """It must be sent again before it is used; its number is free for another."""
+        told = self.texts.pop(key, None)
+        if told is not None:
+            self._free.append(told.number)
 
     def offer(self, uid: str, effects: Sequence[Effect]) -> None:
         """``effects`` are all that is due here for an attempt; those that this stream was not told yet are queued.
@@ -90,6 +132,12 @@ class Sessions:
         """A stream ended."""
         if self.rows.get(session.host) is session:
             del self.rows[session.host]
+
+    def text_changed(self, key: int) -> None:
+        """A job was modified: no stream knows its text any more."""
+        for session in self.rows.values():
+            session.drop_text(key)
+            session.drop_text(job_of(key))
 
     def offer(self, jobs: Iterable[Job]) -> None:
         """Offer what is due for these jobs to the hosts that are there."""

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from agent.core.effects import Effect, Grant, KillAll, SayCheckpoint, Send
 
 SIGNAL = signal.SIGUSR1
+CATCH_WITHIN = 60.0
+"""Seconds in which a process of the job must be ready for the signal."""
 WAIT = 600.0
 """Seconds after which a checkpoint that was asked for has failed."""
 
@@ -64,6 +66,12 @@ def tick(now: float, state: Checkpoints) -> Decided:
             effects.append(Send(state.uid, SIGNAL, True))
         state = replace(state, due=now + state.period)
     return state, effects
+
+
+def deaf(state: Checkpoints) -> Decided:
+    """No process of the job catches the signal: it would only have ended it."""
+    why = f"no process of the job catches {SIGNAL.name}"
+    return replace(state, asked=()), [Grant(state.uid, one.wish, False, why) for one in state.asked]
 
 
 def found(state: Checkpoints, generation: int) -> Decided:

@@ -15,6 +15,8 @@ from agent.core.part import KILL, Part, Stage, Step, Wish, run_time
 Decided = tuple[Part, list[Effect]]
 
 _OVER = (Stage.ENDED, Stage.GONE)
+SOFT_STOP = 1.0
+"""Seconds that a parallel job has after SIGTSTP to stop in order."""
 MEMORY_GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL for a part over its memory limit: it must not go on growing for long."""
 
@@ -80,8 +82,14 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
         return part, []
     part = replace(part, stopped=stopped, ran=run_time(part, now), since=_since(part, stopped, now))
     number = signal.SIGCONT
-    if stopped:
-        number = signal.SIGTSTP if part.rules.soft_stop else signal.SIGSTOP
+    steps = tuple(step for step in part.steps if step.signal != signal.SIGSTOP)
+    if stopped and part.rules.soft_stop:
+        # The kernel drops SIGTSTP for a session without a terminal, unless the program catches it.
+        number = signal.SIGTSTP
+        steps = (*steps, Step(now + SOFT_STOP, signal.SIGSTOP))
+    elif stopped:
+        number = signal.SIGSTOP
+    part = replace(part, steps=steps)
     return part, [Send(part.uid, number), Keep(part.uid), SayStopped(part.uid, stopped)]
 
 

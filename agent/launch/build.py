@@ -190,13 +190,19 @@ def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: 
     """A script lies in a job file of the user's, as LSF has it: ``LSB_JOBFILENAME.shell``."""
     text, user = made.text, made.user
     name = f"{int(text.submitted)}.{job_stem(order.key)}"
-    jobfile = os.path.join(site.output_dir, user.name, name)
-    fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = jobfile
+    stem = os.path.join(site.output_dir, user.name, name)
+    fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = stem
     if text.script and (order.start.place == 0 or text.launch == "mpi"):
-        path = f"{jobfile}.{order.attempt}.{order.start.place}.shell"
+        path = jobfile(order, made, site)
         fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
         fields["argv"] = command.script_argv(text.script, path, text.login_shell, text.job_starter)
         fields["jobfile"] = {"path": path, "text": text.script, "mode": 0o700, "remove": True}
+
+
+def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
+    """Where the script of a part lies, if it has one."""
+    name = f"{int(made.text.submitted)}.{job_stem(order.key)}.{order.attempt}.{order.start.place}.shell"
+    return os.path.join(site.output_dir, made.user.name, name)
 
 
 def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText) -> None:

@@ -54,6 +54,9 @@ def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
         "I_MPI_HYDRA_BOOTSTRAP": "lsf",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": blaunch,
         "I_MPI_HYDRA_RMK": "lsf",
+        # Jobs share hosts: two that both bind their ranks to the first cores would share these and leave the rest idle.
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
     }
     interface = site.conf.get("LAVA_MPI_INTERFACE") or (_unresolved[0] if _unresolved else "")
     if interface:

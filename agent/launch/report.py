@@ -198,11 +198,11 @@ def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[st
     return fields
 
 
-def _small_part(uid: str, order: pb.Order, cwd: str) -> dict[str, Any]:
-    """One process in the job's folder, as its user, with nothing else of the job's."""
+def _small_part(uid: str, order: pb.Order) -> dict[str, Any]:
+    """One process as the job's user, with nothing else of the job's."""
     return {
         "uid": uid,
-        "cwd": cwd,
+        "cwd": "/",
         "key": order.key,
         "attempt": order.attempt,
         "title": f"{show(order.key)} report",
@@ -224,18 +224,26 @@ def mailer(site: Site) -> str:
     return found if os.access(found, os.X_OK) else ""
 
 
-def mail(uid: str, order: pb.Order, made: Compiled, program: str, story: Story, where: Places) -> dict[str, Any]:
-    """The part that mails the report, and the output when no file of the user's has it."""
+def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[str, str, str]) -> dict[str, Any]:
+    """The part that mails. ``pieces``: what stands before, the file that comes then ("": none), what stands behind."""
     text = made.text
-    kept = where.kept if not where.output else ""
-    before, after = report(text, story, Places(where.output, where.error, where.kept or kept or "-"), time.time())
-    head = f"To: {text.report_mail}\nFrom: LSF <{story.admin}>\n{before}"
-    fields = _small_part(uid, order, where.cwd)
-    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, story.admin, text.report_mail]
+    before, kept, after = pieces
+    admin = text.admins[0] if text.admins else "lsfadmin"
+    head = f"To: {text.report_mail}\nFrom: LSF <{admin}>\n{before}"[:_MAX_ARGUMENT]
+    fields = _small_part(uid, order)
+    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, admin, text.report_mail]
     fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
     return fields
 
 
+def begun(text: pb.JobText, story: Story) -> str:
+    """The mail of ``-B``: the head of a report of a job that has only begun."""
+    lines = _head(text, story, story.started)
+    lines[1] = f"Subject: Job {show(story.key)}: <{story.name}> in cluster <{text.cluster}> Started"
+    return "\n".join([*(line for line in lines if not line.startswith(("Terminated at", "Results reported"))), ""])
+
+
+_MAX_ARGUMENT = 120_000
 _MAIL = """\
 { printf %s "$1"; [ -z "$2" ] || cat -- "$2"; printf %s "$3"; } | "$4" -oi -FLSF "-f$5" "$6"
 """

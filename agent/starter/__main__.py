@@ -18,7 +18,7 @@ if __package__ in (None, ""):
 
 def main(argv: list[str] | None = None) -> int:
     """Run a starter until SIGTERM; 1 when another one has the folder."""
-    from agent.starter import kernel, starter
+    from agent.starter import fence, kernel, starter
 
     options = _options(argv)
     os.umask(0o022)
@@ -40,11 +40,13 @@ def main(argv: list[str] | None = None) -> int:
     kernel.set_name("lava-starter")
     kernel.set_title(f"lava-starter {options.host}")
     os.chdir("/")
+    group = fence.enclose(options.dir)
     one = starter.Starter(options.host, options.dir, options.socket)
     _write_pid(options.pidfile)
     starter.log(f"serves {options.host} as process {os.getpid()}")
     gc.freeze()
     one.run()
+    fence.leave(group)
     starter.log("ends")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(options.pidfile)

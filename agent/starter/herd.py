@@ -126,6 +126,8 @@ class Herd:
         elif what == "refused":
             part.state, part.reason = State.REFUSED, message
             self._report(message)
+        elif what == "deaf":
+            self._report(message)
         elif what == "killing":
             part.kill_asked = 0
             self._arm(KILL_AGAIN, "again", part.uid)

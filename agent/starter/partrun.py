@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, frames, kernel, prepare, proctree, rlimits, tasks
+from agent.starter import account, frames, kernel, prepare, proctree, rlimits, shm, tasks
 from agent.starter.account import Task
+from agent.starter.begin import begin
+from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
+from agent.starter.catching import Catching
 from agent.starter.gang import Gang, is_gang
 from agent.starter.lease import LOOK_AGAIN, Lease
 from agent.starter.phase import Phase, why_no_task
 from agent.starter.spec import Spec
-from agent.starter.stdio import Refused, write_all
+from agent.starter.stdio import Refused
 from agent.starter.taskhub import TaskHub
 from agent.starter.watch import Watch
 
@@ -50,6 +53,7 @@ class PartRun:
         self._hub: TaskHub | None = None
         self._started = 0.0
         self._cwd = ""
+        self._catching: Catching | None = None
         self._timers: dict[str, float] = {}
         self._sweep_pause = 0.01
         self._ended_report: bytes | None = None
@@ -87,11 +91,29 @@ class PartRun:
     def signal(self, sig: int, tasks_only: bool) -> None:
         """Signal the task processes, or every process group that the part has."""
         if tasks_only:
-            for task in self._tasks:
-                if task.status is None and task.pid:
-                    proctree.send(task.pid, sig)
+            for pid in self._running():
+                proctree.send(pid, sig)
         else:
             proctree.signal_groups(proctree.below([os.getpid()]), sig)
+
+    def ask(self, sig: int, within: float) -> None:
+        """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
+        self._catching = Catching(sig, within)
+        self._ask()
+
+    def _ask(self) -> None:
+        catching = self._catching
+        if catching is None:
+            return
+        if not catching.send(self._running()):
+            self._timers["ask"] = time.monotonic() + ASK_AGAIN
+            return
+        self._catching = None
+        if catching.in_vain:
+            self._tell({"uid": self.uid, "is": "deaf", "sig": catching.sig})
+
+    def _running(self) -> list[int]:
+        return [task.pid for task in self._tasks if task.status is None and task.pid]
 
     def note(self, use: dict[str, Any]) -> None:
         """What the agent saw of it so far; the first host's report will tell it."""
@@ -143,6 +165,8 @@ class PartRun:
             self._timers.pop(name, None)
             if name == "started":
                 self._report_started()
+            elif name == "ask":
+                self._ask()
             elif name == "sweep":
                 self._sweep()
             elif name == "kill" and self._gang and self.phase is Phase.RUNNING:
@@ -299,30 +323,12 @@ class PartRun:
                 self.look()
 
     def _start_task(self, of: dict[str, Any]) -> None:
-        spec = self.spec
-        rank = int(of.get("rank", -1))
-        extra = of.get("env") or {}
-        env, path = spec.env, spec.path
-        fds = (self._files.stdin, self._files.stdout, self._files.stderr)
-        keep: list[int] = []
-        task = Task(rank, 0)
+        task = Task(int(of.get("rank", -1)), 0)
         self._tasks.append(task)
-        if self._gang:
-            more, fds, keep = self._gang.files_of(of)
-            extra = {**more, **extra}
-        if extra:
-            env = {**env, **{k: os.fsencode(f"{k}={v}") for k, v in extra.items()}}
-            path = extra.get("PATH", path)
-        argv = spec.get("argv", [""])
-        try:
-            programs = tasks.candidates(argv[0], path)
-            nice = int(spec.get("nice", 0))
-            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, self._limits, nice)
+        files = self._files
+        begin(task, of, self.spec, (files.stdin, files.stdout, files.stderr), self._gang, self._limits)
+        if task.pid:
             self._by_pid[task.pid] = task
-        except (OSError, ValueError) as e:
-            code, line = tasks.as_a_shell_says(argv[0], e)
-            write_all(fds[2], line)
-            task.ended((0, code << 8, 0.0, 0.0, 0))
         if self._gang:
             self._gang.started(task)
             if task.status is not None:
@@ -389,6 +395,8 @@ class PartRun:
             self._hub.close()
         self._files.close()
         self._files.remove_jobfile()
+        if self._started and (self.killing or self._final_status()):
+            shm.clear(self._started)
         if not self._started:
             os.chdir("/")
 

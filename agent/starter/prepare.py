@@ -98,6 +98,12 @@ def _write_jobfile(jobfile: dict[str, Any] | None, files: Files) -> None:
         files.jobfile = path
 
 
+def folders_with(path: str, prefix: str, having: str) -> list[str]:
+    """The names below ``path`` that begin with ``prefix`` and have an entry named ``having`` in them."""
+    names = [name for name in os.listdir(path) if name.startswith(prefix)]
+    return [name for name in names if os.path.lexists(os.path.join(path, name, having))]
+
+
 def read_slice(path: str, offset: int, limit: int) -> tuple[bytes, int]:
     """(bytes from ``offset``, file size) of a plain file; OSError when it cannot be read or is no plain file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

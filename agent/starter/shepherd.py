@@ -126,6 +126,8 @@ class Shepherd:
             self._templates[order["t"]] = Template(order["fields"])
         elif do == "read":
             self._tell(_read(order))
+        elif do == "folders":
+            self._tell(_folders(order))
         elif do in ("append", "deliver"):
             self._tell(writing.write(order))
         elif self._part is not None and order.get("uid") == self._part.uid:
@@ -136,7 +138,10 @@ class Shepherd:
             self._tell({"uid": part.uid, "is": "killing"})
             part.kill()
         elif do == "signal":
-            part.signal(int(order["sig"]), order.get("scope") == "tasks")
+            if order.get("scope") == "catching":
+                part.ask(int(order["sig"]), float(order.get("within") or 0.0))
+            else:
+                part.signal(int(order["sig"]), order.get("scope") == "tasks")
         elif do == "go":
             part.go(order.get("root"))
         elif do == "note":
@@ -156,6 +161,15 @@ class Shepherd:
         kernel.set_title(f"lava-shepherd {spec.get('title', '')}")
         self._part = PartRun(spec, self._end_fd, self._host, self._watch, self._tell)
         self._part.begin()
+
+
+def _folders(order: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"is": "folders", "id": order["id"], "names": []}
+    try:
+        answer["names"] = prepare.folders_with(str(order["path"]), str(order["prefix"]), str(order["having"]))
+    except (OSError, ValueError) as e:
+        answer["error"] = getattr(e, "strerror", None) or str(e)
+    return answer
 
 
 def _read(order: dict[str, Any]) -> dict[str, Any]:

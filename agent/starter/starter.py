@@ -57,6 +57,7 @@ class Starter:
             "renew": self._renew,
             "forget": self._forget,
             "read": self._read,
+            "folders": self._read,
             "append": self._write,
             "deliver": self._write,
         }
@@ -130,6 +131,7 @@ class Starter:
 
     def _signal(self, order: dict[str, Any]) -> None:
         signal_order = {"do": "signal", "sig": int(order["sig"]), "scope": order.get("scope", "groups")}
+        signal_order["within"] = float(order.get("within") or 0.0)
         if not 0 < signal_order["sig"] <= 64:
             raise ValueError(f"no signal {order['sig']}")
         for part in self._known(order["uids"]):
@@ -160,10 +162,11 @@ class Starter:
                 self._herd.order(part, {"do": "renew", "deadline": deadline})
 
     def _read(self, order: dict[str, Any]) -> None:
+        kind = "folders" if order["do"] == "folders" else "data"
         try:
-            self._herd.pool.ask(key_of(order["user"], False), order, "data")
+            self._herd.pool.ask(key_of(order["user"], False), order, kind)
         except (OSError, ValueError) as e:
-            self._agent.answer({"is": "data", "id": order["id"], "error": f"{order['path']}: {e}"})
+            self._agent.answer({"is": kind, "id": order["id"], "error": f"{order['path']}: {e}"})
 
     def _write(self, order: dict[str, Any]) -> None:
         uid = str(order["id"])

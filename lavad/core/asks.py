@@ -134,6 +134,44 @@ class Migrate(Ask, frozen=True):
     force: bool = False
 
 
+class AddGroup(Ask, frozen=True):
+    """bgadd; ``limit`` None: no limit."""
+
+    group: str
+    limit: int | None = None
+
+
+class DropGroup(Ask, frozen=True):
+    """bgdel; group ``0``: all that are empty, of ``user`` ("": the caller, ``all``)."""
+
+    group: str
+    user: str = ""
+
+
+class ChangeGroup(Ask, frozen=True):
+    """bgmod -L and -Ln."""
+
+    group: str
+    limit: int | None = None
+
+
+class Post(Ask, frozen=True):
+    """bpost."""
+
+    job: str
+    text: str
+    number: int = 0
+    body: str = ""
+
+
+class Run(Ask, frozen=True):
+    """brun; ``force``: -f, ``hosts`` as of -m."""
+
+    job: str
+    hosts: list[str] = []
+    force: bool = False
+
+
 class Hosts(Ask, frozen=True, kw_only=True):
     """badmin hopen and hclose."""
 
@@ -187,5 +225,5 @@ class Peek(Ask, frozen=True):
 
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
-    | Lease | Query | Wait | Peek
+    | Lease | Query | Wait | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run
 )  # fmt: skip

@@ -14,6 +14,7 @@ from lavad.core.charge import Account, Charge
 from lavad.core.conditions import Conditions, Names
 from lavad.core.conf import Conf, HostConf, QueueAdmin, QueueConf
 from lavad.core.depend import Ended
+from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import Spec
@@ -133,6 +134,8 @@ class Cluster:
         self.accounts = Accounts()
         self.charges: Table[Account, Charge] = Table()
         """What finished attempts used, for fair share."""
+        self.groups: Table[str, JobGroup] = Table()
+        """Job groups that were added by hand."""
         self.conditions = Conditions()
         self.ended: Table[int, Ended] = Table()
         """Job ids that conditions name, with what of them has finished."""
@@ -191,7 +194,7 @@ class Cluster:
 
     def forget_changes(self) -> None:
         """A batch is committed: what it changed is no longer remembered."""
-        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues, self.charges, self.ended):
+        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues, self.charges, self.ended, self.groups):
             table.changed.clear()
         self.finished.clear()
         self.finished_arrays.clear()
@@ -212,6 +215,7 @@ class Cluster:
         self.queues.undo()
         self.charges.undo()
         self.ended.undo()
+        self.groups.undo()
         self.conditions.stir_all()
         self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:

@@ -41,7 +41,7 @@ class Names:
 class Condition:
     """One condition and those who wait for it. Equal only to itself."""
 
-    __slots__ = ("depend", "failed", "left", "waiters")
+    __slots__ = ("asked", "depend", "failed", "left", "waiters")
 
     def __init__(self, depend: Depend) -> None:
         self.depend = depend
@@ -49,6 +49,8 @@ class Condition:
         """Keys of jobs, arrays and touched elements, oldest first."""
         self.left: dict[int, list[int]] = {}
         """Number of a question about many jobs to those that do not fit yet: so each is asked once, not at every look."""
+        self.asked: dict[int, frozenset[int]] = {}
+        """Number of such a question to all that it is about."""
         self.failed: dict[int, set[int]] = {}
         """Number of such a question to jobs that can never fit."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 from lavad.core.conf import Conf
 from lavad.core.depend import Depend, Ended
+from lavad.core.groups import JobGroup
 from lavad.core.host import Facts
 from lavad.core.job import End, Message, Placed, Wish
 from lavad.core.ranges import Ranges
@@ -286,6 +287,19 @@ class DependencyJudged(JobEvent, frozen=True):
     elements: Ranges | None = None
 
 
+class GroupSet(Event, frozen=True):
+    """A job group was added, or has another limit."""
+
+    value: JobGroup
+    by: str = ""
+
+
+class GroupDropped(Event, frozen=True):
+    """A job group is gone."""
+
+    group: str
+
+
 class MessagePosted(JobEvent, frozen=True):
     """bpost: a message to a job, an array or an element."""
 
@@ -354,5 +368,5 @@ AnyEvent = (
     | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
     | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
-    | DependencyJudged | MessagePosted
+    | DependencyJudged | MessagePosted | GroupSet | GroupDropped
 )  # fmt: skip

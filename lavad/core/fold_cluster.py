@@ -29,6 +29,8 @@ def _configured(cluster: Cluster, event: ev.Configured) -> None:
 def _spec_added(cluster: Cluster, event: ev.SpecAdded) -> None:
     cluster.specs.put(event.spec, event.value)
     cluster.spec_numbers[event.value] = event.spec
+    if event.spec not in cluster.spec_jobs:
+        cluster.idle_specs[event.spec] = None
     cluster.next_spec = max(cluster.next_spec, event.spec + 1)
 
 
@@ -60,6 +62,15 @@ def _queue_switched(cluster: Cluster, event: ev.QueueSwitched) -> None:
     cluster.queues.put(event.queue, row)
 
 
+def _group_set(cluster: Cluster, event: ev.GroupSet) -> None:
+    cluster.groups.put(event.value.name, event.value)
+
+
+def _group_dropped(cluster: Cluster, event: ev.GroupDropped) -> None:
+    if event.group in cluster.groups.rows:
+        cluster.groups.drop(event.group)
+
+
 FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.MasterStarted: _master_started,
     ev.Configured: _configured,
@@ -69,4 +80,6 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.HostDown: _host_down,
     ev.HostSwitched: _host_switched,
     ev.QueueSwitched: _queue_switched,
+    ev.GroupSet: _group_set,
+    ev.GroupDropped: _group_dropped,
 }

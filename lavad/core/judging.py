@@ -69,11 +69,10 @@ def _ask_many(
         answers = {job: one(job) for job in jobs}
         left = memo.left[number] = [job for job, answer in answers.items() if answer is not True]
         memo.failed[number] = {job for job, answer in answers.items() if answer is None}
+        memo.asked[number] = frozenset(jobs)
     failed = memo.failed[number]
-    for job in changed or ():
-        if job in cluster.conditions.named and (job in failed or memo in cluster.conditions.named[job]):
-            (failed.add if one(job) is None else failed.discard)(job)
-    failed.intersection_update(jobs)
+    for job in memo.asked[number].intersection(changed or ()):
+        (failed.add if one(job) is None else failed.discard)(job)
     if failed:
         return None
     while left and one(left[-1]) is True:
@@ -148,7 +147,7 @@ def elements_met(cluster: Cluster, depend: Depend, wanted: Ranges, local: Local)
     def ask(question: Question) -> tuple[Ranges, Ranges]:
         jobs = () if question.function == "time" else depend.ids[numbers[question]]
         if not question.ref.same_index:
-            answer = _one_question(cluster, question, jobs, local)
+            answer = answer_of(cluster, question, jobs, local)
             return (wanted if answer else EMPTY), (wanted if answer is None else EMPTY)
         met, never = wanted, EMPTY
         for job in jobs:
@@ -159,7 +158,8 @@ def elements_met(cluster: Cluster, depend: Depend, wanted: Ranges, local: Local)
     return _fold(tree, ask, wanted)
 
 
-def _one_question(cluster: Cluster, question: Question, jobs: tuple[int, ...], local: Local) -> Answer:
+def answer_of(cluster: Cluster, question: Question, jobs: tuple[int, ...], local: Local) -> Answer:
+    """One question about these jobs."""
     if question.function == "time":
         return is_open(parse_windows(question.text), local)
     return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])

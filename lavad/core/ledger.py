@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from lavad.core.cluster import Cluster
 from lavad.core.gpus import is_exclusive, wanted
 from lavad.core.host import Gpu
+from lavad.core.groups import lineage
 from lavad.core.job import Part, Placed
 from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 from lavad.core.spec import Spec
@@ -42,7 +43,7 @@ class HostLedger:
         self.held: list[tuple[str, float]] = []
         """What of resources is held for waiting jobs."""
         for key, part in use.held.items() if use else ():
-            self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key))
+            self.held += self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key)).reserved
 
     @property
     def free(self) -> int:
@@ -60,18 +61,17 @@ class HostLedger:
             self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + sign * gpu_weight(spec)
 
 
-    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> None:
-        """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still."""
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> Placed:
+        """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still; that much."""
         slots = max(0, part.slots - sum(other.slots for other in lent))
-        mine = {gpu for other in lent for gpu in other.gpus}
         rest = []
         for name, amount in part.reserved:
             amount -= sum(value for other in lent for own, value in other.reserved if own == name)
             if amount > 0:
                 rest.append((name, amount))
-        gpus = tuple(gpu for gpu in part.gpus if gpu not in mine)
-        self.held += rest
-        self.take(Placed(host=part.host, slots=slots, gpus=gpus, reserved=tuple(rest)), spec)
+        held = Placed(host=part.host, slots=slots, gpus=part.gpus, reserved=tuple(rest))
+        self.take(held, spec)
+        return held
 
 
 def _lent_for(cluster: Cluster, host: str, key: int) -> list[Part]:
@@ -91,6 +91,7 @@ class Ledger:
         self.users: defaultdict[str, int] = defaultdict(int)
         self.pairs: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.arrays: defaultdict[int, int] = defaultdict(int)
+        self.groups: defaultdict[str, int] = defaultdict(int)
         self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
         self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
         self._shared: dict[tuple[str, int], float] | None = None
@@ -119,6 +120,16 @@ class Ledger:
         """Started elements of an array."""
         return self.cluster.use.array_running.get(job, 0) + self.arrays[job]
 
+    def group_left(self, path: str) -> int:
+        """How many jobs more the limits of a job group and of those above it let start."""
+        left = UNLIMITED
+        rows, running = self.cluster.groups.rows, self.cluster.use.group_running
+        for group in lineage(path) if rows else ():
+            row = rows.get(group)
+            if row is not None and row.limit is not None:
+                left = min(left, row.limit - running.get(group, 0) - self.groups[group])
+        return left
+
     def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """A job starts on these hosts."""
         for part in parts:
@@ -136,15 +147,24 @@ class Ledger:
         self.pairs[spec.queue, spec.user] += slots
         if key >> 32:
             self.arrays[key & 0xFFFFFFFF] += 1
+        for group in lineage(spec.group):
+            self.groups[group] += 1
 
     def shift(self, parts: Iterable[Placed | Part], spec: Spec, sign: int) -> None:
         """These parts are held (1), or no longer (-1), on their hosts; no sum of queues or users changes."""
         for part in parts:
             self.host(part.host).take(part, spec, sign)
-            if part.reserved and self._shared is not None:
-                self._add_shared(part.host, [(name, sign * amount) for name, amount in part.reserved])
-            if part.reserved and self._consumable:
-                self._shifted.append((part.host, part.reserved, sign))
+            self._shift_shared(part, sign)
+
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> None:
+        """As ``HostLedger.hold``."""
+        self._shift_shared(self.host(part.host).hold(part, spec, lent), 1)
+
+    def _shift_shared(self, part: Placed | Part, sign: int) -> None:
+        if part.reserved and self._shared is not None:
+            self._add_shared(part.host, [(name, sign * amount) for name, amount in part.reserved])
+        elif part.reserved and self._consumable:
+            self._shifted.append((part.host, part.reserved, sign))
 
     def shift_slots(self, parts: Iterable[Placed | Part], sign: int) -> None:
         """As ``shift``, of their slots only."""
@@ -197,9 +217,9 @@ class Ledger:
         for _, parts in self.placed:
             for part in parts:
                 self._add_shared(part.host, part.reserved)
-        for key in self.cluster.promised:
-            for held in self.cluster.jobs.rows[key].promised:
-                self._add_shared(held.host, self.host(held.host).held)
+        rows = self.cluster.jobs.rows
+        for host in {held.host for key in self.cluster.promised for held in rows[key].promised}:
+            self._add_shared(host, self.host(host).held)
         for host, reserved, sign in self._shifted:
             self._add_shared(host, [(name, sign * amount) for name, amount in reserved])
 

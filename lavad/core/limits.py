@@ -57,6 +57,10 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
                 room = min(room, self._limit_left(at, limit, spec, ""))
+        if spec.group:
+            jobs = self.ledger.group_left(spec.group)
+            if jobs < UNLIMITED:
+                room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
         return room
 
     def _queue_left(self, queue: QueueConf, spec: Spec) -> Room:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from lavad.core.groups import lineage
 from lavad.core.job import Array, Job, Part, Placed
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, STARTED, JobState
@@ -96,6 +97,8 @@ class Use:
         self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
         self.array_running: defaultdict[int, int] = defaultdict(int)
         """Job id of an array to its started elements."""
+        self.group_running: defaultdict[str, int] = defaultdict(int)
+        """Job group to the started jobs in it and in the groups below it."""
 
     def _count(self, spec: Spec, column: int, slots: int) -> None:
         self.queues[spec.queue][column] += slots
@@ -116,6 +119,9 @@ class Use:
         self.projects[spec.project] += sign * slots
         if job.key >> 32 and job.state in STARTED:
             self.array_running[job.key & 0xFFFFFFFF] += sign
+        if spec.group:
+            for group in lineage(spec.group):
+                self.group_running[group] += sign
         for part in parts:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
 

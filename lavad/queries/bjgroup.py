@@ -1,4 +1,4 @@
-"""bjgroup: job groups that live jobs are in, with their jobs by state."""
+"""bjgroup: job groups (added ones, and those that jobs are in), each with the jobs in it and below it by state."""
 
 from __future__ import annotations
 
@@ -6,55 +6,76 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lavad.core.asks import Refused
+from lavad.core.groups import lineage, read_path
+from lavad.core.spec import Spec
 from lavad.core.states import SUSPENDED, JobState
-from lavad.queries.request import Request, Shown, out
+from lavad.queries.request import Request, Shown, err, leave, out
 
 HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
+COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """A line for each group, the groups above it included."""
-    options = request.options("s N noheader")
-    groups = _groups(request)
-    if not groups:
+    """A line for each group; -N counts slots instead of jobs, -s sorts by depth."""
+    options = request.options("s N noheader l", "u")
+    counts = _counts(request, "N" in options)
+    owners = _owners(request)
+    names = [name for name in {**counts, **request.cluster.groups.rows} if _owned(name, owners, options.text("u"))]
+    if not names:
         raise Refused("bjgroups: No job groups yet in the system.")
-    unknown = next((word for word in request.words if word not in groups), None)
-    if unknown is not None:
-        raise Refused(f"{unknown}: No such job group")
-    if "noheader" not in options:
+    asked = {word: read_path(word) for word in request.words}
+    if "noheader" not in options and (not asked or any(path in names for path in asked.values())):
         yield out(HEADER)
-    for name in sorted(groups):
-        if not request.words or name in request.words:
-            counts = groups[name]
-            numbers = [counts[key] for key in ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")]
-            yield out(f"{name:<11} " + " ".join(f"{number:<7}" for number in numbers) + " -\n")
+    for name in sorted(names, key=lambda name: (name.count("/"), name) if "s" in options else (0, name)):
+        if not asked or name in asked.values():
+            yield out(_row(request, name, counts.get(name, Counter())))
+    for word, path in asked.items():
+        if path not in names:
+            yield err(f"{word}: No such job group")
+            yield leave(255)
 
 
-def _groups(request: Request) -> dict[str, Counter[str]]:
+def _row(request: Request, name: str, counts: Counter[str]) -> str:
+    row = request.cluster.groups.rows.get(name)
+    limit = "-"
+    if row is not None and row.limit is not None:
+        limit = f"{request.cluster.use.group_running.get(name, 0)}/{row.limit}"
+    numbers = [counts[key] for key in COLUMNS]
+    return f"{name:<11} " + " ".join(f"{number:<7}" for number in numbers) + f" {limit}\n"
+
+
+def _owners(request: Request) -> dict[str, str]:
+    return {name: row.owner for name, row in request.cluster.groups.rows.items()}
+
+
+def _owned(name: str, owners: dict[str, str], user: str) -> bool:
+    return user in ("", "all") or owners.get(name, user) == user
+
+
+def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
+    """Jobs by state; groups that jobs are in come with those above them."""
     cluster, view = request.cluster, request.view
     found: dict[str, Counter[str]] = {}
+
+    def add(spec: Spec, kind: str, count: int) -> None:
+        for path in lineage(spec.group) if spec.group else ():
+            counts = found.setdefault(path, Counter())
+            number = count * (spec.slots if slots else 1)
+            counts[kind] += number
+            counts["NJOBS"] += number
+
     for job in cluster.jobs.rows.values():
         kind = "RUN" if job.run is not None else "PEND"
-        _add(found, view.spec(job).group, "SUSP" if job.state in SUSPENDED | {JobState.PSUSP} else kind, 1)
+        add(view.spec(job), "SUSP" if job.state in SUSPENDED | {JobState.PSUSP} else kind, 1)
     for array in cluster.arrays.rows.values():
-        group = view.spec(array).group
-        for kind, count in (("PEND", len(array.pending)), ("SUSP", len(array.held))):
-            _add(found, group, kind, count)
-        for kind, count in (("DONE", array.done), ("EXITED", array.exited)):
-            _add(found, group, kind, count)
-    since = request.now - view.params.clean_period
-    ended = view.reader.finished_jobs(since=since)
+        spec = view.spec(array)
+        if spec.group:
+            pairs = (len(array.pending), len(array.held), array.done, array.exited)
+            for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
+                add(spec, kind, count)
+    ended = view.reader.finished_jobs(since=request.now - view.params.clean_period)
     view.load_specs(ended)
     for job in ended:
         if job.key & 0xFFFFFFFF not in cluster.arrays.rows:
-            _add(found, view.spec(job).group, "DONE" if job.state is JobState.DONE else "EXITED", 1)
+            add(view.spec(job), "DONE" if job.state is JobState.DONE else "EXITED", 1)
     return found
-
-
-def _add(found: dict[str, Counter[str]], group: str, kind: str, count: int) -> None:
-    path = group.rstrip("/")
-    while path:
-        counts = found.setdefault(path, Counter())
-        counts[kind] += count
-        counts["NJOBS"] += count
-        path = path.rpartition("/")[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Refused
+from lavad.core.groups import read_path
 from lavad.core.host_names import members
 from lavad.core.job import Job
 from lavad.core.ranges import Ranges
@@ -145,18 +146,27 @@ def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | No
         field: value
         for field, value in (
             ("queue", queue), ("project", options.text("P")), ("app", options.text("app")),
-            ("user_group", options.text("G")), ("group", options.text("g")),
+            ("user_group", options.text("G")),
         )
         if value
     }  # fmt: skip
-    if not wanted:
+    group = options.text("g")
+    if not wanted and not group:
         return None
 
     def test(number: int) -> bool:
         spec = view.spec(Job(key=0, spec=number, name="", submitted=0.0))
-        return all(getattr(spec, field) == value for field, value in wanted.items())
+        return all(getattr(spec, field) == value for field, value in wanted.items()) and _in_group(spec.group, group)
 
     return test
+
+
+def _in_group(own: str, asked: str) -> bool:
+    """``/a/b`` is the group itself, ``/a/b/`` with those below it."""
+    if not asked:
+        return True
+    path = read_path(asked) or "/"
+    return own == path or (asked.endswith("/") and (own + "/").startswith(path.rstrip("/") + "/") and bool(own))
 
 
 def _job_test(request: Request, options: Options) -> Callable[[Job], bool] | None:

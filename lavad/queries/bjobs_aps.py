@@ -22,13 +22,14 @@ def show(request: Request, form: bjobs_rows.Form, jobs: Iterator[Job]) -> Iterat
     for job in jobs:
         if job.state in WAITING:
             value = absolute_priority(view, job.spec, job.submitted)
+            shown = "-" if value is None else f"{value:.2f}"
             place = (value is None, -(value or 0.0), job.submitted, job.key)
-            rows.append((place, job, "-" if value is None else f"{value:.2f}"))
+            rows.append((place, job, shown))
     if form.header:
         yield out(HEADER + "\n")
-    for _, job, value in sorted(rows, key=lambda row: row[0]):
+    for _, job, shown in sorted(rows, key=lambda row: row[0]):
         spec = request.view.spec(job)
         yield out(
             f"{job.key & 0xFFFFFFFF:<7} {spec.user:<7.7} {job.state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11} "
-            f"{bjobs_rows.tail(job.name):<10} {times.short(job.submitted):<14} {value}\n"
+            f"{bjobs_rows.tail(job.name):<10} {times.short(job.submitted):<14} {shown}\n"
         )

@@ -8,8 +8,8 @@ from itertools import islice
 from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
-from lavad.core.states import SUSPENDED, WAITING
-from lavad.queries import jobfacts, paragraphs, reasons, resreqs, tasks, thresholds, times, units
+from lavad.core.states import SUSPENDED, WAITING, JobState
+from lavad.queries import jobfacts, paragraphs, promises, reasons, resreqs, tasks, thresholds, times, units
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.view import View
@@ -75,8 +75,8 @@ class Record:
         """The whole record."""
         return "".join([
             "\n", wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
-            self.submitted(), paragraphs.limits(self.spec), self.started(), self.used(), self.ended(), self.why(),
-            self.memory(), self.scheduling(), self.requirements(),
+            self.submitted(), self.promised(), paragraphs.limits(self.spec), self.started(), self.used(), self.ended(),
+            self.why(), self.memory(), self.scheduling(), self.requirements(),
         ])  # fmt: skip
 
     def submitted(self) -> str:
@@ -84,6 +84,16 @@ class Record:
         options = paragraphs.submission(self.view, self.spec, self.text, self.job.depend)
         words = f"Submitted from host <{self.spec.from_host}>{options};"
         return self.line(self.job.submitted, words)
+
+    def promised(self) -> str:
+        """What is held for a job that waits, and when it starts at the latest."""
+        if self.job.state is not JobState.PEND:
+            return ""
+        promise, held = promises.find(self.view, self.job), promises.held_text(self.view, self.job)
+        lines = self.line(self.now, held) if held else ""
+        if promise is not None and promise.start:
+            lines += self.line(promise.start, "Job will start no sooner than indicated time stamp;")
+        return lines
 
     def started(self) -> str:
         """Started on …"""
@@ -115,8 +125,14 @@ class Record:
         """How it ended."""
         if self.job.outcome is None:
             return ""
-        lines = paragraphs.ended(self.job, ".", self.factor)
+        lines = [*paragraphs.ended(self.job, ".", self.factor), *self.kept()]
         return "".join(self.line(self.job.outcome.at, line) for line in lines)
+
+    def kept(self) -> Iterator[str]:
+        """Where the output is that no file was named for."""
+        run = self.job.run
+        if run is not None and run.verdict is not None and run.verdict.output:
+            yield f"Output kept in <{run.parts[0].host}:{run.verdict.output}>."
 
     def why(self) -> str:
         """Pending and suspend reasons."""

@@ -9,6 +9,7 @@ from lavad.core.rights import expand_users
 from lavad.core.use import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.queries import busers_custom, columns
 from lavad.queries.busers_custom import UserRow
+from lavad.queries.promises import held_slots
 from lavad.queries.request import Request, Shown, out
 
 HEADER = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV \n"
@@ -56,6 +57,7 @@ def _row(request: Request, name: str) -> UserRow:
     for member in members:
         for at, count in enumerate(cluster.use.users.get(member, ())):
             counts[at] += count
+        counts[RSV] += held_slots(request.view, user=member)
         pending_jobs += sum(key in cluster.jobs.rows for key in cluster.by_user.get(member, ()))
         pending_jobs -= sum(key in cluster.started for key in cluster.by_user.get(member, ()))
         for key in cluster.by_user.get(member, ()):

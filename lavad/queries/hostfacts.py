@@ -15,6 +15,7 @@ from lavad.core.states import HostState
 from lavad.core.windows import WindowError, is_open, parse_windows
 from lavad.queries import times
 from lavad.queries.jobfacts import cpu_factor
+from lavad.queries.promises import held_slots
 from lavad.queries.request import Request
 from lavad.queries.view import View
 
@@ -67,7 +68,8 @@ class Slots:
             counts[job.state.name if job is not None else "RUN"] += part.slots
         self.ssusp, self.ususp = counts["SSUSP"], counts["USUSP"]
         self.run = counts["RUN"] + counts["UNKWN"] + counts["ZOMBI"]
-        self.rsv = 0
+        self.rsv = sum(part.slots for part in use.held.values()) if use is not None else 0
+        self.rsv += held_slots(view, host=name)
         self.all = self.run + self.ssusp + self.ususp
         self.max = view.cluster.slots_of(name)
         self.exclusive = use is not None and use.exclusive > 0

@@ -6,6 +6,7 @@ from lavad.core.conf import QueueConf
 from lavad.core.use import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.windows import WindowError, is_open, parse_windows
 from lavad.queries import times
+from lavad.queries.promises import held_slots
 from lavad.queries.view import View
 
 
@@ -21,6 +22,7 @@ class QueueRow:
         counts = counts or [0] * 6
         self.pend = counts[PEND] + counts[PSUSP]
         self.run, self.ssusp, self.ususp, self.rsv = counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]
+        self.rsv += held_slots(view, queue=conf.name, user=user)
         self.susp = self.ssusp + self.ususp
         self.njobs = self.pend + self.run + self.susp + self.rsv
         self.state = view.cluster.queue_state(conf.name)

@@ -14,6 +14,8 @@ from lavad.queries import (
     bhist,
     bhosts,
     bhpart,
+    bjdep,
+    bjdepinfo,
     bjgroup,
     bjobs,
     bparams,
@@ -25,6 +27,7 @@ from lavad.queries import (
     lsid,
     lsinfo,
     lsload,
+    why,
 )
 from lavad.queries.request import Request, Shown
 from lavad.queries.view import View
@@ -36,11 +39,14 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bhosts": bhosts.show,
     "bqueues": bqueues.show,
     "bhpart": bhpart.show,
+    "why": why.show,
     "busers": busers.show,
     "bparams": bparams.show,
     "bugroup": groups.show_users,
     "bmgroup": groups.show_hosts,
     "bjgroup": bjgroup.show,
+    "bjdepinfo": bjdepinfo.show,
+    "bjdep": bjdep.show,
     "lsid": lsid.show,
     "lsload": lsload.show,
     "lshosts": lshosts.show,

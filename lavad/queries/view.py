@@ -5,7 +5,7 @@ Rule: nothing here changes anything; a query sees one version of the cluster fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lavad.core.cluster import Cluster
@@ -15,6 +15,7 @@ from lavad.core.ids import job_of
 from lavad.core.job import Array, Job
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Spec
+from lavad.store.accounting import Asked, Sums
 
 NO_TEXT = JobText(command="")
 
@@ -46,6 +47,15 @@ class Reader(Protocol):
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         """All events of a job, or of an array and its elements, in order."""
+
+    def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, Event]]]:
+        """As ``events_of``, for many."""
+
+    def sums(self, asked: Asked) -> Sums:
+        """Accounting of finished jobs."""
+
+    def pages(self, asked: Asked) -> Iterator[list[Job]]:
+        """Finished jobs by id, a page at a time."""
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         """All events of a time, in order."""

@@ -73,7 +73,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         handed: Handed = asyncio.Queue(UNDER_WAY)
         reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, handed)))
         acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
-        pumping = asyncio.create_task(self._outbox.pump(session))
+        pumping = asyncio.create_task(self._serve(session, self._outbox.pump(session)))
         try:
             while (message := await session.outgoing.get()) is not None:
                 yield message
@@ -161,7 +161,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         stale = [part for part in hello.parts if part.uid not in live]
         if stale:
             self._end_stale(session, stale)
-        self._outbox.greeted(session)
+        async with self._engine.quiet:
+            self._outbox.greeted(session)
         log.info("host %s: connected, %d parts, %d stale", session.host, len(hello.parts), len(stale))
 
     def _end_stale(self, session: HostSession, stale: list[pb.PartStatus]) -> None:

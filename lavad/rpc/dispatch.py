@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide import checkpoint, control, hosts, modify, queues, submit
+from lavad.core.decide import checkpoint, control, groups, hosts, modify, queues, submit
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.named import Known
 from lavad.core.ids import job_of
@@ -40,6 +40,9 @@ _PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] =
     asks.Move: modify.move,
     asks.Hosts: hosts.switch_hosts,
     asks.Queues: queues.switch_queues,
+    asks.AddGroup: groups.add_group,
+    asks.DropGroup: groups.drop_group,
+    asks.ChangeGroup: groups.change_group,
 }
 
 

@@ -56,7 +56,7 @@ class Beyond:
 
     def preempt(self, need: Need, base: Base, key: int) -> Placement | None:
         """Room for a job by preemption."""
-        if need.spec.queue not in self.view.memory.preempts:
+        if need.spec.queue not in self.view.memory.rules.preempts:
             return None
         self.view.restless = True
         if len(self.preemptor.preemptions) >= MOST or not self.preemptor.may(need):

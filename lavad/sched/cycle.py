@@ -110,7 +110,7 @@ def _reads_load(need: Need) -> bool:
 class Visit:
     """A class that is being placed: its jobs one after the other."""
 
-    __slots__ = ("base", "candidates", "cycle", "given", "keys", "known", "need", "next_key", "reasons", "view")
+    __slots__ = ("base", "candidates", "cycle", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "view")
 
     def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
         self.cycle = cycle
@@ -122,6 +122,8 @@ class Visit:
         self.candidates = Candidates(cycle.view, need, self.base)
         self.keys = keys_in_order(cycle.view.cluster, need.number, known)
         self.next_key: int | None = next(self.keys, None)
+        self.in_turn = known.stream is not None
+        """Whether each start moves its place in line: then it starts one job at a time."""
         self.given = 0
         """Elements placed of the array whose turn it is."""
         self.reasons: dict[int, int] = {}
@@ -130,48 +132,45 @@ class Visit:
     def go(self, bound: Order | None) -> Order | None:
         """Place jobs until one stands behind ``bound`` (its place comes back) or none can go on (None)."""
         cluster = self.view.cluster
+        self.in_turn = self.known.stream is not None and bound is not None
         self.cycle.beyond.show(self.need)
         while self.next_key is not None and self.cycle.left > 0:
             place = order_now(self.view, self.need.number, self.next_key)
             if bound is not None and place > bound:
                 return place
             row = cluster.get(self.next_key)
-            if not (self._job(row) if isinstance(row, Job) else self._array(row)) and not self._go_beyond(row):
+            if self._job(row) if isinstance(row, Job) else self._array(row):
+                if not self.given:
+                    self.next_key = next(self.keys, None)
+            elif not self._go_beyond(row):
                 break
-            if not self.given:
-                self.next_key = next(self.keys, None)
         self.view.memory.why_job.update(self.reasons)
         return None
 
     def _go_beyond(self, row: Job | Array) -> bool:
-        """A job does not fit: preempt others for it, or hold for it what there is; whether it got its place."""
+        """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
         if self.known.blocked != self.view.memory.cycle:
             return False
         key, beyond = self._key(row), self.cycle.beyond
         placement = beyond.preempt(self.need, self.base, key)
-        if placement is None:
-            while beyond.promise(self.need, self.base, row, key) and self._advance(row):
-                assert self.next_key is not None
-                row = self.view.cluster.get(self.next_key)
-                key = self._key(row)
+        if placement is None and not beyond.promise(self.need, self.base, row, key):
             return False
-        self.cycle.placements.append(placement)
-        self.cycle.why.pop(self.need.number, None)
-        self.known.blocked = -1
-        if isinstance(row, Array):
-            self.given = (self.given + 1) % len(row.pending)
+        if placement is not None:
+            self.cycle.placements.append(placement)
+            self.cycle.why.pop(self.need.number, None)
+            self.known.blocked = -1
+        self._advance(row)
         return True
 
     def _key(self, row: Job | Array) -> int:
         """The job, or the next element of the array."""
         return row.key if isinstance(row, Job) else key_of(row.job, next(islice(row.pending, self.given, None)))
 
-    def _advance(self, row: Job | Array) -> bool:
-        """Go on to the next job of a class that is blocked; whether there is one."""
+    def _advance(self, row: Job | Array) -> None:
+        """Go on to the next element, or job, of the class."""
         self.given = (self.given + 1) % len(row.pending) if isinstance(row, Array) else 0
         if not self.given:
             self.next_key = next(self.keys, None)
-        return self.next_key is not None
 
     def _job(self, job: Job) -> bool:
         """Place one job; False when the class is blocked."""
@@ -206,13 +205,13 @@ class Visit:
         wanted = min(self._array_left(array.job), rest)
         if wanted < rest:
             self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
-        wanted = min(wanted, self.cycle.left, rest if self.known.stream is None else 1)
+        wanted = min(wanted, self.cycle.left, 1 if self.in_turn else rest)
         indices = islice(startable, self.given, self.given + max(0, min(wanted, self.view.free)))
         keys = [key_of(array.job, index) for index in indices]
         placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
         if placed == wanted:
             # where each start moves the place in line, the array stands in line again after one
-            self.given = self.given + 1 if wanted == 1 < rest and self.known.stream is not None else 0
+            self.given = self.given + 1 if self.in_turn and wanted == 1 < rest else 0
             return True
         self.given += placed
         self.reasons.pop(array.job, None)
@@ -237,7 +236,7 @@ class Visit:
         """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
-        if need.accept_gap or self.known.stream is not None:
+        if need.accept_gap or self.in_turn:
             return False
         return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
 

@@ -17,9 +17,9 @@ from lavad.core.states import HostState
 from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.sched.columns import FEW, Columns
 from lavad.sched.needs import Need, dynamic_names, increasing_names, read_need
-from lavad.sched.preemptable import Victims, preemptable
 from lavad.sched.ranking import Ranking, Stream
 from lavad.sched.rows import Row
+from lavad.sched.rules import Rules
 
 if TYPE_CHECKING:
     from lavad.sched.eligible import Base
@@ -80,11 +80,7 @@ class Memory:
         """Newest cycle in which a load was other than before."""
         self.restless = False
         """Something is held, promised or preempted: what was blocked is looked at again in each cycle."""
-        self.preempts: Victims = {}
-        self.stops = False
-        """Whether anything may have to be stopped or be kept from going on: run windows, load thresholds."""
-        self.host_stops = False
-        """The same of single hosts."""
+        self.rules = Rules(Conf())
         self.dynamic: frozenset[str] = frozenset()
         self.increasing: frozenset[str] = frozenset()
         self.host_windows: dict[str, tuple[str, ...]] = {}
@@ -120,11 +116,7 @@ class Memory:
         windows = ((host.name, (host.dispatch_window, host.run_window)) for host in conf.hosts)
         self.host_windows = {name: texts for name, texts in windows if any(texts)}
         self.clients = frozenset(host.name for host in conf.hosts if not host.server)
-        self.preempts = preemptable(conf)
-        stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
-        stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
-        self.host_stops = any(stops)
-        self.stops = self.host_stops or any(queue.run_window for queue in conf.queues)
+        self.rules = Rules(conf)
         self.state_seen += 1
 
     def _count_rows(self, cluster: Cluster) -> None:

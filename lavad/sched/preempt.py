@@ -49,7 +49,7 @@ class Preemptor:
 
     def may(self, need: Need) -> bool:
         """Whether jobs of this class may preempt any that run."""
-        lower = self.view.memory.preempts.get(need.spec.queue, ())
+        lower = self.view.memory.rules.preempts.get(need.spec.queue, ())
         return any(sum(self.view.cluster.use.queues[name][2:3]) for name, _ in lower)
 
     def place(self, need: Need, base: Base, key: int) -> Placement | None:
@@ -138,8 +138,8 @@ class Preemptor:
         found = self._victims.get(queue)
         if found is None:
             view = self.view
-            order = {name: at for at, (name, _) in enumerate(view.memory.preempts[queue])}
-            levels = dict(view.memory.preempts[queue])
+            order = {name: at for at, (name, _) in enumerate(view.memory.rules.preempts[queue])}
+            levels = dict(view.memory.rules.preempts[queue])
             costs = []
             for key in view.cluster.started:
                 job = view.cluster.jobs.rows[key]

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import NoReturn
 
+from lavad.core.soft import Promise
 from lavad.procs import child_socket, set_title
 from lavad.replica import Ended, Replica
 from lavad.sched.cycle import schedule
@@ -29,7 +30,7 @@ def run(replica: Replica) -> NoReturn:
     memory = Memory()
     waiting_for = -1
     wake_at = 0.0
-    told: dict[int, int] | None = None
+    told: tuple[dict[int, int], dict[int, Promise]] | None = None
     while True:
         timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
         came = replica.wait(timeout)
@@ -45,10 +46,10 @@ def run(replica: Replica) -> NoReturn:
         replica.changed = False
         plan = schedule(replica.cluster, replica.soft, now, local_time(now), memory)
         wake_at = plan.wake_at
-        if plan.placements or plan.why or plan.why_job != told:
-            told = plan.why_job
+        if plan.decides or plan.why or (plan.why_job, plan.promises) != told:
+            told = plan.why_job, plan.promises
             replica.send(plan)
-            waiting_for = plan.version if plan.placements else -1
+            waiting_for = plan.version if plan.decides else -1
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ class Ranking:
                 self.ranks.update(dict.fromkeys(names, top))
         steps, seconds = conf.params.priority_growth or (0, 1)
         self.growth = steps / seconds
+        self.preempts = any(queue.preemption for queue in conf.queues)
 
     def stream(self, spec: Spec) -> Stream | None:
         """The stream of a spec's jobs, None: the plain line."""

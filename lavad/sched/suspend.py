@@ -41,7 +41,7 @@ class Controls:
     def begin(self) -> None:
         """Stop what must not run now, and put in line what may go on."""
         view = self.view
-        if view.memory.stops:
+        if view.memory.rules.stops:
             for key in self._stopped():
                 job = view.cluster.jobs.rows[key[0]]
                 assert job.run is not None
@@ -83,7 +83,7 @@ class Controls:
         if self._closed(queue):
             return False
         rows = [view.memory.by_name[part.host] for part in preempt.parts_of(view.cluster, job.key)]
-        if not view.memory.stops:
+        if not view.memory.rules.stops:
             return True
         return all(self._is_fit(row, queue, job) for row in rows)
 
@@ -126,7 +126,7 @@ class Controls:
             if specs[rows[key].spec].queue in closed and _runs(rows[key]):
                 stopped.add(key)
                 yield key, WINDOW
-        for row in view.rows if view.memory.host_stops else ():
+        for row in view.rows if view.memory.rules.host_stops else ():
             for key, why in self._stopped_on(row):
                 if key not in stopped:
                     stopped.add(key)

@@ -78,10 +78,16 @@ class Walk(Generic[V]):
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._line = view.memory.line
+        memory = view.memory
+        self._line = memory.line
         self._at = 0
-        self._heap: list[tuple[Order, int, _Opened[V] | _Standing]] = list(_streams(view, view.memory))
-        heapify(self._heap)
+        self._heap: list[tuple[Order, int, _Opened[V] | _Standing]] = []
+        if view.free or memory.restless or memory.ranking.preempts:
+            self._heap += _streams(view, memory)
+            heapify(self._heap)
+        elif memory.streams:
+            # where nothing can start, any order will do
+            self._line = [place for line in (memory.line, *memory.streams.values()) for place in line]
         self._taken: _Standing | None = None
 
     def pop(self) -> tuple[int, V | None] | None:

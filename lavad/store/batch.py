@@ -10,6 +10,7 @@ from lavad.core.charge import Charge
 from lavad.core.cluster import Cluster
 from lavad.core.conf import QueueAdmin
 from lavad.core.events import Event, SpecAdded
+from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import JobText, Spec
@@ -30,6 +31,8 @@ class Batch(msgspec.Struct):
     specs: Sequence[tuple[int, Spec]] = ()
     hosts: Sequence[Host] = ()
     queues: Sequence[QueueAdmin] = ()
+    groups: Sequence[tuple[bool, JobGroup]] = ()
+    """Whether it is gone, and its (last) record."""
     charges: Sequence[Charge] = ()
     texts: Sequence[tuple[int, JobText]] = ()
     """Job id (or key of an element that has a text of its own) and text."""
@@ -39,6 +42,12 @@ class Batch(msgspec.Struct):
     """Client uuid and the answer as JSON."""
     meta: dict[str, str] = {}
     epoch: int = 0
+
+
+def _groups(cluster: Cluster) -> list[tuple[bool, JobGroup]]:
+    rows = cluster.groups.rows
+    kept = [(False, rows[name]) for name in cluster.groups.changed if name in rows]
+    return kept + [(True, old) for name, old in cluster.groups.changed.items() if old is not None and name not in rows]
 
 
 def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
@@ -61,6 +70,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         specs=[(event.spec, event.value) for event in events if type(event) is SpecAdded],
         hosts=[hosts[name] for name in cluster.hosts.changed if name in hosts],
         queues=[queues[name] for name in cluster.queues.changed if name in queues],
+        groups=_groups(cluster),
         charges=[charges[account] for account in cluster.charges.changed if account in charges],
         epoch=cluster.epoch,
     )

@@ -12,6 +12,7 @@ import msgspec
 from lavad.core.charge import Charge
 from lavad.core.conf import QueueAdmin
 from lavad.core.events import AnyEvent, Event
+from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import JobText, Spec
@@ -30,6 +31,7 @@ _texts = msgspec.msgpack.Decoder(JobText)
 _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
 _charges = msgspec.msgpack.Decoder(Charge)
+_groups = msgspec.msgpack.Decoder(JobGroup)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
@@ -80,6 +82,10 @@ def decode_queue(data: bytes) -> QueueAdmin:
 
 def decode_charge(data: bytes) -> Charge:
     return _decode(_charges, data, "a row of charges")
+
+
+def decode_group(data: bytes) -> JobGroup:
+    return _decode(_groups, data, "a row of groups")
 
 
 def decode_env(name: str, data: bytes) -> dict[str, str]:

@@ -50,6 +50,9 @@ def _load(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.charges.c.data)):
         charge = codec.decode_charge(data)
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
+    for (data,) in connection.execute(sa.select(schema.groups.c.data).where(schema.groups.c.gone.is_(False))):
+        group = codec.decode_group(data)
+        cluster.groups.put(group.name, group)
     records: list[Job | Array] = [*arrays, *jobs]
     for record in sorted(records, key=_order):
         if isinstance(record, Array):

@@ -7,7 +7,7 @@ What it reads is what was committed when the call was made; live jobs are asked 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,7 @@ from lavad.core.events import Event
 from lavad.core.job import Array, Job
 from lavad.core.spec import JobText, Spec
 from lavad.store import codec, schema
+from lavad.store.accounting import Asked, Sums, pages, sums
 from lavad.store.connect import make_engine
 from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
@@ -131,6 +132,27 @@ class Reader:
     def ids_named(self, name: str, user: str | None, since: float) -> tuple[int, ...]:
         """Finished jobs of this name (``*`` at its end: any that begins so); without ``*`` the newest alone."""
         return ids_named(self._rows, name, user, since)
+
+    def sums(self, asked: Asked) -> Sums:
+        """Accounting of finished jobs."""
+        return sums(self._rows, asked)
+
+    def pages(self, asked: Asked) -> Iterator[list[Job]]:
+        """Finished jobs by id, a page at a time."""
+        return pages(self._rows, asked)
+
+    def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, Event]]]:
+        """As ``events_of``, for many jobs in few queries."""
+        found: dict[int, list[tuple[int, Event]]] = {}
+        wanted = list(jobs)
+        for at in range(0, len(wanted), _CHUNK):
+            some = wanted[at : at + _CHUNK]
+            query = sa.select(_events.job, _events.seq, _events.kind, _events.data).where(_events.job.in_(some))
+            for job, seq, kind, data in self._rows(query.order_by(_events.job, _events.seq)):
+                if kind == "JobSubmitted":
+                    found[job] = []  # an older job that had the same id
+                found.setdefault(job, []).append((seq, codec.decode_event(seq, data)))
+        return found
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         """History of a job or array with its elements; an older job that had the same id is left out."""

@@ -49,6 +49,7 @@ class Rows:
             (to.env, list(batch.envs)),
             (to.host, [(host.name, encode(host)) for host in batch.hosts]),
             (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
+            (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
             (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),
             (to.meta, _meta_rows(batch, submitted)),
@@ -57,16 +58,28 @@ class Rows:
     def _live(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
         return [
-            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job))
+            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job), None, None, None, None)
             for job in jobs
         ]
 
     def _finished(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
         return [
-            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job))
+            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job), *_sums(job))
             for job in jobs
         ]
+
+
+def _sums(job: Job) -> tuple[float | None, float | None, float | None, str | None]:
+    """What accounting sums up: when it was dispatched, its CPU time and run time, and its hosts."""
+    run = job.run
+    if run is None:
+        return None, None, None, None
+    ends = [part.end for part in run.parts if part.end is not None]
+    cpu = sum(end.utime + end.stime for end in ends)
+    started = run.started or next((end.started for end in ends if end.started), 0.0) or run.dispatched
+    hosts = " ".join(part.host for part in run.parts)
+    return run.dispatched, cpu, max(0.0, job.since - started), f" {hosts} "
 
 
 def _event_rows(batch: Batch) -> list[Row]:

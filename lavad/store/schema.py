@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0002"
+HEAD = "0004"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -49,12 +49,20 @@ jobs = sa.Table(
     sa.Column("submitted", sa.Double, nullable=False),
     sa.Column("finished_at", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    # of finished jobs: first seconds since the epoch, then seconds, then " host1 host2 "
+    sa.Column("dispatched", sa.Double),
+    sa.Column("cpu", sa.Double),
+    sa.Column("run", sa.Double),
+    sa.Column("hosts", sa.Text),
 )
 _LIVE = jobs.c.finished_at.is_(None)
 _FINISHED = jobs.c.finished_at.is_not(None)
 sa.Index("jobs_live", jobs.c.id, sqlite_where=_LIVE, postgresql_where=_LIVE)
 sa.Index("jobs_finished", jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
-sa.Index("jobs_finished_user", jobs.c.user, jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
+sa.Index(
+    "jobs_finished_user", jobs.c.user, jobs.c.finished_at, jobs.c.queue, jobs.c.project, jobs.c.state, jobs.c.submitted,
+    jobs.c.dispatched, jobs.c.cpu, jobs.c.run, sqlite_where=_FINISHED, postgresql_where=_FINISHED,
+)  # fmt: skip
 
 arrays = sa.Table(
     "arrays",
@@ -111,6 +119,14 @@ charges = sa.Table(
     sa.Column("queue", sa.Text, primary_key=True),
     sa.Column("user", sa.Text, primary_key=True),
     sa.Column("ugroup", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+groups = sa.Table(
+    "groups",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("gone", sa.Boolean, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 

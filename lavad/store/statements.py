@@ -55,6 +55,7 @@ class Statements:
         self.env = insert_once(schema.blobs, dialect)
         self.host = upsert(schema.hosts, dialect)
         self.queue = upsert(schema.queues, dialect)
+        self.group = upsert(schema.groups, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.answer = insert(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)

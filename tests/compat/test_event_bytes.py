@@ -15,6 +15,7 @@ from lavad.core import events as ev
 from lavad.core.conf import Conf, HostConf, QueueConf
 from lavad.core.events import AnyEvent, Event
 from lavad.core.gpureq import GpuReq
+from lavad.core.groups import JobGroup
 from lavad.core.host import Facts, Gpu
 from lavad.core.job import End, Message, Placed, TaskEnd, Wish
 from lavad.core.ranges import Ranges
@@ -83,6 +84,8 @@ SAMPLES: list[Event] = [
     ev.SlotsReleased(at=2.0, key=KEY, why="host h1 is down"),
     ev.DependencyJudged(at=2.0, key=KEY, stands=2, elements=Ranges.span(1, 3)),
     ev.MessagePosted(at=2.0, key=KEY, message=Message(number=1, text="half way", at=2.0, by="ann", body="x")),
+    ev.GroupSet(at=2.0, value=JobGroup(name="/risk/a", owner="ann", limit=5, added=2.0), by="root"),
+    ev.GroupDropped(at=2.0, group="/risk/a"),
 ]  # fmt: skip
 
 

@@ -134,6 +134,57 @@ def test_starter_and_shepherds_killed_at_once_leave_nothing_to_the_next_starter(
     assert rig.hello["parts"][0]["state"] == "lost"
 
 
+def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig) -> None:
+    """4.14: with a session of its own and an empty environment, nothing but the group that it is in tells whose it is."""
+    group = rig.folder / f"spool-{rig.host}" / "group"
+    if not group.exists():
+        pytest.skip("no control group can be made here")
+    pid = escaped(rig, "esc", "sleep 100")
+    shepherds = rig.shepherds()
+    os.kill(rig.pid, signal.SIGSTOP)
+    for shepherd in shepherds:
+        os.kill(shepherd, signal.SIGKILL)
+    rig.kill()
+    assert alive(pid)
+    rig.start()
+    wait_until(lambda: not alive(pid), 5, "the daemon to be gone")
+    assert rig.list()["esc"]["state"] == "lost"
+    path = Path(group.read_text())
+    assert path.exists()
+    assert rig.stop() == 0
+    assert not path.exists()
+
+
+MPI_LIKE = """
+import mmap, os, sys, time
+fd = os.open("/dev/shm/" + sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+os.ftruncate(fd, 1 << 20)
+held = mmap.mmap(fd, 1 << 20)
+os.close(fd)
+print("ready", flush=True)
+time.sleep(float(sys.argv[2]))
+sys.exit(1)
+"""
+
+
+def test_shared_memory_of_a_killed_job_goes_and_that_of_others_stays(rig: Rig) -> None:
+    tag = f"{os.getpid()}_{rig.pid}"
+    names = {what: f"mpich_shm_lavatest{what}_{tag}" for what in ("old", "killed", "living", "failed")}
+    files = {what: Path("/dev/shm") / name for what, name in names.items()}
+    files["old"].touch()
+    try:
+        for uid, seconds in (("killed", "100"), ("living", "100"), ("failed", "0.1")):
+            rig.order(rig.part(uid, [sys.executable, "-I", "-S", "-c", MPI_LIKE, names[uid], seconds]))
+            wait_until(lambda: rig.text(uid) == "ready\n", 10, "the file")  # noqa: B023
+        rig.gone("failed")
+        rig.send({"do": "kill", "uids": ["killed"]})
+        rig.gone("killed")
+        assert {what for what, path in files.items() if path.exists()} == {"old", "living"}
+    finally:
+        for path in files.values():
+            path.unlink(missing_ok=True)
+
+
 def test_an_end_on_disk_survives_a_shepherd_that_could_not_tell_it(rig: Rig) -> None:
     go = rig.folder / "go"
     rig.order(rig.part("mute", f"while ! test -e {go}; do sleep 0.02; done; exit 3"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,24 @@ def test_a_pipe_or_a_full_disk_holds_up_nobody(rig: Rig, tmp_path: Path) -> None
     assert str(tmp_path / "pipe") in write(rig, "a", tmp_path / "pipe", text="x")
     assert "No space left" in write(rig, "b", "/dev/full", text="x")
     assert rig.run("p", "true")["status"] == 0
+
+
+READY = "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: print('asked', flush=True)); time.sleep(100)"
+
+
+def test_a_signal_that_asks_reaches_only_who_catches_it(rig: Rig, tmp_path: Path) -> None:
+    """4.14: neither a program that is not ready yet nor the shell around it dies of being asked."""
+    command = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {sys.executable} -I -S -c \"{READY}\"; true"
+    rig.order(rig.part("p", command))
+    rig.pid_of("p")
+    rig.send({"do": "signal", "uids": ["p"], "sig": signal.SIGUSR1, "scope": "catching", "within": 30})
+    (tmp_path / "go").touch()
+    wait_until(lambda: rig.text("p") == "asked\n", 10, "the program to be asked")
+    rig.order(rig.part("deaf", "sleep 100"))
+    rig.pid_of("deaf")
+    rig.send({"do": "signal", "uids": ["deaf"], "sig": signal.SIGUSR1, "scope": "catching", "within": 0.3})
+    assert rig.report("deaf", "deaf")["sig"] == signal.SIGUSR1
+    assert rig.list()["deaf"]["state"] == "running"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")

@@ -107,11 +107,11 @@ class Host:
 
     def connect(self) -> None:
         """The agent looks for a master now and then."""
-        if self.up and self.agent_up and not self.partitioned and self.upstream is not None:
-            if self.stream is None or not self.stream.up:
-                self.stream = Stream(self.time)
-                self.lease_base = self.time.now
-                self.upstream.greet(self, self.stream)
+        may = self.up and self.agent_up and not self.partitioned and (self.stream is None or not self.stream.up)
+        if may and self.upstream is not None:
+            self.stream = Stream(self.time)
+            self.lease_base = self.time.now
+            self.upstream.greet(self, self.stream)
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
 
     def welcomed(self) -> None:

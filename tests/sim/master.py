@@ -341,9 +341,12 @@ class Master:
         plan = schedule(self.cluster, self.soft, self.time.now, (1, 12 * 3600), self.memory)
         self.seeds += 1
         seed = f"e{self.disk.epoch}s{self.seeds}."
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            return Decided(events=self.accept(cluster, plan, now, seed))
+
         if plan.placements:
             delay = self.time.random.uniform(0.0, 0.1)
-            decide: Decide = lambda cluster, now: Decided(events=self.accept(cluster, plan, now, seed))
             self.time.after(delay, lambda: self.ask(decide) if self.alive else None)
 
 

@@ -47,7 +47,7 @@ class Simulation:
         self.faults, self.pause = faults, pause
         self.left_to_submit = jobs
         self._master_type = master
-        params = Params(host_timeout=60.0, lease=300.0, margin=30.0, root_jobs=True)
+        params = Params(host_timeout=60.0, lease=120.0, margin=30.0, root_jobs=True)
         queues = (
             QueueConf(name="normal", priority=30),
             QueueConf(name="again", priority=20, rerunnable=True),

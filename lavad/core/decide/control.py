@@ -13,7 +13,7 @@ from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.rights import is_admin, may_control
-from lavad.core.states import STARTED, WAITING, JobState, TermReason
+from lavad.core.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
 
 NOT_STARTED = "Job has not started yet"
 DENIED = "User permission denied"
@@ -143,6 +143,13 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
     def on_job(job: Job) -> list[ev.Event] | str:
         if job.state is JobState.PSUSP:
             return [ev.JobReleased(at=now, key=job.key, by=caller.user)]
+        if job.lent and job.state in SUSPENDED:
+            # its slots are another's now: it goes on when they are free again
+            why = "Job was preempted and waits for free slots"
+            state = JobState.SSUSP
+            return [] if job.state is state else [
+                ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)
+            ]  # fmt: skip
         if job.state in (JobState.USUSP, JobState.SSUSP):
             return [ev.JobResumed(at=now, key=job.key, by=caller.user)]
         return []

@@ -38,6 +38,7 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
     "n": {"slots": 1, "max_slots": 1}, "R": {"resreq": ""}, "m": {"hosts": ()}, "sp": {"priority": -1},
     "gpu": {"gpu": None}, "k": {"checkpoint": None}, "b": {"begin": 0.0}, "t": {"deadline": 0.0},
     "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False}, "a": {"launch": ""},
+    "g": {"group": ""},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",

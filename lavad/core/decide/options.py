@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lavad.core import dependency, gpureq, resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
+from lavad.core.groups import read_path
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
 
 _MEMORY = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
@@ -320,6 +321,13 @@ def _orphan(draft: Draft, value: OptionValue) -> None:
     draft.orphan = bool(value)
 
 
+def _group(draft: Draft, value: OptionValue) -> None:
+    path = read_path(_text("g", value))
+    if not path:
+        raise Refused("Bad/empty job group name")
+    draft.set(group=path)
+
+
 def _nothing(draft: Draft, value: OptionValue) -> None:
     """Options that the command itself carries out."""
 
@@ -333,7 +341,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
     "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
-    "w": _condition, "ti": _orphan,
+    "w": _condition, "ti": _orphan, "g": _group,
 }  # fmt: skip
 
 

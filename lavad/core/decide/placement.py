@@ -69,13 +69,14 @@ class _Draft:
         spec = None if placement.key in self.placed else _find_spec(self.cluster, placement)
         if spec is None:
             return
-        unit = self.victims.get(placement.key, [])
-        for_good = any(one.how != preempt.SUSPEND for one in unit)
+        unit = self.victims.get(placement.key, []) if self.victims else []
+        for_good = any(one.how != preempt.SUSPEND for one in unit) if unit else False
         if not self._take(placement, spec, unit, for_good):
             return
         self.placed.add(placement.key)
-        self.used.update(one.key for one in unit)
-        self.events += preempt.preempted(unit, self.now)
+        if unit:
+            self.used.update(one.key for one in unit)
+            self.events += preempt.preempted(unit, self.now)
         if for_good:
             self.events.append(SlotsReserved(at=self.now, key=placement.key, parts=placement.parts))
             return
@@ -91,7 +92,7 @@ class _Draft:
         cluster, ledger = self.cluster, self.ledger
         if preempt.promised(cluster, placement):
             return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
-        if self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit):
+        if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(ledger, unit, -1)
         why = why_not_placed(ledger, self.limits, placement, spec, self.now)

@@ -47,7 +47,7 @@ def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec:
     ledger.shift_slots([part for one in unit if one.how == SUSPEND for part in parts_of(ledger.cluster, one.key)], -1)
     lent = [part for one in unit if one.how != SUSPEND for part in parts_of(ledger.cluster, one.key)]
     for part in placement.parts:
-        ledger.host(part.host).hold(part, spec, [other for other in lent if other.host == part.host])
+        ledger.hold(part, spec, [other for other in lent if other.host == part.host])
 
 
 def parts_of(cluster: Cluster, key: int) -> list[Part]:

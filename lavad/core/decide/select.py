@@ -14,6 +14,7 @@ import msgspec
 from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Caller, Refused, Select
 from lavad.core.cluster import Cluster
+from lavad.core.groups import read_path
 from lavad.core.ids import job_of, key_of, show
 from lavad.core.job import Array, Job
 from lavad.core.ranges import EMPTY, Ranges
@@ -105,7 +106,7 @@ def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
     spec = cluster.specs.rows[job.spec]
     if wanted.queue and spec.queue != wanted.queue:
         return False
-    if wanted.group and spec.group != wanted.group:
+    if wanted.group and spec.group != (read_path(wanted.group) or wanted.group):
         return False
     if wanted.app and spec.app != wanted.app:
         return False

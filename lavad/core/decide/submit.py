@@ -16,6 +16,7 @@ from lavad.core.decide.decided import Decided
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import Draft, read_options, with_defaults
 from lavad.core.rights import is_admin, may_use_queue
+from lavad.core.share_rights import has_share
 from lavad.core.spec import Checkpoint, JobText, Spec
 
 MAX_COMMAND = 2**20
@@ -105,6 +106,8 @@ def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Calle
         raise Refused(f"{queue.name}: Queue has been closed")
     if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
         raise Refused(f"{queue.name}: User cannot use the queue")
+    if not has_share(cluster.conf, queue.name, caller.user):
+        raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
     if draft.spec.exclusive and not queue.exclusive:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
     if draft.spec.interactive and queue.interactive == "no":
@@ -195,8 +198,9 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
 def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str) -> None:
     count = len(name.indices) if isinstance(name, ArraySpec) else 1
     used = cluster.use.users[draft.spec.user]
-    limits = [user.max_pend for user in cluster.conf.users if user.name in (draft.spec.user, "default")][:1]
-    for most in (cluster.conf.params.max_pend_jobs, *limits):
+    sections = {user.name: user.max_pend for user in cluster.conf.users}
+    own = sections.get(draft.spec.user, sections.get("default"))
+    for most in (cluster.conf.params.max_pend_jobs, own):
         if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
             raise Refused("Pending job threshold reached")
 

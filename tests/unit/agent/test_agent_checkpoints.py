@@ -8,6 +8,7 @@ from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import SIGNAL, WAIT
 from agent.core.effects import Grant, KillAll, SayCheckpoint, Send
+from agent.starter.prepare import folders_with
 
 ASK = Send("u", SIGNAL, True)
 
@@ -46,12 +47,20 @@ def test_a_checkpoint_that_does_not_come_has_failed() -> None:
     assert effects == [SayCheckpoint("u", 1)]
 
 
+def test_a_job_that_does_not_catch_the_signal_is_told_of() -> None:
+    state, _ = checkpoint.ask(0.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
+    state, effects = checkpoint.deaf(state)
+    assert effects == [Grant("u", 5, False, "no process of the job catches SIGUSR1")]
+    assert checkpoint.deaf(state) == (state, [])
+
+
 def test_only_whole_generations_count(tmp_path: Path) -> None:
-    assert app.newest(str(tmp_path / "none")) == -1
-    assert app.newest(str(tmp_path)) == -1
+    def look() -> int:
+        return app.newest(folders_with(str(tmp_path), "gen-", app.MANIFEST))
+
+    assert look() == -1
     for name in ("gen-1", "gen-2", "gen-10", "gen-11", "gen-12.tmp"):
         (tmp_path / name).mkdir()
     for name in ("gen-1", "gen-2", "gen-10", "gen-12.tmp"):
         (tmp_path / name / "MANIFEST").touch()
-    assert app.newest(str(tmp_path)) == 10
-    assert app.look({"u": str(tmp_path)}) == {"u": 10}
+    assert look() == 10

@@ -263,7 +263,12 @@ def test_filters_without_an_id_mean_the_job_submitted_last(bench: Bench, filters
 
 @pytest.mark.parametrize(
     ("filters", "taken"),
-    [({"name": "a*"}, ["1", "3"]), ({"queue": "night"}, ["4"]), ({}, ["1", "2", "3", "4"]), ({"user": "alice"}, ["1", "2", "3", "4"])],
+    [
+        ({"name": "a*"}, ["1", "3"]),
+        ({"queue": "night"}, ["4"]),
+        ({}, ["1", "2", "3", "4"]),
+        ({"user": "alice"}, ["1", "2", "3", "4"]),
+    ],
 )
 def test_filters_with_id_0_mean_all(bench: Bench, filters: dict[str, str], taken: list[str]) -> None:
     bench.submit(name="a1")

@@ -87,7 +87,7 @@ def test_bhpart() -> None:
     shown.start(shown.submit(101))
     text = ask(shown, "bhpart")
     assert text.startswith("HOST_PARTITION_NAME: part1\nHOSTS: hgA/ ol3\n\nSHARE_INFO_FOR: part1/\nUSER/GROUP   SHARES")
-    assert text.splitlines()[5].split()[:4] == ["alice", "2", "0.327", "1"]
+    assert text.splitlines()[5].split()[:4] == ["alice", "2", "0.329", "1"]
 
 
 def test_bhpart_without_partitions() -> None:
@@ -104,3 +104,33 @@ def test_bjobs_aps() -> None:
     lines = ask(shown, "bjobs", aps=True).splitlines()
     assert lines[0] == "JOBID   USER    STAT  QUEUE      FROM_HOST   JOB_NAME   SUBMIT_TIME    APS"
     assert [(line.split()[0], line.split()[-1]) for line in lines[1:]] == [("103", "106.00"), ("102", "96.00"), ("101", "-")]
+
+
+def test_lava_why_tells_place_reason_change_and_time() -> None:
+    shown = QueryCluster()
+    for job, host in ((101, "ol1:4"), (102, "ol2:8"), (103, "ol3:2")):
+        shown.submit(job, name="busy", user="bob", slots=int(host[-1]), limits={"run": 3600})
+        shown.start(job, "11:33:55", hosts=host)
+    shown.submit(104, name="first", user="bob", slots=2)
+    shown.submit(105, name="mine", slots=3)
+    text = ask(shown, "why", "105")
+    lines = text.splitlines()
+    assert lines[0].startswith("Job <105>, User <alice>, Queue <normal>: 3 slots, waiting since ")
+    assert lines[1] == "Position: 2 of 2 in its queue; 1 go before it in all queues: 104"
+    assert "Why it waits\n" in text
+    assert "No single change of the job, and no two at once, would start it now\n" in text
+    assert "Estimated start: from Fri Nov 20 12:33:55" in text
+    shown.finish(103)
+    text = ask(shown, "why", "104")
+    assert "It starts with the next cycle" in text
+
+
+def test_lava_why_of_a_job_that_does_not_wait() -> None:
+    shown = QueryCluster()
+    shown.start(shown.submit(101))
+    assert ask(shown, "why", "101") == "Job <101>, User <alice>, Queue <normal>: it runs\n"
+    assert shown.ask("why", "999") == ("", "Job <999> is not found or has finished\n", 255)
+    assert shown.ask("why", "x")[1] == "x: Illegal job ID\n"
+    assert shown.ask("why")[1] == "lava why: name a job\n"
+    held = shown.submit(105, held=True)
+    assert "it is held" in ask(shown, "why", str(held))

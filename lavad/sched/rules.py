@@ -1,4 +1,4 @@
-"""Which queues' jobs may be preempted from which queue: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …].
+"""What of a configuration stops jobs that run: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …], windows, thresholds.
 
 Rule: only a queue of higher priority preempts, whatever the lists say, so that two never preempt each other.
 """
@@ -12,6 +12,19 @@ from lavad.core.conf import Conf, QueueConf
 _RULE = re.compile(r"(PREEMPTIVE|PREEMPTABLE)(?:\[([^\]]*)\])?")
 
 Victims = dict[str, tuple[tuple[str, int], ...]]
+
+
+class Rules:
+    """``preempts`` as of ``preemptable``; ``stops``: whether windows or load may stop jobs; ``host_stops``: those of hosts."""
+
+    __slots__ = ("host_stops", "preempts", "stops")
+
+    def __init__(self, conf: Conf) -> None:
+        self.preempts = preemptable(conf)
+        stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
+        stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
+        self.host_stops = any(stops)
+        self.stops = self.host_stops or any(queue.run_window for queue in conf.queues)
 
 
 def preemptable(conf: Conf) -> Victims:

@@ -1,0 +1,38 @@
+"""Starting one task of a part: its environment, files and limits put together.
+
+Rule: what cannot be started has ended, with the status and the line that a shell would give.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from agent.starter import rlimits, tasks
+from agent.starter.account import Task
+from agent.starter.gang import Gang
+from agent.starter.spec import Spec
+from agent.starter.stdio import write_all
+
+
+def begin(
+    task: Task, of: dict[str, Any], spec: Spec, fds: tuple[int, int, int], gang: Gang | None, limits: rlimits.Limits
+) -> None:
+    """Start it: ``task`` has a pid then, or has ended. ``of``: its entry in ``tasks``; ``fds``: the part's files."""
+    extra = of.get("env") or {}
+    env, path = spec.env, spec.path
+    keep: list[int] = []
+    if gang:
+        more, fds, keep = gang.files_of(of)
+        extra = {**more, **extra}
+    if extra:
+        env = {**env, **{k: os.fsencode(f"{k}={v}") for k, v in extra.items()}}
+        path = extra.get("PATH", path)
+    argv = spec.get("argv", [""])
+    try:
+        programs = tasks.candidates(argv[0], path)
+        task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, int(spec.get("nice", 0)))
+    except (OSError, ValueError) as e:
+        code, line = tasks.as_a_shell_says(argv[0], e)
+        write_all(fds[2], line)
+        task.ended((0, code << 8, 0.0, 0.0, 0))

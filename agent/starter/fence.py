@@ -1,0 +1,94 @@
+"""A control group around a starter and all that it ever started, where one can be made (any hierarchy will do).
+
+Rule: nothing leaves it by forking, by another session or by an empty environment. So whatever is in the group of a former
+starter of the same folder is its, and ends before the new one takes orders, also when its shepherds were killed too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+
+from agent.starter import proctree
+
+PATIENCE = 10.0
+_KINDS = ("freezer", "pids", "name=systemd", "cpuacct", "memory")
+
+
+def enclose(folder: str) -> str:
+    """End what is left in the group of the former starter of ``folder`` and put this process into one: its path or ""."""
+    note = os.path.join(folder, "group")
+    _clear(_read(note).strip())
+    name = "lava-" + hashlib.sha256(folder.encode()).hexdigest()[:16]
+    for base in _bases():
+        group = os.path.join(base, name)
+        try:
+            os.makedirs(group, exist_ok=True)
+            _write(note, group)
+            _write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
+        except OSError:
+            continue
+        _clear(group)
+        return group
+    return ""
+
+
+def leave(group: str) -> None:
+    """This process ends in good order: nothing is left in its group, which goes."""
+    if not group:
+        return
+    _clear(group)
+    try:
+        _write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(os.getpid()))
+        for path, _, _ in os.walk(group, topdown=False):
+            os.rmdir(path)
+    except OSError:
+        pass
+
+
+def members(group: str) -> set[int]:
+    """The processes in a group and in those below it, this one left out."""
+    found: set[int] = set()
+    for path, _, _ in os.walk(group):
+        found.update(int(pid) for pid in _read(os.path.join(path, "cgroup.procs")).split())
+    return found - {os.getpid(), 0}
+
+
+def _clear(group: str) -> None:
+    if not group or not os.path.basename(group).startswith("lava-"):
+        return
+    deadline = time.monotonic() + PATIENCE
+    while members(group) and time.monotonic() < deadline:
+        proctree.kill_all(lambda: members(group))
+        time.sleep(0.01)
+
+
+def _bases() -> list[str]:
+    """Where this process's own groups are, the unified hierarchy first."""
+    own: dict[str, str] = {}
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        own.update(dict.fromkeys(names.split(","), path))
+    unified: list[str] = []
+    others: list[str] = []
+    for line in _read("/proc/self/mounts").splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[2] == "cgroup2" and "" in own:
+            unified.append(fields[1] + own[""].rstrip("/"))
+        elif len(fields) > 3 and fields[2] == "cgroup":
+            others += [fields[1] + own[kind].rstrip("/") for kind in _KINDS if kind in fields[3].split(",") and kind in own]
+    return unified + others
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)

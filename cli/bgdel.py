@@ -1,0 +1,29 @@
+"""bgdel: remove a job group that has no jobs."""
+
+from __future__ import annotations
+
+from cli.bgadd import change
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.options import Table, read_letters, show_help
+
+
+def run(context: Context) -> int:
+    """Remove it, or with 0 all empty ones."""
+    table = Table("bgdel", "", "u c", "job_group_name | 0", refused="c")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if len(words) != 1:
+        raise Fail(table.usage())
+    ok = change(context, "bgdel", {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", ""))})
+    groups = ok.get("groups")
+    for name in groups if isinstance(groups, list) else []:
+        context.out(f"Group {name} removed successfully.\n")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,36 @@
+"""Job groups: paths like /risk/daily. A group that was added stays; one that only jobs name is there while they are."""
+
+from __future__ import annotations
+
+import msgspec
+
+MAX_PATH = 512
+MAX_DEPTH = 64
+
+
+class JobGroup(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A group that was added (bgadd)."""
+
+    name: str
+    owner: str
+    limit: int | None = None
+    """How many jobs in it and in the groups below it may have started at a time; None: no limit."""
+    added: float = 0.0
+
+
+def read_path(text: str) -> str:
+    """The path in its one form; "" where the text is none."""
+    parts = [part for part in text.strip().split("/") if part]
+    bad = not parts or len(text) > MAX_PATH or len(parts) > MAX_DEPTH or "//" in text.strip().rstrip("/")
+    if bad or any(not part.isprintable() or part in (".", "..") for part in parts):
+        return ""
+    return "/" + "/".join(parts)
+
+
+def lineage(path: str) -> tuple[str, ...]:
+    """The group itself and those above it."""
+    found = []
+    while path:
+        found.append(path)
+        path = path.rpartition("/")[0]
+    return tuple(found)

@@ -1,0 +1,115 @@
+"""What bacct asks of finished jobs: sums made by the database over one index, and the jobs themselves page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from lavad.core.job import Job
+from lavad.core.states import JobState
+from lavad.store import codec, schema
+
+Ask = Callable[[sa.Select[Any]], Sequence[Any]]
+Window = tuple[float, float]
+PAGE = 1000
+_jobs = schema.jobs.c
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Which finished jobs; what is empty does not matter."""
+
+    users: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
+    """A key without an index names the job, or every element of the array."""
+    names: tuple[str, ...] = ()
+    states: tuple[JobState, ...] = ()
+    completed: Window | None = None
+    submitted: Window | None = None
+    dispatched: Window | None = None
+
+
+class Sums(msgspec.Struct):
+    """Of the jobs asked for: how many, and (sum, maximum, minimum, mean) in seconds, or as ratios."""
+
+    done: int = 0
+    exited: int = 0
+    cpu: tuple[float, ...] = (0.0,) * 4
+    wait: tuple[float, ...] = (0.0,) * 4
+    turnaround: tuple[float, ...] = (0.0,) * 4
+    run: tuple[float, ...] = (0.0,) * 4
+    hog: tuple[float, ...] = (0.0,) * 4
+    expansion: tuple[float, ...] = (0.0,) * 4
+    begin: float = 0.0
+    """When the first of them ended."""
+    end: float = 0.0
+
+
+def sums(ask: Ask, asked: Asked) -> Sums:
+    """The sums of all jobs asked for."""
+    cpu, run = sa.func.coalesce(_jobs.cpu, 0.0), sa.func.coalesce(_jobs.run, 0.0)
+    turnaround = _jobs.finished_at - _jobs.submitted
+    wait = sa.func.coalesce(_jobs.dispatched, _jobs.finished_at) - _jobs.submitted
+    hog = sa.case((turnaround > 0, cpu / turnaround), else_=0.0)
+    expansion = turnaround / sa.case((run >= 1.0, run), else_=1.0)
+    figures = (cpu, wait, turnaround, run, hog, expansion)
+    kinds = (sa.func.sum, sa.func.max, sa.func.min, sa.func.avg)
+    query = sa.select(
+        sa.func.sum(sa.case((_jobs.state == int(JobState.DONE), 1), else_=0)),
+        sa.func.sum(sa.case((_jobs.state == int(JobState.EXIT), 1), else_=0)),
+        *(kind(figure) for figure in figures for kind in kinds),
+        sa.func.min(_jobs.finished_at),
+        sa.func.max(_jobs.finished_at),
+    ).where(*_conditions(asked))
+    row = [float(value or 0.0) for value in ask(query)[0]]
+    fours = [tuple(row[at : at + 4]) for at in range(2, 26, 4)]
+    return Sums(
+        done=int(row[0]), exited=int(row[1]), cpu=fours[0], wait=fours[1], turnaround=fours[2], run=fours[3],
+        hog=fours[4], expansion=fours[5], begin=row[26], end=row[27],
+    )  # fmt: skip
+
+
+def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:
+    """The jobs themselves, by id, a page at a time."""
+    last = -1
+    while True:
+        query = sa.select(_jobs.id, _jobs.data).where(*_conditions(asked), _jobs.id > last)
+        rows = ask(query.order_by(_jobs.id).limit(PAGE))
+        if not rows:
+            return
+        last = rows[-1].id
+        yield [codec.decode_job(row.data) for row in rows]
+
+
+def _conditions(asked: Asked) -> list[sa.ColumnElement[bool]]:
+    where: list[sa.ColumnElement[bool]] = [_jobs.finished_at.is_not(None)]
+    pairs = ((_jobs.user, asked.users), (_jobs.queue, asked.queues), (_jobs.project, asked.projects))
+    where += [column.in_(values) for column, values in pairs if values]
+    if asked.states:
+        where.append(_jobs.state.in_([int(state) for state in asked.states]))
+    if asked.hosts:
+        where.append(sa.or_(*(_jobs.hosts.like(f"% {_escaped(host)} %", escape="\\") for host in asked.hosts)))
+    if asked.names:
+        where.append(sa.or_(*(_named(name) for name in asked.names)))
+    if asked.keys:
+        exact = [codec.row_id(key) for key in asked.keys if key >> 32]
+        whole = [_jobs.id.between(key << 32, key << 32 | 0xFFFFFFFF) for key in asked.keys if not key >> 32]
+        where.append(sa.or_(_jobs.id.in_(exact), *whole))
+    windows = ((_jobs.finished_at, asked.completed), (_jobs.submitted, asked.submitted), (_jobs.dispatched, asked.dispatched))
+    where += [column.between(*window) for column, window in windows if window is not None]
+    return where
+
+
+def _named(name: str) -> sa.ColumnElement[bool]:
+    pattern = _escaped(name).replace("*", "%")
+    plain = _jobs.name.like(pattern, escape="\\")
+    return sa.or_(plain, _jobs.name.like(pattern + "[%]", escape="\\"))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

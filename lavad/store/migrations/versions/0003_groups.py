@@ -1,0 +1,20 @@
+"""Job groups that were added by hand, with their limits."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "groups",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("gone", sa.Boolean, nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )

@@ -1,0 +1,98 @@
+"""Fair share in lsb.queues, lsb.users and lsb.hosts: read, checked with file and line, and handed to the core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config import values_share as vs
+from config.load import load
+from config.model_queue import Aps
+from config.values import Scope
+from lavad.configure import core_conf
+
+CLUSTER = "Begin Host\nHOSTNAME model type server\nh1 ! ! 1\nEnd Host\n"
+SHARED = "Begin Cluster\nClusterName\nlab\nEnd Cluster\n"
+USERS = """Begin UserGroup
+GROUP_NAME GROUP_MEMBER USER_SHARES
+dev (ann bob) ([ann,3] [bob,1])
+End UserGroup
+"""
+
+
+def read(tmp_path: Path, queues: str, hosts: str = "", params: str = ""):
+    for name, text in (
+        ("lsf.cluster.lab", CLUSTER), ("lsf.shared", SHARED), ("lsb.queues", queues), ("lsb.users", USERS),
+        ("lsb.hosts", hosts), ("lsb.params", params),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(text)
+    return load(str(tmp_path))
+
+
+def queue(*lines: str, name: str = "q") -> str:
+    return "\n".join(["Begin Queue", f"QUEUE_NAME = {name}", *lines, "End Queue", ""])
+
+
+def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
+    text = queue(
+        "FAIRSHARE = USER_SHARES[[dev, 3] [default, 1]]", "FAIRSHARE_QUEUES = q low", "DISPATCH_ORDER = QUEUE",
+        "RUN_TIME_FACTOR = 1.5", "ENABLE_HIST_RUN_TIME = Y", "PRIORITY = 40",
+    ) + queue("PRIORITY = 20", name="low")  # fmt: skip
+    loaded = read(tmp_path, text, params="Begin Parameters\nHIST_HOURS = 8\nJOB_PRIORITY_OVER_TIME = 3/20\nEnd Parameters\n")
+    assert loaded.problems == []
+    conf = core_conf(loaded.config)
+    share = conf.queues[0].share
+    assert share is not None
+    assert share.shares == (("dev", 3), ("default", 1))
+    assert (share.queues, share.by_queue, share.hist_hours, share.run_factor) == (("low",), True, 8.0, 1.5)
+    assert (share.hist_run, share.cpu_factor, share.job_factor) == (True, 0.7, 3.0)
+    assert conf.queues[1].share is None
+    assert conf.group_shares == (("dev", (("ann", 3), ("bob", 1))),)
+    assert conf.params.priority_growth == (3, 1200)
+
+
+def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:
+    text = queue("ROUND_ROBIN_POLICY = Y") + queue("DOMINANT_RESOURCES = slots mem ngpus", name="drf")
+    hosts = "Begin HostPartition\nHPART_NAME = part1\nHOSTS = all\nUSER_SHARES = [ann, 3] [others, 1]\nEnd HostPartition\n"
+    loaded = read(tmp_path, text, hosts)
+    assert loaded.problems == []
+    conf = core_conf(loaded.config)
+    turns, drf = conf.queues[0].share, conf.queues[1].share
+    assert turns is not None
+    assert drf is not None
+    assert turns.turns
+    assert drf.dominant == ("slots", "mem", "gpus")
+    assert conf.partitions[0].share.shares == (("ann", 3), ("others", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (queue("FAIRSHARE = USER_SHARES[[a, 1]]", "FAIRSHARE_QUEUES = nowhere"), 4, "no queue nowhere"),
+        (queue("FAIRSHARE_QUEUES = q"), 3, "needs FAIRSHARE"),
+        (queue("FAIRSHARE = USER_SHARES[[a, 1] [a, 2]]"), 3, "a has shares twice"),
+        (queue("FAIRSHARE = USER_SHARES[[a, 0]]"), 3, "is not [name, shares]"),
+        (queue("FAIRSHARE = USER_SHARES[[a, 1]]", "ROUND_ROBIN_POLICY = Y"), 4, "exclude each other"),
+        (queue("APS_PRIORITY = WEIGHT[[NICE, 1]]"), 3, "is no factor"),
+        (queue("APS_PRIORITY = LIMIT[[FS, 1]]"), 3, "gives no factor a WEIGHT"),
+        (queue("APS_PRIORITY = WEIGHT[[FS, 0]]"), 3, "number other than 0"),
+        (queue("DOMINANT_RESOURCES = tmp"), 3, "none of slots, mem, gpus"),
+        (queue("DISPATCH_ORDER = USER"), 3, "DISPATCH_ORDER"),
+    ],
+)
+def test_contradictions_are_told_with_their_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    problems = read(tmp_path, text).problems
+    assert problems
+    assert problems[0].line == line
+    assert problems[0].fatal
+    assert words in problems[0].text
+
+
+def test_aps_priority() -> None:
+    text = "WEIGHT[[JPRIORITY, 1] [QPRIORITY, 10] [FS, -0.5]] LIMIT[[RSRC, 3.5]] GRACE_PERIOD[[MEM,10h] [PROC, 10m] [FS,9s] [WORK,2]]"
+    assert vs.aps_priority(text, Scope()) == Aps(
+        weights=(("JPRIORITY", 1.0), ("QPRIORITY", 10.0), ("FS", -0.5)),
+        limits=(("RSRC", 3.5),),
+        graces=(("MEM", 36000.0), ("PROC", 600.0), ("FS", 9.0), ("WORK", 7200.0)),
+    )

@@ -1,0 +1,378 @@
+"""bsub: every option's good and bad values with LSF's words, the choice of the queue, limits, names, arrays, job ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.asks import Caller, OptionValue, Refused, Submit
+from lavad.core.conf import HostConf, Params, QueueConf, UserConf
+from lavad.core.decide.options import READERS
+from lavad.core.decide.submit import submit
+from lavad.core.job import Job
+from lavad.core.spec import Limits, Spec
+from lavad.core.states import JobState
+from tests.unit.core.conftest import ADMIN, ALICE, BOB, LOCAL, ROOT, Bench
+
+NO_HOST = "Bad host name, host group name or cluster name"
+Field = Callable[[Spec], Any]
+
+
+def spec_of(bench: Bench, **options: OptionValue) -> Spec:
+    return bench.cluster.spec_of(bench.bsub(**options)["job"])
+
+
+def text_of(bench: Bench, **options: OptionValue) -> Any:
+    ask = Submit(command="c", options={name.rstrip("_"): value for name, value in options.items()})
+    return submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1]
+
+
+GOOD: list[tuple[str, OptionValue, Field, Any]] = [
+    ("n", "4", lambda s: (s.slots, s.max_slots), (4, 4)),
+    ("n", "2,8", lambda s: (s.slots, s.max_slots), (2, 8)),
+    ("n", " 2 , 8 ", lambda s: (s.slots, s.max_slots), (2, 8)),
+    ("n", "2147483647", lambda s: s.slots, 2**31 - 1),
+    ("W", "10", lambda s: s.limits.run, 600),
+    ("W", "1:30", lambda s: s.limits.run, 5400),
+    ("W", "10/h1", lambda s: (s.limits.run, s.run_host), (600, "h1")),
+    ("c", "10", lambda s: s.limits.cpu, 600),
+    ("c", "0:10/h2", lambda s: (s.limits.cpu, s.cpu_host), (600, "h2")),
+    *[(option, "2000", lambda s, f=field: getattr(s.limits, f), 2000) for option, field in
+      (("M", "mem"), ("v", "swap"), ("D", "data"), ("F", "file"), ("S", "stack"), ("C", "core"))],
+    ("M", "2G", lambda s: s.limits.mem, 2 * 1024**2),
+    ("M", "2GB", lambda s: s.limits.mem, 2 * 1024**2),
+    ("M", "512m", lambda s: s.limits.mem, 512 * 1024),
+    ("M", "512M!", lambda s: s.limits.mem, 512 * 1024),
+    ("M", "0", lambda s: s.limits.mem, None),
+    ("C", "0", lambda s: s.limits.core, 0),
+    ("p", "12", lambda s: s.limits.processes, 12),
+    ("m", "h1", lambda s: s.hosts, ("h1",)),
+    ("m", "h1+2 h2! others", lambda s: s.hosts, ("h1+2", "h2!", "others")),
+    ("m", "all", lambda s: s.hosts, ("all",)),
+    ("R", "rusage[mem=100]", lambda s: "mem=" in s.resreq, True),
+    ("R", ["select[mem>5]", "rusage[mem=1]"], lambda s: "select" in s.resreq and "rusage" in s.resreq, True),
+    ("P", "proj", lambda s: s.project, "proj"),
+    ("G", "anygroup", lambda s: s.user_group, "anygroup"),
+    ("r", True, lambda s: s.rerunnable, True),
+    ("rn", True, lambda s: s.rerunnable, False),
+    ("k", "/ckpt", lambda s: (s.checkpoint.folder, s.checkpoint.period, s.checkpoint.method), ("/ckpt", 0, "app")),
+    ("k", "/ckpt 10 method=app init=5", lambda s: (s.checkpoint.period, s.checkpoint.method, s.checkpoint.initial),
+     (600, "app", 300)),
+    ("gpu", "num=2", lambda s: s.gpu.num, 2),
+    ("gpu", "-", lambda s: s.gpu is not None, True),
+    ("b", "13:00", lambda s: s.begin, datetime(2026, 11, 20, 13).timestamp()),
+    ("b", "11:00", lambda s: s.begin, datetime(2026, 11, 21, 11).timestamp()),
+    ("t", "25:13:00", lambda s: s.deadline, datetime(2026, 11, 25, 13).timestamp()),
+    ("t", "12:24:13:00", lambda s: s.deadline, datetime(2026, 12, 24, 13).timestamp()),
+    ("a", "mpi", lambda s: s.launch, "mpi"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("option", "value", "field", "wanted"), GOOD, ids=[f"-{o} {v}" for o, v, _, _ in GOOD])
+def test_a_good_value(bench: Bench, option: str, value: OptionValue, field: Field, wanted: object) -> None:
+    assert field(spec_of(bench, **{option: value})) == wanted
+
+
+POSITIVE = "The number of processors must be a positive integer"
+BAD: list[tuple[str, OptionValue, str]] = [
+    *[("n", value, POSITIVE) for value in ("0", "-1", "x", "", "1.5", "2147483648", "1,0", "1,x", "²", "1e3", "0x2")],
+    ("n", "8,2", "8,2: The maximum number of processors is less than the minimum"),
+    *[("W", value, f"{value}: Bad RUNLIMIT specification") for value in ("abc", "-5", "1:2:3", "0", "", "99999999999")],
+    ("W", "10/nosuch", "nosuch: Bad host specification"),
+    ("c", "wd", "wd: Bad CPULIMIT specification"),
+    ("c", "1/nosuch", "nosuch: Bad host specification"),
+    *[(option, "x", f"x: Bad {name} specification") for option, name in
+      (("M", "MEMLIMIT"), ("v", "SWAPLIMIT"), ("D", "DATALIMIT"), ("F", "FILELIMIT"), ("S", "STACKLIMIT"),
+       ("C", "CORELIMIT"))],
+    *[("M", value, f"{value}: Bad MEMLIMIT specification") for value in ("-1", "", "2Q", "1 G", "1GG", "9" * 16)],
+    *[("p", value, f"{value}: Bad PROCESSLIMIT specification") for value in ("0", "x", "-1", "2147483648")],
+    ("m", "nosuch", f"nosuch: {NO_HOST}"),
+    ("m", "h1 nosuch+2", f"nosuch: {NO_HOST}"),
+    ("m", "", NO_HOST),
+    ("m", "  ", NO_HOST),
+    *[("R", value, "Bad resource requirement syntax") for value in
+      ("select[", "nosuch[x]", "select[nosuch>1]", "rusage[mem=]", "span[hosts=x]")],
+    ("sp", "5", "Bad user priority"),
+    ("sp", "0", "Bad user priority"),
+    ("sp", "x", "Bad user priority"),
+    ("k", "", "Checkpoint directory is missing"),
+    ("k", "/c x", "x: Bad checkpoint period"),
+    ("k", "/c 5 init=-1", "-1: Bad checkpoint period"),
+    ("k", "/c method=a/b", "a/b: Bad checkpoint method"),
+    *[(option, value, f"{value}: Bad time specification") for option in ("b", "t") for value in
+      ("99:99", "x", "24:00", "13:1:10:00", "1:2:3:4:5:6", "", "32:10:00")],
+    ("a", "nosuch", "nosuch: no such esub"),
+    *[(option, "", ": Bad file name") for option in ("o", "oo", "e", "eo", "i", "outdir")],
+    ("o", "a\0b", "Bad file name"),
+    ("o", "a" * 4096, "Bad file name"),
+    ("J", "a[5-1]", "Bad job name"),
+    ("J", "a[", "Bad job name"),
+    ("J", "a[1]b", "Bad job name"),
+    ("J", "a[0]", "Bad job name"),
+    ("J", "a[1-2]%0", "Bad job name"),
+    ("J", "x" * 4095, "Bad job name"),
+    ("J", "a\nb", "Bad job name"),
+    ("J", "a[1-1001]", "Job array index too large"),
+    ("J", "a[1-2000000000]", "Job array index too large"),
+    ("q", "nosuch", "nosuch: No such queue"),
+    ("q", "nosuch other", "other: No such queue"),
+    ("x", True, "normal: Queue does not accept EXCLUSIVE jobs"),
+    ("gpu", "num=x", "GPU|gpu"),
+    ("zz", "1", "option -zz is not supported by lava"),
+    ("n", True, "option requires an argument"),
+    ("W", True, "option requires an argument"),
+    ("q", True, "option requires an argument"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("option", "value", "text"), BAD, ids=[f"-{o} {str(v)[:20]!r}" for o, v, _ in BAD])
+def test_a_bad_value(bench: Bench, option: str, value: OptionValue, text: str) -> None:
+    before = (bench.cluster.version, bench.cluster.next_job)
+    with pytest.raises(Refused, match=text if "|" in text else None) as raised:
+        bench.bsub(**{option: value})
+    assert "|" in text or text in raised.value.text
+    assert "\n" not in raised.value.text
+    assert (bench.cluster.version, bench.cluster.next_job) == before
+
+
+def test_every_option_has_a_good_value_somewhere() -> None:
+    """An option without a test of what it does is not one."""
+    tested = {option for option, _, _, _ in GOOD} | {"J", "q", "H", "sp", "x", "K", "env"} | set(TEXTS)
+    assert set(READERS) - tested <= {"w", "g", "ext", "app", "ti", "I", "Ip", "Is", "f", "is", "L", "U"}
+
+
+TEXTS: dict[str, tuple[OptionValue, dict[str, object]]] = {
+    "o": ("out.%J", {"output": "out.%J", "output_overwrite": False}),
+    "oo": ("out", {"output": "out", "output_overwrite": True}),
+    "e": ("err", {"error": "err", "error_overwrite": False}),
+    "eo": ("err", {"error": "err", "error_overwrite": True}),
+    "i": ("in", {"input": "in"}),
+    "outdir": ("/o", {"output_dir": "/o"}),
+    "cwd": ("/w", {"cwd": "/w", "cwd_given": True}),
+    "E": ("pre x", {"pre_exec": "pre x"}),
+    "Ep": ("post x", {"post_exec": "post x"}),
+    "Jd": ("about", {"description": "about"}),
+    "u": ("a@b", {"mail_user": "a@b"}),
+    "B": (True, {"notify_start": True}),
+    "N": (True, {"notify_end": True}),
+    "label": (True, {"label": True}),
+    "rankfiles": ("r.%R", {"rank_files": "r.%R"}),
+}
+
+
+@pytest.mark.parametrize("option", TEXTS)
+def test_an_option_about_text(bench: Bench, option: str) -> None:
+    value, wanted = TEXTS[option]
+    text = text_of(bench, **{option: value})
+    assert {name: getattr(text, name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("first", ["mpirun", "/usr/bin/mpiexec", "srun", "prun"])
+def test_two_launchers_are_one_too_many(bench: Bench, first: str) -> None:
+    with pytest.raises(Refused, match="-a mpi starts every rank itself"):
+        bench.bsub(command=f"{first} ./a", a="mpi")
+
+
+@pytest.mark.parametrize("command", ["", "   ", "\n"])
+def test_no_command(bench: Bench, command: str) -> None:
+    with pytest.raises(Refused, match="No command is specified"):
+        bench.bsub(command=command)
+
+
+@pytest.mark.parametrize(("command", "text"), [("x" * (2**20 + 1), "too long"), ("a\0b", "Bad command")])
+def test_a_command_that_cannot_be(bench: Bench, command: str, text: str) -> None:
+    with pytest.raises(Refused, match=text):
+        bench.bsub(command=command)
+
+
+def test_root_is_refused_unless_the_site_lets_it(bench: Bench) -> None:
+    with pytest.raises(Refused, match="User permission denied"):
+        bench.bsub(ROOT)
+    bench.configure(params=Params(root_jobs=True))
+    assert bench.bsub(ROOT)["job"] == 1
+
+
+# -- queues --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_queue_is_said_to_be_it(bench: Bench) -> None:
+    assert bench.bsub()["default"] is True
+    answer = bench.bsub(q="normal")
+    assert (answer["queue"], answer["default"]) == ("normal", False)
+
+
+@pytest.mark.parametrize(("names", "queue"), [("nosuch night", "night"), ("night normal", "night"), ("normal night", "normal")])
+def test_the_first_queue_that_takes_it(bench: Bench, names: str, queue: str) -> None:
+    assert bench.bsub(q=names)["queue"] == queue
+
+
+QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
+    ({"users": ("bob",)}, {}, "q: User cannot use the queue"),
+    ({"users": ("all", "~alice")}, {}, "q: User cannot use the queue"),
+    ({}, {"x": True}, "q: Queue does not accept EXCLUSIVE jobs"),
+    ({"interactive": "only"}, {}, "Queue only accepts interactive jobs"),
+    ({"limits": Limits(run=600)}, {"W": "11"}, "RUNLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(cpu=600)}, {"c": "11"}, "CPULIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(mem=100)}, {"M": "101"}, "MEMLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(processes=3)}, {"p": "4"}, "PROCESSLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"job_max_slots": 2}, {"n": "3"}, "Too many processors requested"),
+    ({"min_slots": 4}, {"n": "3"}, "Too few processors requested"),
+    ({"max_slots": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"user_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"hosts": ("h1", "h2")}, {"m": "h3"}, "h3: Host or host group is not used by the queue"),
+]
+
+
+@pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
+def test_a_queue_that_does_not_take_it(
+    bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], text: str
+) -> None:
+    bench.queues(QueueConf(name="q", **fields))
+    with pytest.raises(Refused) as raised:
+        bench.bsub(q="q", **options)
+    assert raised.value.text == text
+
+
+def test_a_closed_queue(bench: Bench) -> None:
+    bench.queue_switch("night", open=False)
+    with pytest.raises(Refused, match="night: Queue has been closed"):
+        bench.bsub(q="night")
+    assert bench.bsub(q="night normal")["queue"] == "normal"
+
+
+def test_an_administrator_uses_any_queue(bench: Bench) -> None:
+    bench.queues(QueueConf(name="q", users=("bob",)))
+    assert bench.bsub(ADMIN, q="q")["queue"] == "q"
+    assert bench.bsub(BOB, q="q")["queue"] == "q"
+
+
+GIVEN: list[tuple[dict[str, Any], dict[str, OptionValue], Field, Any]] = [
+    ({"limits": Limits(run=600)}, {}, lambda s: s.limits.run, 600),
+    ({"limits": Limits(run=600), "defaults": Limits(run=60)}, {}, lambda s: s.limits.run, 60),
+    ({"limits": Limits(run=600), "defaults": Limits(run=60)}, {"W": "5"}, lambda s: s.limits.run, 300),
+    ({"rerunnable": True}, {}, lambda s: s.rerunnable, True),
+    ({"rerunnable": True}, {"rn": True}, lambda s: s.rerunnable, False),
+    ({"checkpoint": "/c 30"}, {}, lambda s: (s.checkpoint.folder, s.checkpoint.period), ("/c", 1800)),
+    ({"checkpoint": "/c 30"}, {"k": "/mine"}, lambda s: s.checkpoint.folder, "/mine"),
+    ({"default_slots": 4}, {}, lambda s: s.slots, 4),
+    ({"default_slots": 4}, {"n": "2"}, lambda s: s.slots, 2),
+    ({"gpu": "num=1"}, {}, lambda s: s.gpu.num, 1),
+    ({"exclusive": True}, {"x": True}, lambda s: s.exclusive, True),
+]
+
+
+@pytest.mark.parametrize(("fields", "options", "field", "wanted"), GIVEN, ids=[str(at) for at in range(len(GIVEN))])
+def test_what_a_queue_gives(
+    bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], field: Field, wanted: object
+) -> None:
+    bench.queues(QueueConf(name="q", **fields))
+    assert field(spec_of(bench, q="q", **options)) == wanted
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("", 50), ("1", 1), ("100", 100)])
+def test_user_priority(bench: Bench, given: str, wanted: int) -> None:
+    bench.configure(params=Params(max_user_priority=100))
+    assert spec_of(bench, **({"sp": given} if given else {})).priority == wanted
+    with pytest.raises(Refused, match="Bad user priority"):
+        bench.bsub(sp="101")
+
+
+# -- times ---------------------------------------------------------------------------------------------------------------
+
+
+def test_notices_of_times(bench: Bench) -> None:
+    notices = bench.bsub(b="13:00", t="14:00")["notices"]
+    assert [notice[:26] for notice in notices] == ["Job will be scheduled afte", "Job will be terminated by "]
+    assert notices[0].endswith("Fri Nov 20 13:00:00 2026")
+
+
+def test_an_end_before_its_beginning(bench: Bench) -> None:
+    with pytest.raises(Refused, match="Start time is later than termination time"):
+        bench.bsub(b="14:00", t="13:00")
+
+
+# -- names and arrays ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "indices", "limit"), [("a[1-4]", "1-4", 0), ("a[1-9:2]%3", "1-9:2", 3), ("[2,5]", "2,5", 0)])
+def test_an_array(bench: Bench, name: str, indices: str, limit: int) -> None:
+    job = bench.bsub(J=name)["job"]
+    array = bench.cluster.arrays.rows[job]
+    assert (array.indices.text(), array.limit, array.spec_text) == (indices, limit, name)
+    assert array.pending == array.indices
+
+
+def test_a_held_array_and_a_held_job(bench: Bench) -> None:
+    array = bench.cluster.arrays.rows[bench.bsub(J="a[1-3]", H=True)["job"]]
+    assert (array.pending.text(), array.held.text()) == ("", "1-3")
+    assert bench.job(bench.bsub(H=True)["job"]).state is JobState.PSUSP
+
+
+def test_a_job_without_a_name_is_called_by_its_command(bench: Bench) -> None:
+    assert bench.job(bench.bsub(command="echo a b")["job"]).name == "echo a b"
+
+
+def test_equal_jobs_are_one_class(bench: Bench) -> None:
+    one, other, third = (bench.job(bench.bsub(J=name)["job"]) for name in ("a", "b", "c"))
+    assert one.spec == other.spec == third.spec
+    assert bench.job(bench.bsub(n="2")["job"]).spec != one.spec
+
+
+# -- ids and counts ------------------------------------------------------------------------------------------------------
+
+
+def test_job_ids_wrap_and_pass_over_live_jobs(bench: Bench) -> None:
+    bench.configure(params=Params(max_jobid=5))
+    jobs = [bench.bsub()["job"] for _ in range(5)]
+    assert jobs == [1, 2, 3, 4, 5]
+    for key in (2, 4):
+        bench.apply(ev.JobFinished(at=bench.now, key=key, state=JobState.EXIT))
+    assert [bench.bsub()["job"], bench.bsub(J="a[1-2]")["job"]] == [2, 4]
+    with pytest.raises(Refused, match="No job id is free"):
+        bench.bsub()
+
+
+@pytest.mark.parametrize(("array", "left"), [("", 2), ("a[1-2]", 1), ("a[1-3]", 0)])
+def test_too_many_pending(bench: Bench, array: str, left: int) -> None:
+    bench.configure(params=Params(max_pend_jobs=2))
+    options: dict[str, OptionValue] = {"J": array} if array else {}
+    for _ in range(left):
+        bench.bsub(**options)
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(**options)
+
+
+@pytest.mark.parametrize("users", [(("alice", 1), ("default", 9)), (("default", 9), ("alice", 1)), (("default", 1),)])
+def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], ...]) -> None:
+    bench.configure(users=tuple(UserConf(name=name, max_pend=most) for name, most in users))
+    bench.bsub()
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub()
+
+
+def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
+    bench.configure(hosts=(HostConf(name="later"),), host_groups=(("grp", ("h1",)),))
+    assert spec_of(bench, m="later grp").hosts == ("later", "grp")
+
+
+def test_what_is_refused_uses_no_id(bench: Bench) -> None:
+    with pytest.raises(Refused):
+        bench.bsub(q="nosuch")
+    assert bench.bsub()["job"] == 1
+
+
+def test_a_record_is_frozen(bench: Bench) -> None:
+    job = bench.job(bench.bsub()["job"])
+    assert isinstance(replace(job, name="x"), Job)
+    with pytest.raises(AttributeError):
+        job.name = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("caller", [ALICE, BOB, Caller(user="x" * 255, uid=5, host="")])
+def test_the_owner_is_the_caller(bench: Bench, caller: Caller) -> None:
+    assert bench.cluster.spec_of(bench.bsub(caller)["job"]).user == caller.user

@@ -1,0 +1,48 @@
+"""The texts that a stream knows: bounded, with numbers used again, and never one that the batch at hand needs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from lavad.sessions import MAX_TEXTS, Session
+
+
+def jobs(*keys: int, spec: int = 1) -> dict[int, Any]:
+    return {key: SimpleNamespace(spec=spec) for key in keys}
+
+
+def send(session: Session, needed: dict[int, Any]) -> dict[int, int]:
+    return {key: session.number(key, needed) for key in session.missing(needed)}
+
+
+def test_a_text_is_sent_once_and_again_when_its_spec_changed() -> None:
+    session = Session("h", 0)
+    assert send(session, jobs(1, 2)) == {1: 1, 2: 2}
+    assert send(session, jobs(1, 2, 3)) == {3: 3}
+    assert list(send(session, jobs(1, spec=2))) == [1]
+    session.drop_text(2)
+    assert list(send(session, jobs(1, 2, spec=2))) == [2]
+    numbers = [told.number for told in session.texts.values()]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_numbers_are_bounded_and_used_again() -> None:
+    session = Session("h", 0)
+    seen: dict[int, int] = {}
+    for key in range(3 * MAX_TEXTS):
+        for number in send(session, jobs(key)).values():
+            seen[number] = key
+    assert len(seen) == len(session.texts) == MAX_TEXTS
+    assert {told.number: key for key, told in session.texts.items()} == seen
+    assert send(session, jobs(3 * MAX_TEXTS - 1)) == {}
+
+
+def test_what_a_batch_needs_keeps_its_number() -> None:
+    session = Session("h", 0)
+    needed = jobs(*range(MAX_TEXTS + 10))
+    numbers = send(session, needed)
+    assert len(set(numbers.values())) == MAX_TEXTS + 10
+    assert session.missing(needed) == []
+    send(session, jobs(*range(5000, 5020)))
+    assert session.texts[5000].number <= MAX_TEXTS + 10
