@@ -39,6 +39,7 @@ bench: install
 	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 soak: install
+	LAVA_SIM_SEEDS=5000 $(PYTEST) -n 2 tests/sim
 	$(PYTEST) tests/soak
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.

@@ -50,7 +50,7 @@ class Closing:
         if where.output and where.output != build.NOWHERE and (where.kept or mail is None):
             pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
             if why := saying.why_again(entry):
-                pieces = ("", report.interrupted(entry.key, self._host, why, now))
+                pieces = ("", report.interrupted(entry.key, self._host, why, now, not entry.dropped))
             file = report.order(entry.uid, made, where, entry.folder(), pieces)
         return file, mail
 

@@ -33,6 +33,8 @@ DEAF_AFTER = 15.0
 """Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
 NEW_PAUSE = 1.0
+SEND_PAUSE = 0.002
+"""Seconds between two messages: what comes in a short time goes together."""
 CLEAN_PAUSE = 3600.0
 DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
@@ -213,9 +215,12 @@ class Daemon:
 
     async def _send(self, session: Session) -> None:
         """One writer for the stream; all reports that wait go in one message."""
-        runner = self._runner
+        runner, loop, not_before = self._runner, asyncio.get_running_loop(), 0.0
         while True:
             await self._to_send.wait()
+            if (wait := not_before - loop.time()) > 0:
+                await asyncio.sleep(wait)
+            not_before = loop.time() + SEND_PAUSE
             self._to_send.clear()
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()

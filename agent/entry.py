@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent.core import checkpoint
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
 from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, jobfile, show
 from agent.launch.report import Use
 from agent.launch.site import Site
+from agent.look import folder_of, parent_of
 from agent.monitor.usage import Peaks
 from proto import agent_pb2 as pb
 
@@ -22,6 +24,7 @@ class Entry:
         "begun",
         "checkpoint",
         "cwd",
+        "dropped",
         "end",
         "key",
         "limit",
@@ -71,6 +74,8 @@ class Entry:
         self.told = False
         """The master was told how it ended (or that it was refused)."""
         self.acked = False
+        self.dropped = ""
+        """Why the master, or a newer attempt, wants nothing of it left."""
         self.orphan = False
         """Of another store's time: to be killed and forgotten without a word."""
         self.writer = ""
@@ -86,6 +91,14 @@ class Entry:
     def text(self) -> pb.JobText | None:
         """The job's text, where it is known."""
         return self.made.text if self.made else None
+
+    def started(self, said: dict[str, Any]) -> None:
+        """Its processes run, says the starter."""
+        self.tasks = tuple((int(t["rank"]), int(t["pid"]), int(t["starttime"])) for t in said["tasks"])
+        self.started_at = float(said["at"])
+        self.shepherd = int(said.get("shepherd") or self.shepherd or parent_of(self.tasks))
+        if self.tasks and not self.cwd:
+            self.cwd = folder_of(self.tasks[0][1])
 
     def status(self) -> pb.PartStatus:
         """As the master is told in Hello. An end whose report is still being written is not told yet."""
@@ -104,6 +117,13 @@ class Entry:
         real = str((self.end or {}).get("cwd") or self.cwd)
         fell = real == FALLBACK_FOLDER != asked and text is not None and not text.cwd_given
         return FALLBACK_FOLDER if fell else asked
+
+    def begin_checkpoints(self, now: float) -> None:
+        """It runs: from here on it may be asked for checkpoints, if it writes any."""
+        text, rules = self.text, self.part.rules
+        if text is not None and rules.checkpoint and rules.first and self.checkpoint is None:
+            known, period = self.order.start.restart, float(text.checkpoint_period)
+            self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now)
 
     def kept_files(self, site: Site) -> list[str]:
         """What it may have in the agent's own folder for its user."""

@@ -19,6 +19,7 @@ class Outgoing:
         self._link: StarterLink | None = None
         self._starts: list[tuple[int, dict[str, Any], int, dict[str, Any]]] = []
         self._kept: list[dict[str, Any]] = []
+        self._forgotten: list[str] = []
 
     def up(self, link: StarterLink, sequence: int) -> None:
         """A starter greeted with its high-water mark."""
@@ -40,6 +41,10 @@ class Outgoing:
         else:
             self._kept.append(order)
 
+    def forget(self, uid: str) -> None:
+        """The master has this end; told at the end of the turn."""
+        self._forgotten.append(uid)
+
     def waiting(self) -> set[str]:
         """The uids of parts that no starter was told of yet."""
         return {str(fields["uid"]) for *_, fields in self._starts}
@@ -50,6 +55,9 @@ class Outgoing:
 
     def flush(self) -> None:
         """The end of a turn."""
+        if self._forgotten:
+            forgotten, self._forgotten = self._forgotten, []
+            self.put({"do": "forget", "uids": forgotten})
         self._pack()
         if self._link is not None:
             self._link.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,10 +20,9 @@ from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
 from agent.entry import Entry
-from agent.launch import build
+from agent.launch import build, frameworks, rendezvous
 from agent.launch.site import Site
 from agent.link import Outbox
-from agent.look import folder_of, parent_of
 from agent.outgoing import Outgoing
 from agent.spool import Spool
 from agent.starterlink import StarterLink
@@ -120,53 +120,36 @@ class Parts:
                 self._mailed(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
             return
         entry = self.entries.get(uid)
-        if entry is None:
-            return
-        if what == "prepared":
-            self._prepared(entry, said.get("addr"))
-        elif what == "started":
-            self._started(entry, said)
-            self._say(saying.started(entry), entry)
-            self._add(entry, self._closing.begun(entry))
-        elif what == "ended":
-            entry.over = entry.over or bool(said.get("gone"))
-            self._ended(entry, said["end"])
-        elif what == "deaf":
-            if entry.checkpoint is not None:
-                self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
-        elif what == "wrote":
-            self._wrote(entry, str(said["error"]))
-        elif what == "gone":
-            self._gone(entry)
-        elif what == "refused":
-            self._refuse(entry, str(said["code"]), str(said["reason"]))
-        elif what == "lost":
-            self._lost(entry, str(said["reason"]))
+        if entry is not None and (hear := _HEARD.get(what)):
+            hear(self, entry, said)
+
+    def _started_now(self, entry: Entry, said: dict[str, Any]) -> None:
+        self._started(entry, said)
+        self._say(saying.started(entry), entry)
+        self._add(entry, self._closing.begun(entry))
+
+    def _ended_now(self, entry: Entry, said: dict[str, Any]) -> None:
+        entry.over = entry.over or bool(said.get("gone"))
+        self._ended(entry, said["end"])
+
+    def _deaf(self, entry: Entry) -> None:
+        if entry.checkpoint is not None:
+            self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
 
     def _prepared(self, entry: Entry, addr: list[Any] | None) -> None:
-        entry.address = f"{addr[0]}:{addr[1]}" if addr else ""
+        entry.address = rendezvous.address_text(addr)
         if entry.part.stage < Stage.PREPARED:
-            entry.part = _staged(entry.part, Stage.PREPARED)
+            entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
         self._say(saying.prepared(entry), entry)
 
     def _started(self, entry: Entry, said: dict[str, Any]) -> None:
-        entry.tasks = tuple((int(t["rank"]), int(t["pid"]), int(t["starttime"])) for t in said["tasks"])
-        entry.started_at = float(said["at"])
-        entry.shepherd = int(said.get("shepherd") or entry.shepherd or parent_of(entry.tasks))
-        if entry.tasks and not entry.cwd:
-            entry.cwd = folder_of(entry.tasks[0][1])
+        entry.started(said)
         ago = max(0.0, time.time() - entry.started_at)
         entry.part = decide.started(entry.part, now() - ago)
         if not entry.orphan:
             self.spool.keep(entry.part)
-        self._begin_checkpoints(entry)
+        entry.begin_checkpoints(now())
         self._wake_later(entry)
-
-    def _begin_checkpoints(self, entry: Entry) -> None:
-        text, rules = entry.text, entry.part.rules
-        if text is not None and rules.checkpoint and rules.first and entry.checkpoint is None:
-            known, period = entry.order.start.restart, float(text.checkpoint_period)
-            entry.checkpoint = checkpoint.begin(entry.uid, known, period, float(text.checkpoint_initial), now())
 
     def _ended(self, entry: Entry, end: dict[str, Any]) -> None:
         if entry.end is None:
@@ -239,7 +222,7 @@ class Parts:
             self._forget_if_done(entry)
             return
         self._say_end(entry)
-        log.info("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
+        log.debug("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
 
     def _say_end(self, entry: Entry) -> None:
         first = entry.made is not None and entry.order.start.place == 0
@@ -253,7 +236,7 @@ class Parts:
         if self._newest.get(entry.key) == entry.uid:
             del self._newest[entry.key]
         self.spool.forget(entry.uid)
-        self.starter.put({"do": "forget", "uids": [entry.uid]})
+        self.starter.forget(entry.uid)
 
     # -- asked by the master -----------------------------------------------------------------------------------------
 
@@ -262,6 +245,7 @@ class Parts:
         other = self.entries.get(self._newest.get(entry.key, ""))
         if other is not None and other.part.attempt < entry.part.attempt and not other.over:
             log.warning("job %s: attempt %d is stale, it is ended", build.show(entry.key), other.part.attempt)
+            other.dropped = "another attempt of the job is here"
             self.kill([other.uid])
         self.entries[entry.uid] = entry
         self._newest[entry.key] = entry.uid
@@ -271,7 +255,7 @@ class Parts:
         for uid in uids:
             entry = self.entries.get(uid)
             if entry is None:
-                self.starter.put({"do": "forget", "uids": [uid]})
+                self.starter.forget(uid)
             else:
                 entry.acked = True
                 self._forget_if_done(entry)
@@ -286,16 +270,15 @@ class Parts:
 
     def say_again(self, entry: Entry) -> None:
         """Where a part is now, for a master that asks for what it has asked for before."""
-        if entry.part.stage is Stage.PREPARED:
-            self._say(saying.prepared(entry), entry)
-        elif entry.part.stage is Stage.RUNNING and entry.started_at:
-            self._say(saying.started(entry), entry)
+        if said := saying.again(entry):
+            self._say(said, entry)
 
     def end(self, entry: Entry) -> None:
         """The master wants nothing of it left."""
         if entry.over and entry.told:
             self._say(saying.gone(entry), entry)
         else:
+            entry.dropped = "the master ended this attempt"
             self.kill([entry.uid])
 
     def end_all(self) -> None:
@@ -314,9 +297,7 @@ class Parts:
         entry.part = part
         for effect in effects:
             if isinstance(effect, eff.Send):
-                order = {"do": "signal", "uids": [effect.uid], "sig": int(effect.signal)}
-                how = {"scope": "catching", "within": checkpoint.CATCH_WITHIN} if effect.tasks else {"scope": "groups"}
-                self.starter.put(order | how)
+                self.starter.put(saying.signal(effect))
             elif isinstance(effect, eff.KillAll):
                 self.kill([effect.uid])
             elif isinstance(effect, eff.Grant):
@@ -369,10 +350,9 @@ class Parts:
 
     def _note_for_first_host(self, entry: Entry) -> None:
         """The report of a job over several hosts is written on its first one, where only the shepherds are heard."""
-        if entry.order.start.place == 0 or entry.text is None or entry.text.launch != "mpi":
-            return
         peaks = self._watch.peaks(entry.uid)
-        if peaks != entry.noted:
+        ranks = entry.text is not None and entry.order.start.place and frameworks.on_every_host(entry.text.launch)
+        if ranks and peaks != entry.noted:
             entry.noted = peaks
             self.starter.put({"do": "note", "uid": entry.uid, "use": peaks._asdict()})
 
@@ -404,9 +384,18 @@ class Parts:
             self.outbox.put(what)
 
 
-def _staged(part: Part, stage: Stage) -> Part:
-    return msgspec.structs.replace(part, stage=stage)
-
-
 def _status_of(entry: Entry) -> str:
     return str(entry.end["status"]) if entry.end is not None else f"not known: {entry.lost}"
+
+
+# What the starter says of a part, and who hears it.
+_HEARD: dict[str, Callable[[Parts, Entry, dict[str, Any]], None]] = {
+    "prepared": lambda parts, entry, said: parts._prepared(entry, said.get("addr")),
+    "started": Parts._started_now,
+    "ended": Parts._ended_now,
+    "deaf": lambda parts, entry, said: parts._deaf(entry),
+    "wrote": lambda parts, entry, said: parts._wrote(entry, str(said["error"])),
+    "gone": lambda parts, entry, said: parts._gone(entry),
+    "refused": lambda parts, entry, said: parts._refuse(entry, str(said["code"]), str(said["reason"])),
+    "lost": lambda parts, entry, said: parts._lost(entry, str(said["reason"])),
+}

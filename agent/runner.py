@@ -18,6 +18,7 @@ from agent.core.part import Part, Wish
 from agent.entry import Entry
 from agent.launch import build
 from agent.launch.accounts import Accounts
+from agent.launch.rendezvous import root_of
 from agent.launch.site import Site, User
 from agent.parts import Parts, now
 from agent.spool import Obeyed, Spool
@@ -135,7 +136,7 @@ class Runner:
         elif entry is None or entry.orphan:
             log.info("an order for attempt %s, which is not here: %s", order.uid, what)
         elif what == "release":
-            self.parts.starter.put({"do": "go", "uid": order.uid, "root": _address(order.release.root)})
+            self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release.root)})
         elif what == "stop":
             self.parts.decided(entry, *decide.stop(entry.part, order.stop.stopped, now()))
         elif what == "signal":
@@ -236,8 +237,3 @@ def _saved(order: pb.Order) -> bytes:
     copy.start.ClearField("cert_pem")
     copy.start.ClearField("token")
     return copy.SerializeToString()
-
-
-def _address(text: str) -> list[Any] | None:
-    host, colon, port = text.rpartition(":")
-    return [host, int(port)] if colon and port.isdigit() else None

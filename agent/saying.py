@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agent.core.checkpoint import CATCH_WITHIN
+from agent.core.effects import Send
+from agent.core.part import Stage
 from agent.entry import Entry
 from agent.launch import report
 from agent.launch.report import Story, Use
@@ -17,6 +20,12 @@ def about(entry: Entry, **what: Any) -> pb.Report:
     return pb.Report(key=entry.key, attempt=entry.part.attempt, uid=entry.uid, **what)
 
 
+def signal(effect: Send) -> dict[str, Any]:
+    """The order to the starter."""
+    how = {"scope": "catching", "within": CATCH_WITHIN} if effect.tasks else {"scope": "groups"}
+    return {"do": "signal", "uids": [effect.uid], "sig": int(effect.signal), **how}
+
+
 def prepared(entry: Entry) -> pb.Report:
     """All is in place on this host."""
     return about(entry, prepared=pb.Prepared(address=entry.address))
@@ -26,6 +35,13 @@ def started(entry: Entry) -> pb.Report:
     """Its processes run."""
     pid = entry.tasks[0][1] if entry.tasks else 0
     return about(entry, started=pb.Started(pid=pid, started=entry.started_at, cwd=entry.cwd))
+
+
+def again(entry: Entry) -> pb.Report | None:
+    """Where it is now, if that is worth saying once more."""
+    if entry.part.stage is Stage.PREPARED:
+        return prepared(entry)
+    return started(entry) if entry.part.stage is Stage.RUNNING and entry.started_at else None
 
 
 def gone(entry: Entry) -> pb.Report:
@@ -139,7 +155,7 @@ def story(entry: Entry, host: str) -> Story:
         started=float(end["started"]) or entry.received,
         ended=float(end["at"]),
         status=int(end["status"]),
-        reason=entry.limit or entry.part.reason,
+        reason=entry.limit or (entry.part.reason if end["status"] else ""),
         why=why,
         use=use_of_job(entry.use, end.get("others") or []),
         requested_mem=_requested(text.resreq),
@@ -175,6 +191,8 @@ def why_again(entry: Entry) -> str:
         return ""
     if end.get("lease"):
         return "the master was not heard for the lease of the job"
+    if entry.dropped:
+        return entry.dropped
     first = end.get("first") or {}
     return str(first.get("reason")) if first and int(first["rank"]) < 0 else ""
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent.starter.frames import FrameError, FrameReader, pack
+from agent.starter.frames import FrameError, FrameReader, frame, pack
 from proto.unixpath import reachable
 
 CONNECT_WAIT = 10.0
@@ -41,6 +41,17 @@ def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subproce
     return subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/")
 
 
+def _pack(order: dict[str, Any]) -> bytes:
+    """As ``frames.pack``, several times faster; what is no proper Unicode (names of files) goes by that."""
+    import msgspec
+
+    try:
+        body = msgspec.json.encode(order)
+    except UnicodeEncodeError:
+        return pack(order)
+    return frame(body)
+
+
 class StarterLink:
     """A connection to the starter."""
 
@@ -52,7 +63,7 @@ class StarterLink:
 
     def put(self, order: dict[str, Any]) -> None:
         """An order, sent at the next flush."""
-        self._out.append(pack(order))
+        self._out.append(_pack(order))
 
     def flush(self) -> None:
         """Send the orders of this turn."""
@@ -70,8 +81,8 @@ class StarterLink:
                 return
             if not data:
                 return
-            for frame in found:
-                yield frame
+            for one in found:
+                yield one
 
     def close(self) -> None:
         """Close the connection; the starter and its parts go on."""

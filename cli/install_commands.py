@@ -14,7 +14,7 @@ import sys
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bswitch", "bmod", "btop", "bbot", "brequeue", "bmig", "bchkpnt",
     "bpeek", "bhist", "bhosts", "bhpart", "bqueues", "busers", "bparams", "bugroup", "bmgroup", "bacct", "bapp", "bjdepinfo",
-    "bjgroup", "blimits", "badmin", "brestart", "lsid", "lsload", "lshosts", "lsclusters", "lsinfo", "lava",
+    "bjgroup", "blimits", "badmin", "brestart", "lsid", "lsload", "lshosts", "lsclusters", "lsinfo", "lsadmin", "lava",
     "blaunch", "mpirun.lsf", "bgadd", "bgdel", "bgmod", "bjdep", "bpost", "bread", "bstatus", "brun", "bwait", "bslots",
 )  # fmt: skip
 MODULES = {"lava": "cli.lava", "mpirun.lsf": "cli.mpirun_lsf"}

@@ -83,6 +83,7 @@ class Site(msgspec.Struct, tag=True):
     lsf: dict[str, str]
     database: str
     confdir: str
+    cluster: str = ""
 
 
 class Answer(msgspec.Struct, tag=True):

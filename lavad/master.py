@@ -30,6 +30,7 @@ from lavad.loops import Loops
 from lavad.outbox import Outbox
 from lavad.outputs import Outputs
 from lavad.peeks import Peeks
+from lavad.procs import spawn
 from lavad.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.rpc.agents import Agents
 from lavad.rpc.auth import PeerAuth
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
 MAX_EXTENSION = 86_400.0
+LOG_PAUSE = 30.0
 
 
 class Site(msgspec.Struct):
@@ -84,11 +86,13 @@ class Master:
         self.sessions = Sessions()
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
-        facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir)
+        facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir,
+                          cluster=conf.cluster)  # fmt: skip
         quiet = self.engine.quiet
         self.scheduler = ReplicaProcess("lavad.sched.process", cluster, self._soft_now, facts, output, quiet)
         answering = ReplicaProcess("lavad.queryproc", cluster, self._soft_now, facts, output, quiet, lazy=True)
         self.queries = QueryProcess(answering, time.time)
+        self._facts, self._output = facts, output
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
@@ -143,6 +147,8 @@ class Master:
             await self.take_office()
             group.create_task(self.scheduler.run(self._planned, lambda: None))
             group.create_task(self.queries.run())
+            if self.site.lsf.get("LSB_SHAREDIR"):
+                group.create_task(self._write_event_log())
             agents = Agents(
                 self.engine, self.sessions, self.outbox, self.peeks, PeerAuth(self.site.key), self.dispatch, self.publish,
                 time.time, (self.site.heartbeat, self.site.sample),
@@ -156,6 +162,18 @@ class Master:
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
+
+    async def _write_event_log(self) -> None:
+        """Keep the process that writes lsb.events; one that cannot is tried again now and then."""
+        while True:
+            process, link = spawn("lavad.eventlog", self._output)
+            try:
+                link.sendall(feed.frame(self._facts))
+                await asyncio.to_thread(process.wait)
+                await asyncio.sleep(LOG_PAUSE)
+            finally:
+                link.close()
+                process.kill()
 
     async def _planned(self, message: Plan | feed.Answer) -> None:
         """A plan came from the scheduler: what of it still holds becomes true."""

@@ -12,7 +12,6 @@ from lavad.core.ids import job_of
 from lavad.core.job import Job
 from proto import agent_pb2 as pb
 
-
 MAX_TEXTS = 1024
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import command, environ, launchers, mpi, prepost
+from agent.launch import command, environ, frameworks, launchers, mpi, prepost, torchrun
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -134,7 +134,7 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
         fields["cwd"] = env["PWD"] = where.cwd
     _add_program(fields, order, made, site)
     _add_checkpoint(fields, order, text)
-    _add_tasks(fields, order, text, site)
+    _add_tasks(fields, order, made, site)
     return fields
 
 
@@ -192,7 +192,7 @@ def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: 
     name = f"{int(text.submitted)}.{job_stem(order.key)}"
     stem = os.path.join(site.output_dir, user.name, name)
     fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = stem
-    if text.script and (order.start.place == 0 or text.launch == "mpi"):
+    if text.script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         path = jobfile(order, made, site)
         fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
         fields["argv"] = command.script_argv(text.script, path, text.login_shell, text.job_starter)
@@ -219,8 +219,11 @@ def checkpoint_folder(text: pb.JobText, key: int) -> str:
     return os.path.join(text.cwd, text.checkpoint_dir, job_stem(key))
 
 
-def _add_tasks(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: Site) -> None:
-    start = order.start
+def _add_tasks(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:
+    start, text = order.start, made.text
+    if launch := frameworks.parse(text.launch):
+        _add_framework(fields, launch, order, made, site)
+        return
     if text.launch != "mpi":
         fields["tasks"] = [{"rank": -1, "env": {}}] if start.place == 0 else []
         fields.update(launchers.serve(start, site.address))
@@ -231,10 +234,36 @@ def _add_tasks(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: 
     tasks: list[dict[str, Any]] = []
     for rank in mpi.ranks_of(start.hosts, start.place):
         task: dict[str, Any] = {"rank": rank, "env": {"LSF_PM_TASKID": str(rank + 1)}}
-        if text.rank_files:
-            task["stdout"] = _file(expand(text.rank_files, {"R": str(rank), **_job_marks(order.key)}), False, False)
         tasks.append(task)
     fields["tasks"] = tasks
+    _add_rank_files(tasks, text, order.key)
+
+
+def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.Order, made: Compiled, site: Site) -> None:
+    start, text = order.start, made.text
+    several = len(start.hosts) > 1
+    interface = (site.conf.get("LAVA_MPI_INTERFACE") or launchers.interface_of(site.address)) if several else ""
+    env = frameworks.shared(launch, start, text.env, interface)
+    if launch.kind in frameworks.PER_HOST:
+        options = torchrun.options(launch, start, job_stem(order.key), order.attempt)
+        env |= torchrun.variables(options)
+        if not text.script:
+            line = torchrun.command(text.command, options)
+            fields["argv"] = command.command_argv(line, made.path, text.login_shell, text.job_starter)
+    elif not text.script:
+        fields["argv"] = made.template["argv"]
+    tasks = frameworks.tasks(launch, start)
+    for task in tasks:
+        task["env"] = env | task["env"]
+    fields |= {"link": mpi.link(start, site.address), "ports": frameworks.ports(launch, start, order.uid), "tasks": tasks}
+    _add_rank_files(tasks, text, order.key)
+
+
+def _add_rank_files(tasks: list[dict[str, Any]], text: pb.JobText, key: int) -> None:
+    if text.rank_files:
+        for task in tasks:
+            path = expand(text.rank_files, {"R": str(task["rank"]), **_job_marks(key)})
+            task["stdout"] = _file(path, False, False)
 
 
 def _job_marks(key: int) -> dict[str, str]:

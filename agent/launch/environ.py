@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent.launch import frameworks
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
 
@@ -35,7 +36,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
     """
     return {
         name: value
-        for name, value in env.items()
+        for name, value in frameworks.inherited(env).items()
         if name not in _DROPPED and not name.startswith(_LAUNCHERS) and name.isprintable()
     }
 

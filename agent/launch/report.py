@@ -90,10 +90,10 @@ def report(text: pb.JobText, story: Story, where: Places, now: float) -> tuple[s
     return ("", f"\n{LINE}\n{before}{after}") if direct else (before, after)
 
 
-def interrupted(key: int, host: str, why: str, now: float) -> str:
-    """What stands behind the output of an attempt that was cut short, where the job runs again."""
+def interrupted(key: int, host: str, why: str, now: float, again: bool) -> str:
+    """What stands behind the output of an attempt that was cut short; ``again``: the job runs again."""
     said = f"Job <{show(key)}> was interrupted on host <{host}> at {date(now)}: {why}."
-    return f"\n{LINE}\n{said}\nIt is to be run again with the same jobid.\n\n"
+    return f"\n{LINE}\n{said}\n" + ("It is to be run again with the same jobid.\n\n" if again else "\n")
 
 
 def _head(text: pb.JobText, story: Story, now: float) -> list[str]:

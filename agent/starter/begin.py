@@ -1,4 +1,4 @@
-"""Starting one task of a part: its environment, files and limits put together.
+"""Starting one task of a part, or a command around them: environment, files and limits put together.
 
 Rule: what cannot be started has ended, with the status and the line that a shell would give.
 """
@@ -12,7 +12,7 @@ from agent.starter import rlimits, tasks
 from agent.starter.account import Task
 from agent.starter.gang import Gang
 from agent.starter.spec import Spec
-from agent.starter.stdio import write_all
+from agent.starter.stdio import Refused, write_all
 
 
 def begin(
@@ -36,3 +36,18 @@ def begin(
         code, line = tasks.as_a_shell_says(argv[0], e)
         write_all(fds[2], line)
         task.ended((0, code << 8, 0.0, 0.0, 0))
+
+
+def begin_setup(spec: Spec, command: str, more: dict[str, str]) -> int:
+    """Start a command before or after the tasks: its pid."""
+    try:
+        return tasks.start_setup(command, {**spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}})
+    except OSError as e:
+        raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
+
+
+def why_setup_failed(spec: Spec, status: int) -> Refused:
+    """The refusal after a pre-execution command that ended with this wait status."""
+    code = os.waitstatus_to_exitcode(status)
+    how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+    return Refused("pre_exec", f"the pre-execution command {how}: {spec.get('pre_exec')}")

@@ -11,14 +11,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, frames, kernel, prepare, proctree, rlimits, shm, tasks
+from agent.starter import account, frames, kernel, prepare, proctree, rlimits, shm
 from agent.starter.account import Task
-from agent.starter.begin import begin
+from agent.starter.begin import begin, begin_setup, why_setup_failed
 from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
 from agent.starter.catching import Catching
 from agent.starter.gang import Gang, is_gang
 from agent.starter.lease import LOOK_AGAIN, Lease
 from agent.starter.phase import Phase, why_no_task
+from agent.starter.ports import Ports
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
 from agent.starter.taskhub import TaskHub
@@ -51,9 +52,10 @@ class PartRun:
         self._files = prepare.Files()
         self._gang: Gang | None = None
         self._hub: TaskHub | None = None
+        self._ports: Ports | None = None
         self._started = 0.0
         self._cwd = ""
-        self._catching: Catching | None = None
+        self._asking: Catching | None = None
         self._timers: dict[str, float] = {}
         self._sweep_pause = 0.01
         self._ended_report: bytes | None = None
@@ -69,7 +71,7 @@ class PartRun:
     def _begin(self) -> None:
         self._prepare()
         if command := self.spec.get("pre_exec"):
-            self._setup_pid = self._start_setup(command, {})
+            self._setup_pid = begin_setup(self.spec, command, {})
         else:
             self._ready()
 
@@ -91,29 +93,21 @@ class PartRun:
     def signal(self, sig: int, tasks_only: bool) -> None:
         """Signal the task processes, or every process group that the part has."""
         if tasks_only:
-            for pid in self._running():
+            for pid in self._by_pid:
                 proctree.send(pid, sig)
         else:
             proctree.signal_groups(proctree.below([os.getpid()]), sig)
 
     def ask(self, sig: int, within: float) -> None:
         """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
-        self._catching = Catching(sig, within)
+        self._asking = Catching(sig, within)
         self._ask()
 
     def _ask(self) -> None:
-        catching = self._catching
-        if catching is None:
-            return
-        if not catching.send(self._running()):
+        if self._asking and not self._asking.send(self._by_pid):
             self._timers["ask"] = time.monotonic() + ASK_AGAIN
-            return
-        self._catching = None
-        if catching.in_vain:
-            self._tell({"uid": self.uid, "is": "deaf", "sig": catching.sig})
-
-    def _running(self) -> list[int]:
-        return [task.pid for task in self._tasks if task.status is None and task.pid]
+        elif self._asking and self._asking.in_vain:
+            self._tell({"uid": self.uid, "is": "deaf", "sig": self._asking.sig})
 
     def note(self, use: dict[str, Any]) -> None:
         """What the agent saw of it so far; the first host's report will tell it."""
@@ -243,6 +237,8 @@ class PartRun:
             raise Refused("stale", f"the lease of {spec.get('title', self.uid)} had passed before it started")
         os.umask(int(spec.get("umask", 0o022)))
         self._cwd = prepare.enter_folder(spec)
+        if spec.get("ports"):
+            self._ports = Ports(spec.get("ports"))
         gang = is_gang(spec)
         leaf = gang and spec.get("link", {}).get("role") == "leaf"
         self._files = prepare.open_files(spec, with_output=not leaf)
@@ -261,19 +257,14 @@ class PartRun:
             return
         self.phase = Phase.PREPARED
         net = self._gang or self._hub
-        self._tell({"uid": self.uid, "is": "prepared", "addr": net.address() if net else None})
+        link = net.address() if net else None
+        address = self._ports.address(link) if self._ports else link
+        self._tell({"uid": self.uid, "is": "prepared", "addr": address})
 
     def _refuse(self, e: Refused) -> None:
         self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
         self.phase = Phase.ENDED
         self.kill()
-
-    def _start_setup(self, command: str, more: dict[str, str]) -> int:
-        env = {**self.spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}
-        try:
-            return tasks.start_setup(command, env)
-        except OSError as e:
-            raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
 
     def _setup_ended(self, status: int) -> None:
         self._setup_pid = 0
@@ -282,16 +273,14 @@ class PartRun:
         if status == 0:
             self._or_refuse(self._ready)
             return
-        code = os.waitstatus_to_exitcode(status)
-        how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        self._refuse(Refused("pre_exec", f"the pre-execution command {how}: {self.spec.get('pre_exec')}"))
+        self._refuse(why_setup_failed(self.spec, status))
 
     def _start_post(self) -> None:
         self.phase = Phase.POST
         status = self._final_status()
         try:
             prepare.enter_folder(self.spec)
-            self._setup_pid = self._start_setup(self.spec.get("post_exec"), {"LSB_JOBEXIT_STAT": str(status)})
+            self._setup_pid = begin_setup(self.spec, self.spec.get("post_exec"), {"LSB_JOBEXIT_STAT": str(status)})
         except Refused:
             self._gone()
         os.chdir("/")
@@ -300,6 +289,8 @@ class PartRun:
 
     def _go(self, root: list[Any] | None) -> None:
         self.phase = Phase.RUNNING
+        if self._ports:
+            self._ports.fill(self.spec, root)
         if self._hub:
             self._hub.go(root)
         if self._gang:
@@ -309,6 +300,8 @@ class PartRun:
 
     def _start_tasks(self) -> None:
         self._started = time.time()
+        if self._ports:
+            self._ports.free()
         for spec in self.spec.tasks:
             self._start_task(spec)
             if self._gang and self._gang.failed:
@@ -393,6 +386,8 @@ class PartRun:
             self._gang.close()
         if self._hub:
             self._hub.close()
+        if self._ports:
+            self._ports.close()
         self._files.close()
         self._files.remove_jobfile()
         if self._started and (self.killing or self._final_status()):

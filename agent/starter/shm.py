@@ -21,8 +21,8 @@ def clear(since: float, folder: str = FOLDER) -> list[str]:
         return []
     in_use = _in_use(folder)
     gone: list[str] = []
-    for name in left if in_use is not None else ():
-        if name not in (in_use or ()):
+    for name in left:
+        if name not in in_use:
             try:
                 os.unlink(os.path.join(folder, name))
                 gone.append(name)
@@ -48,8 +48,8 @@ def _candidates(since: float, folder: str) -> list[str]:
     return found
 
 
-def _in_use(folder: str) -> set[str] | None:
-    """Names that a process of this user has open or mapped; None when one of them cannot be looked into."""
+def _in_use(folder: str) -> set[str]:
+    """Names that a process of this user has open or mapped. What lets nobody look into it is no MPI program."""
     prefix = os.path.join(folder, "")
     found: set[str] = set()
     for pid in proctree.all_pids():
@@ -60,10 +60,8 @@ def _in_use(folder: str) -> set[str] | None:
             paths = _open_files(f"/proc/{pid}/fd")
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
                 paths += [line.split(None, 5)[5].rstrip("\n") for line in f if prefix in line]
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended, or is a thread of the kernel
         except (OSError, IndexError):
-            return None
+            continue  # it has ended, or is a thread of the kernel, or not to be looked into
         found.update(path[len(prefix) :] for path in paths if path.startswith(prefix))
     return found
 

@@ -39,6 +39,7 @@ TELL_EVERY = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 1.0
 PATIENCE = 60.0
 LONGEST_PATH = 107
+LONG = 1 << 17
 DONE, AWAY, LOST = "done", "away", "lost"
 
 
@@ -80,15 +81,20 @@ class OneAnswer:
 
 
 class Listing:
-    """Pieces of output, kept until they are whole: a try that is cut off prints nothing."""
+    """Pieces of output, kept until they are whole: a try that is cut off prints nothing. A long one is printed as it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.pieces: list[tuple[str, str]] = []
+        self.size = 0
+        self.printed = False
         self.status = 0
 
     def begin(self) -> None:
         """Forget what a try that was cut off has brought."""
-        self.pieces = []
+        if self.printed:
+            raise Fail("The connection to the batch system was lost: the list is not complete; try again")
+        self.pieces, self.size = [], 0
 
     def take(self, answer: dict[str, Any]) -> bool:
         """A piece, or the end."""
@@ -98,13 +104,18 @@ class Listing:
         for stream in ("out", "err"):
             if stream in answer:
                 self.pieces.append((stream, str(answer[stream])))
+                self.size += len(answer[stream])
+                if self.size > LONG:
+                    self.show()
+                    self.printed = True
                 return False
         raise _refusal(answer)
 
-    def show(self, context: Context) -> int:
+    def show(self) -> int:
         """Print the pieces in their order; the exit status."""
         for stream, text in self.pieces:
-            (context.out if stream == "out" else context.err)(text)
+            (self.context.out if stream == "out" else self.context.err)(text)
+        self.pieces = []
         return self.status
 
 
@@ -175,9 +186,9 @@ class Client:
 
     def query(self, frame: dict[str, Any]) -> int:
         """Print what the master shows; its exit status."""
-        listing = Listing()
+        listing = Listing(self.context)
         self._exchange(frame, listing, PATIENCE)
-        return listing.show(self.context)
+        return listing.show()
 
     def stream(self, frame: dict[str, Any]) -> int:
         """Print what the master sends as it comes; its exit status."""

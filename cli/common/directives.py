@@ -1,7 +1,7 @@
 """The ``#BSUB`` lines of a script.
 
-Rule: a directive begins its line; an indented one is a comment. A blank and ``#`` end it, a backslash at its end
-continues it, quotes hold words together.
+Rule: a directive begins its line; an indented one is a comment. Its option may follow the mark without a blank
+(``#BSUB-n 4``). A blank and ``#`` end it, a backslash at its end continues it, quotes hold words together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _behind_mark(line: str) -> str | None:
     if not line.startswith(MARK):
         return None
     rest = line[len(MARK) :]
-    return rest.strip() if not rest or rest[0].isspace() else None
+    return rest.strip() if not rest or rest[0].isspace() or rest[0] == "-" else None
 
 
 def words_of(text: str) -> list[str]:

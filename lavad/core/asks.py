@@ -172,6 +172,12 @@ class Run(Ask, frozen=True):
     force: bool = False
 
 
+class Judge(Ask, frozen=True):
+    """bwait: how a dependency condition stands."""
+
+    condition: str
+
+
 class Hosts(Ask, frozen=True, kw_only=True):
     """badmin hopen and hclose."""
 
@@ -225,5 +231,5 @@ class Peek(Ask, frozen=True):
 
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
-    | Lease | Query | Wait | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run
+    | Lease | Query | Wait | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run | Judge
 )  # fmt: skip

@@ -29,7 +29,7 @@ class StartPart(Effect, frozen=True):
 
 
 class ReleasePart(Effect, frozen=True):
-    """All hosts of the gang are prepared: go. ``root`` is where the first host's shepherd listens."""
+    """All hosts of the gang are prepared: go. ``root`` is where the first host's shepherd listens, and every host's ports."""
 
     root: str
 
@@ -83,13 +83,19 @@ def _part_effects(job: Job, run: Attempt, part: Part, place: int) -> list[Effect
     if part.state is PartState.OFFERED:
         due: list[Effect] = [StartPart(two_phase=gang, **name)]
     elif part.state is PartState.STARTING:
-        due = [ReleasePart(root=run.parts[0].address, **name)]
+        due = [ReleasePart(root=root_of(run), **name)]
     else:
         due = []
     stopped = job.state in SUSPENDED
     if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
         due.append(StopPart(stopped=stopped, **name))
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
+
+
+def root_of(run: Attempt) -> str:
+    """What the parts of a gang are told of each other: the first host's ``ip:port``, and ``;tcp=`` with each host's ports."""
+    kept = [part.address.partition(";tcp=")[2] for part in run.parts]
+    return run.parts[0].address.partition(";")[0] + (";tcp=" + "/".join(kept) if any(kept) else "")
 
 
 def _must_end(run: Attempt, part: Part, place: int) -> bool:

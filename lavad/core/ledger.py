@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.gpus import is_exclusive, wanted
-from lavad.core.host import Gpu
 from lavad.core.groups import lineage
+from lavad.core.host import Gpu
 from lavad.core.job import Part, Placed
 from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 from lavad.core.spec import Spec

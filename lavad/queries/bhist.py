@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 
 from lavad.core.asks import Refused
 from lavad.core.ids import index_of, job_of
@@ -23,6 +23,8 @@ _STATES = {
     "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
 }  # fmt: skip
 Window = tuple[float, float]
+TOGETHER = 200
+"""Jobs whose histories are read in one go."""
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -77,12 +79,15 @@ def window(request: Request, text: str) -> Window:
 
 
 def _rows(request: Request, jobs: list[Job], windows: dict[str, Window]) -> Iterator[Row]:
-    for job_id, group in groupby(jobs, key=lambda job: job_of(job.key)):
-        history = History(request.view.reader.events_of(job_id))
-        for job in group:
-            times = Times(history.of(job.key), request.now)
-            if _inside(job, times, windows):
-                yield job, history, times
+    groups = ((job_id, list(group)) for job_id, group in groupby(jobs, key=lambda job: job_of(job.key)))
+    while some := list(islice(groups, TOGETHER)):
+        events = request.view.reader.events_of_many([job_id for job_id, _ in some])
+        for job_id, group in some:
+            history = History(events.get(job_id, ()))
+            for job in group:
+                times = Times(history.of(job.key), request.now)
+                if _inside(job, times, windows):
+                    yield job, history, times
 
 
 def _inside(job: Job, times: Times, windows: dict[str, Window]) -> bool:

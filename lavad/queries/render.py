@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Caller, Query, Refused
 from lavad.queries import (
+    bacct,
     badmin,
     bhist,
     bhosts,
@@ -20,6 +21,8 @@ from lavad.queries import (
     bjobs,
     bparams,
     bqueues,
+    bread,
+    bslots,
     busers,
     groups,
     lsclusters,
@@ -53,6 +56,10 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "lsinfo": lsinfo.show,
     "lsclusters": lsclusters.show,
     "badmin": badmin.show,
+    "bacct": bacct.show,
+    "bread": bread.show,
+    "bstatus": bread.show_status,
+    "bslots": bslots.show,
 }
 
 

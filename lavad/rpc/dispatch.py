@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide import checkpoint, control, groups, hosts, modify, queues, submit
+from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, submit
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.named import Known
 from lavad.core.ids import job_of
@@ -43,6 +44,7 @@ _PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] =
     asks.AddGroup: groups.add_group,
     asks.DropGroup: groups.drop_group,
     asks.ChangeGroup: groups.change_group,
+    asks.Post: messages.post,
 }
 
 
@@ -103,6 +105,10 @@ class Dispatch:
             return await self._submit(ask, caller)
         if isinstance(ask, asks.Modify):
             return await self._modify(ask, caller)
+        if isinstance(ask, asks.Run):
+            return await self._force(ask, caller)
+        if isinstance(ask, asks.Judge):
+            return await self._judge(ask, caller)
         if isinstance(ask, asks.Wait):
             return await self._wait(ask)
         if isinstance(ask, asks.Reconfig):
@@ -141,6 +147,16 @@ class Dispatch:
                 return modify.modify(cluster, ask, texts[job], caller, now, _local(now), known)
 
             return await self._engine.ask(decide, ask.uuid)
+
+        return await self._lookups.tried(decided, caller)
+
+    async def _force(self, ask: asks.Run, caller: Caller) -> dict[str, Any]:
+        uid = secrets.token_hex(8)
+        return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid)
+
+    async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
+        async def decided(known: Known) -> dict[str, Any]:
+            return await self._engine.ask(lambda cluster, now: judge.judge(cluster, ask, caller, _local(now), known))
 
         return await self._lookups.tried(decided, caller)
 

@@ -58,7 +58,7 @@ class Rows:
     def _live(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
         return [
-            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job), None, None, None, None)
+            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job), *_NO_SUMS)
             for job in jobs
         ]
 
@@ -68,6 +68,9 @@ class Rows:
             (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job), *_sums(job))
             for job in jobs
         ]
+
+
+_NO_SUMS = (None, None, None, None)
 
 
 def _sums(job: Job) -> tuple[float | None, float | None, float | None, str | None]:

@@ -169,7 +169,7 @@ def test_an_attempt_that_lost_a_host_leaves_no_report_behind(pair: Pair, direct:
     fields = {"launch": "mpi", "output": "out", "leased": True, "direct_output": direct}
     orders = offer(pair, "echo begun; sleep 100", **fields)
     release(pair, orders)
-    (first, host), (second, other) = pair
+    (first, host), (_, other) = pair
     for (master, _), order in zip(pair, orders, strict=True):
         master.wait_for(order.uid, "started")
     os.kill(other.starter_pid(), signal.SIGKILL)

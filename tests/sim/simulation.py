@@ -323,9 +323,10 @@ class Simulation:
             return
         uids = self.watch.uids.get(event.key, [])
         lost = event.reason is TermReason.TERM_UNKNOWN
-        newest = next(e.uid for e in reversed(self.disk.events) if isinstance(e, ev.JobDispatched) and e.key == event.key)
-        if newest not in uids and lost and event.key not in self.watch.leased:
-            return  # its host forgot all: it may have run there for all that the master can know
+        newest = next(e for e in reversed(self.disk.events) if isinstance(e, ev.JobDispatched) and e.key == event.key)
+        ran_on = set(self.watch.ends.get(newest.uid, ()))
+        if lost and event.key not in self.watch.leased and ran_on != {part.host for part in newest.parts}:
+            return  # a host forgot its part: it may have run there for all that the master can know
         if not uids:
             raise Broken(f"{name} is {event.state.name} and never ran: {event}")
         if lost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from lavad.core.job import Array, Job
 from lavad.core.ranges import EMPTY
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import JobState
+from lavad.store.accounting import Asked, Sums
 from lavad.store.killed import killed_jobs
 
 
@@ -95,6 +96,15 @@ class MemoryReader:
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         return self.by_job.get(job, [])
+
+    def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, Event]]]:
+        return {job: self.events_of(job) for job in jobs}
+
+    def sums(self, asked: Asked) -> Sums:
+        raise NotImplementedError("a real store sums up")
+
+    def pages(self, asked: Asked) -> Iterator[list[Job]]:
+        raise NotImplementedError("a real store pages")
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         return [row for row in self.events if begin <= row[1].at <= end]

@@ -8,10 +8,10 @@ from typing import Any
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Query
 from lavad.core.conf import Conf, HostConf, Params, QueueConf, ResourceConf, Thresholds, UserConf
+from lavad.core.depend import Depend
 from lavad.core.host import Facts, Gpu
 from lavad.core.ids import key_of
 from lavad.core.job import End, Placed
-from lavad.core.depend import Depend
 from lavad.core.ranges import Ranges
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Limits, Spec

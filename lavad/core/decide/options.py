@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lavad.core import dependency, gpureq, resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
+from lavad.core.decide import frameworks
 from lavad.core.groups import read_path
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
 
@@ -237,8 +238,11 @@ _LIBRARIES = ("openmpi", "intelmpi", "mpich")
 
 def _launch(draft: Draft, value: OptionValue) -> None:
     """``-a``: lava's built-in ways to start tasks; a site's own esub has been run by the command already."""
-    names = [word for text in _texts(value) for word in text.replace(",", " ").split()]
-    for name in names:
+    texts = _texts(value)
+    for name, inside in [found for text in texts for found in frameworks.names(text)]:
+        if name in frameworks.WORDS:
+            draft.set(launch=frameworks.launch_of(name, inside, draft.text.command))
+            continue
         if name in _LIBRARIES:
             draft.set(launch=name)
             continue
@@ -251,7 +255,7 @@ def _launch(draft: Draft, value: OptionValue) -> None:
                 f"or leave -a mpi out (bsub -n N {first} …)"
             )
         draft.set(launch="mpi")
-    draft.say(esub=" ".join(names))
+    draft.say(esub=" ".join(word for text in texts for word in text.split()))
 
 
 def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionValue], None]:
@@ -301,7 +305,19 @@ def _hold(draft: Draft, value: OptionValue) -> None:
 
 
 def _cwd(draft: Draft, value: OptionValue) -> None:
-    draft.say(cwd=_text("cwd", value), cwd_given=True)
+    """A relative folder is one below the folder of submission."""
+    folder = _text("cwd", value)
+    if not folder.startswith("/"):
+        words = [draft.text.cwd.rstrip("/"), *(word for word in folder.split("/") if word not in ("", "."))]
+        folder = "/".join(words) or "/"
+    draft.say(cwd=folder, cwd_given=True)
+
+
+def _login_shell(draft: Draft, value: OptionValue) -> None:
+    shell = _text("L", value)
+    if not shell.startswith("/") or "\0" in shell or len(shell) > 4095:
+        raise Refused(f"{shell[:80]}: Login shell must be an absolute path")
+    draft.say(login_shell=shell)
 
 
 def _never(draft: Draft, value: OptionValue) -> None:
@@ -337,7 +353,8 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     **{option: _size(option) for option in _SIZES}, "p": _processes, "sp": _priority, "gpu": _gpu, "k": _checkpoint,
     "b": _begin, "t": _deadline, "a": _launch, "o": _file("output", False), "oo": _file("output", True),
     "e": _file("error", False), "eo": _file("error", True), "i": _file("input"), "outdir": _file("output_dir"),
-    "cwd": _cwd, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"), "u": _say("mail_user"),
+    "cwd": _cwd, "L": _login_shell, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"),
+    "u": _say("mail_user"),
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
     "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,

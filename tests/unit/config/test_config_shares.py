@@ -40,7 +40,7 @@ def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
         "RUN_TIME_FACTOR = 1.5", "ENABLE_HIST_RUN_TIME = Y", "PRIORITY = 40",
     ) + queue("PRIORITY = 20", name="low")  # fmt: skip
     loaded = read(tmp_path, text, params="Begin Parameters\nHIST_HOURS = 8\nJOB_PRIORITY_OVER_TIME = 3/20\nEnd Parameters\n")
-    assert loaded.problems == []
+    assert not loaded.problems
     conf = core_conf(loaded.config)
     share = conf.queues[0].share
     assert share is not None
@@ -56,7 +56,7 @@ def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:
     text = queue("ROUND_ROBIN_POLICY = Y") + queue("DOMINANT_RESOURCES = slots mem ngpus", name="drf")
     hosts = "Begin HostPartition\nHPART_NAME = part1\nHOSTS = all\nUSER_SHARES = [ann, 3] [others, 1]\nEnd HostPartition\n"
     loaded = read(tmp_path, text, hosts)
-    assert loaded.problems == []
+    assert not loaded.problems
     conf = core_conf(loaded.config)
     turns, drf = conf.queues[0].share, conf.queues[1].share
     assert turns is not None
@@ -90,7 +90,8 @@ def test_contradictions_are_told_with_their_line(tmp_path: Path, text: str, line
 
 
 def test_aps_priority() -> None:
-    text = "WEIGHT[[JPRIORITY, 1] [QPRIORITY, 10] [FS, -0.5]] LIMIT[[RSRC, 3.5]] GRACE_PERIOD[[MEM,10h] [PROC, 10m] [FS,9s] [WORK,2]]"
+    text = "WEIGHT[[JPRIORITY, 1] [QPRIORITY, 10] [FS, -0.5]] LIMIT[[RSRC, 3.5]] "
+    text += "GRACE_PERIOD[[MEM,10h] [PROC, 10m] [FS,9s] [WORK,2]]"
     assert vs.aps_priority(text, Scope()) == Aps(
         weights=(("JPRIORITY", 1.0), ("QPRIORITY", 10.0), ("FS", -0.5)),
         limits=(("RSRC", 3.5),),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavad.core import events as ev
-from lavad.core.conf import QueueConf
+from lavad.core.asks import Caller, Resume, Select, Stop
+from lavad.core.conf import QueueConf, ResourceConf, Thresholds
+from lavad.core.decide import control
 from lavad.core.invariants import check_invariants
-from lavad.core.plan import Plan
+from lavad.core.plan import Placement, Plan
+from lavad.core.spec import Limits
 from lavad.core.states import JobState
 from lavad.sched.memory import Memory
 from lavad.sched.suspend import TURN
@@ -221,9 +224,6 @@ def test_an_array_preempts_element_by_element() -> None:
     assert len(plan.preemptions) == len(plan.placements) == 4
 
 
-RELOAD = QueueConf(name="q", priority=30)
-
-
 def test_a_queue_stops_when_its_run_window_closes() -> None:
     world = world_of(QueueConf(name="q", priority=30, run_window="8:00-18:00"))
     a, b = run(world, 2, queue="q")
@@ -237,8 +237,6 @@ def test_a_queue_stops_when_its_run_window_closes() -> None:
 
 
 def test_what_outlasts_the_window_does_not_start() -> None:
-    from lavad.core.spec import Limits
-
     world = world_of(QueueConf(name="q", priority=30, run_window="8:00-18:00"))
     world.local = (1, 17 * 3600)
     long, short = world.submit(queue="q", limits=Limits(run=3700)), world.submit(queue="q", limits=Limits(run=3000))
@@ -251,8 +249,6 @@ def test_what_outlasts_the_window_does_not_start() -> None:
 
 
 def test_load_stops_one_job_at_a_time_and_the_youngest_first() -> None:
-    from lavad.core.conf import Thresholds
-
     load = Thresholds(sched=(("r1m", 1.0),), stop=(("r1m", 3.0),))
     world = world_of(QueueConf(name="q", priority=30, thresholds=load))
     a, b = run(world, 2, queue="q")
@@ -313,3 +309,90 @@ def test_a_new_job_waits_for_its_queues_delay() -> None:
     world.now += 10
     assert len(step(world).placements) == 4
     assert states(world, job) == ["RUN"]
+
+
+def test_a_held_licence_is_nobody_elses() -> None:
+    lic = ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),))
+    world = world_of(HIGH, REQUEUE, hosts=("h1", "h2"))
+    world.configure(resources=(lic,))
+    (low,) = run(world, queue="low", slots=8, resreq="rusage[lic=1]")
+    high = world.submit(queue="high", slots=4, resreq="rusage[lic=2]")
+    world.submit(queue="high", slots=1, resreq="rusage[lic=1]")
+    step(world)
+    assert states(world, low, high) == ["RUN", "PEND"]
+    world.apply(*(ev.PartGone(at=world.now, key=low, attempt=1, host=host) for host in ("h1", "h2")))
+    world.apply(ev.JobRequeued(at=world.now, key=low))
+    step(world)
+    assert states(world, low, high) == ["PEND", "RUN"]
+    assert sum(use.reserved.get("lic", 0.0) for use in world.cluster.use.hosts.values()) == 2.0
+
+
+def test_a_shared_gpu_that_is_held_whole_is_nobody_elses() -> None:
+    world = world_of(HIGH, REQUEUE, gpus=1)
+    (low,) = run(world, queue="low", slots=3, gpu="num=1")
+    high = world.submit(queue="high", slots=2, gpu="num=1:j_exclusive=yes")
+    step(world)
+    thief = world.submit(queue="low", slots=1, gpu="num=1")
+    step(world)
+    assert states(world, low, high, thief) == ["RUN", "PEND", "PEND"]
+
+
+def test_a_preempted_job_that_its_owner_stopped_and_resumed_waits_for_its_slots() -> None:
+    world = world_of()
+    (low,) = run(world, queue="low", slots=4)
+    high = world.submit(queue="high", slots=4)
+    step(world)
+    alice = Caller(user="alice", uid=1000, host="h1")
+    jobs = Select(ids=[str(low)])
+    world.apply(*control.stop(world.cluster, Stop(jobs=jobs), alice, world.now).events)
+    assert states(world, low) == ["USUSP"]
+    world.apply(*control.resume(world.cluster, Resume(jobs=jobs), alice, world.now).events)
+    assert states(world, low) == ["SSUSP"]
+    step(world)
+    world.finish(high)
+    step(world)
+    assert states(world, low) == ["RUN"]
+
+
+def test_a_victim_and_its_beneficiary_are_taken_together_or_not_at_all() -> None:
+    world = world_of()
+    (low,) = run(world, queue="low", slots=4)
+    high = world.submit(queue="high", slots=4)
+    plan = world.schedule()
+    world.apply(ev.JobFinished(at=world.now, key=high, state=JobState.EXIT))
+    assert world.accept(plan) == []
+    assert states(world, low) == ["RUN"]
+    high = world.submit(queue="high", slots=4)
+    plan = world.schedule()
+    world.finish(low)
+    assert world.accept(plan) == [], "the victim is over: the next plan says more"
+    step(world)
+    assert states(world, high) == ["RUN"]
+
+
+def test_only_victims_that_are_needed_are_taken() -> None:
+    """The youngest job is on another host than the one that is emptied for a job that must be on one."""
+    world = world_of(hosts=("h1", "h2"), slots=2)
+    old = [world.submit(queue="low", slots=1, hosts=("h1",)) for _ in range(2)]
+    step(world)
+    world.now += 60
+    (other,) = run(world, queue="low", slots=1, hosts=("h2",))
+    (kept,) = run(world, queue="high", slots=1, hosts=("h2",))
+    high = world.submit(queue="high", slots=2, resreq="span[hosts=1]")
+    step(world)
+    assert states(world, *old, other, kept, high) == ["SSUSP", "SSUSP", "RUN", "RUN", "RUN"]
+
+
+def test_what_the_first_of_two_victims_leaves_is_held() -> None:
+    world = world_of(HIGH, REQUEUE)
+    lows = run(world, 2, queue="low", slots=2)
+    high = world.submit(queue="high", slots=4)
+    step(world)
+    key = lows[0]
+    world.apply(ev.PartGone(at=world.now, key=key, attempt=1, host="h1"), ev.JobRequeued(at=world.now, key=key))
+    thief = world.submit(queue="high", slots=1, priority=99)
+    step(world)
+    assert states(world, high, thief) == ["PEND", "PEND"]
+    parts = world.cluster.jobs.rows[high].promised
+    early = Plan(world.cluster.version, (Placement(high, parts),))
+    assert world.accept(early) == [], "one victim is still there"

@@ -91,6 +91,12 @@ def act(world: World, action: tuple[Any, ...]) -> None:
             started = [key for key in world.cluster.started if rows[key].state in (JobState.RUN, JobState.SSUSP)]
             if started:
                 world.apply(ev.JobSuspended(at=world.now, key=started[at % len(started)]))
+        case _:
+            act_on_site(world, action)
+
+
+def act_on_site(world: World, action: tuple[Any, ...]) -> None:
+    match action:
         case ("host", name, up):
             world.apply((ev.HostUp if up else ev.HostDown)(at=world.now, host=name))
         case ("load", name, r1m):

@@ -1,0 +1,215 @@
+"""The environments that training frameworks start from, for jobs whose processes lava starts on every host.
+
+Rule: pure. Two ways are kept apart: one process a rank, which finds its global rank, and one launcher a host, which
+numbers its own processes. A port stands here as a mark; the shepherds choose the ports and put them in (agent/starter/ports.py).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proto import agent_pb2 as pb
+
+PER_RANK = ("pytorch", "lightning", "deepspeed", "tensorflow", "horovod", "jax")
+PER_HOST = ("torchrun",)
+_EXTRA_PORT = ("jax", "horovod")
+_TAKES_ALL_GPUS = ("tensorflow", "jax")
+"""These use every GPU that they see: each rank is shown its own. The others pick theirs by LOCAL_RANK."""
+FIRST_PORT, PORTS = 20000, 12000
+"""Below the ports that the system gives to whoever asks for any."""
+
+_LEFT = (
+    "MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK GROUP_WORLD_SIZE"
+    " LOCAL_SIZE CROSS_RANK CROSS_SIZE TF_CONFIG LAVA_PEERS LAVA_LAUNCH JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES"
+    " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME"
+)
+_LEFT_BY_RANKS = frozenset(_LEFT.split())
+_LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_")
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """What ``-a`` asked for: ``tensorflow(chief)`` is kind tensorflow with the word chief."""
+
+    kind: str
+    words: frozenset[str] = frozenset()
+
+
+def parse(launch: str) -> Launch | None:
+    """The launch of a job's text, None where no framework is asked for."""
+    kind, _, rest = launch.partition("(")
+    if kind not in PER_RANK and kind not in PER_HOST:
+        return None
+    return Launch(kind, frozenset(word for word in rest.rstrip(")").split(",") if word))
+
+
+def on_every_host(launch: str) -> bool:
+    """Whether tasks are started on all hosts of the job, not the command once."""
+    return launch == "mpi" or parse(launch) is not None
+
+
+def inherited(env: Mapping[str, str]) -> Mapping[str, str]:
+    """What a submission brings, without the rank that it was made by: its job is another world."""
+    if "LAVA_PEERS" not in env:
+        return env
+    return {n: v for n, v in env.items() if n not in _LEFT_BY_RANKS and not n.startswith(_LEFT_PREFIXES)}
+
+
+def mark(place: int, number: int) -> str:
+    """Stands for a port of a host until the host has chosen it."""
+    return f"@LAVA_PORT_{place}_{number}@"
+
+
+def ports(launch: Launch, start: pb.Start, uid: str) -> dict[str, int]:
+    """The part's ``ports`` field: how many this host is to keep free, and where to begin to look."""
+    count = 0
+    if launch.kind == "tensorflow":
+        count = start.hosts[start.place].slots
+    elif start.place == 0:
+        count = 2 if launch.kind in _EXTRA_PORT else 1
+    first = FIRST_PORT + zlib.crc32(uid.encode()) % PORTS
+    return {"place": start.place, "hosts": len(start.hosts), "count": count, "first": first, "low": FIRST_PORT, "of": PORTS}
+
+
+def address_of(hosts: Sequence[pb.HostSlots], place: int) -> str:
+    """Where a host is reached; a job on one host stays inside it."""
+    return "127.0.0.1" if len(hosts) == 1 else hosts[place].address or hosts[place].host
+
+
+def peers(hosts: Sequence[pb.HostSlots]) -> str:
+    """LAVA_PEERS: ``name:ranks:address`` of each host, in the order of the ranks."""
+    return " ".join(f"{h.host}:{h.slots}:{address_of(hosts, place)}" for place, h in enumerate(hosts))
+
+
+def shared(launch: Launch, start: pb.Start, given: Mapping[str, str], interface: str) -> dict[str, str]:
+    """What all tasks of a host have. ``given``: the submitter's own; ``interface``: the one that has this host's address."""
+    env = {
+        "MASTER_ADDR": address_of(start.hosts, 0),
+        "MASTER_PORT": mark(0, 0),
+        "GROUP_RANK": str(start.place),
+        "NODE_RANK": str(start.place),
+        "GROUP_WORLD_SIZE": str(len(start.hosts)),
+        "LAVA_PEERS": peers(start.hosts),
+        "LAVA_LAUNCH": launch.kind,
+    }
+    if "OMP_NUM_THREADS" not in given:
+        env["OMP_NUM_THREADS"] = "1"
+    if address_of(start.hosts, start.place).startswith("127."):
+        interface = "lo"
+    if interface and "GLOO_SOCKET_IFNAME" not in given:
+        env["GLOO_SOCKET_IFNAME"] = interface
+    if launch.kind == "horovod" and interface:
+        env["HOROVOD_GLOO_IFACE"] = interface
+    return env
+
+
+def of_rank(launch: Launch, start: pb.Start, local: int) -> dict[str, str]:
+    """What one rank has of its own: ``local`` is its number on this host."""
+    hosts, place = start.hosts, start.place
+    here = hosts[place]
+    rank, size = sum(h.slots for h in hosts[:place]) + local, sum(h.slots for h in hosts)
+    env = {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(local),
+        "LOCAL_WORLD_SIZE": str(here.slots),
+    }
+    gpus = list(here.gpus)
+    if gpus and len(gpus) % here.slots == 0 and (launch.kind in _TAKES_ALL_GPUS or "gpu" in launch.words):
+        each = len(gpus) // here.slots
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[local * each : (local + 1) * each])
+    world = _World(rank, size, local, here.slots, *_across(hosts, place, local))
+    own = _OWN.get(launch.kind)
+    return env | own(launch, start, world) if own else env
+
+
+class _World(msgspec.Struct, frozen=True):
+    """A rank among all, among those of its host, and among those that have its number on their hosts."""
+
+    rank: int
+    size: int
+    local: int
+    local_size: int
+    cross: int
+    cross_size: int
+
+
+def _across(hosts: Sequence[pb.HostSlots], place: int, local: int) -> tuple[int, int]:
+    wide = [number for number, host in enumerate(hosts) if host.slots > local]
+    return wide.index(place), len(wide)
+
+
+def _lightning(_: Launch, __: pb.Start, world: _World) -> dict[str, str]:
+    return {
+        "JSM_NAMESPACE_RANK": str(world.rank),
+        "JSM_NAMESPACE_SIZE": str(world.size),
+        "JSM_NAMESPACE_LOCAL_RANK": str(world.local),
+        "JSM_NAMESPACE_LOCAL_SIZE": str(world.local_size),
+    }
+
+
+def _deepspeed(_: Launch, __: pb.Start, world: _World) -> dict[str, str]:
+    return {"LOCAL_SIZE": str(world.local_size), "CROSS_RANK": str(world.cross), "CROSS_SIZE": str(world.cross_size)}
+
+
+def _jax(_: Launch, start: pb.Start, world: _World) -> dict[str, str]:
+    return {
+        "JAX_COORDINATOR_ADDRESS": f"{_literal(address_of(start.hosts, 0))}:{mark(0, 1)}",
+        "JAX_NUM_PROCESSES": str(world.size),
+        "JAX_PROCESS_ID": str(world.rank),
+    }
+
+
+def _horovod(_: Launch, start: pb.Start, world: _World) -> dict[str, str]:
+    return {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": address_of(start.hosts, 0),
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": mark(0, 1),
+        "HOROVOD_HOSTNAME": start.hosts[start.place].host,
+        "HOROVOD_RANK": str(world.rank),
+        "HOROVOD_SIZE": str(world.size),
+        "HOROVOD_LOCAL_RANK": str(world.local),
+        "HOROVOD_LOCAL_SIZE": str(world.local_size),
+        "HOROVOD_CROSS_RANK": str(world.cross),
+        "HOROVOD_CROSS_SIZE": str(world.cross_size),
+    }
+
+
+def _tensorflow(launch: Launch, start: pb.Start, world: _World) -> dict[str, str]:
+    hosts = start.hosts
+    all_of = [
+        f"{_literal(address_of(hosts, place))}:{mark(place, number)}"
+        for place, host in enumerate(hosts)
+        for number in range(host.slots)
+    ]
+    cluster, task = {"worker": all_of}, {"type": "worker", "index": world.rank}
+    if "chief" in launch.words:
+        cluster = {"chief": all_of[:1]} | ({"worker": all_of[1:]} if all_of[1:] else {})
+        first = world.rank == 0
+        task = {"type": "chief" if first else "worker", "index": 0 if first else world.rank - 1}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def _literal(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+_OWN = {
+    "lightning": _lightning, "deepspeed": _deepspeed, "jax": _jax, "horovod": _horovod, "tensorflow": _tensorflow,
+}  # fmt: skip
+
+
+def tasks(launch: Launch, start: pb.Start) -> list[dict[str, Any]]:
+    """The part's ``tasks`` field: the ranks of this host, or its one launcher, which has the number of the host."""
+    if launch.kind in PER_HOST:
+        return [{"rank": start.place, "env": {"LSF_PM_TASKID": str(start.place + 1)}}]
+    first = sum(host.slots for host in start.hosts[: start.place])
+    return [
+        {"rank": first + local, "env": {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local)}
+        for local in range(start.hosts[start.place].slots)
+    ]

@@ -1,0 +1,33 @@
+"""brun: force a waiting job to run now."""
+
+from __future__ import annotations
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, start
+from cli.common.fail import Fail, Refused
+from cli.common.jobs import check_id
+from cli.common.options import Table, read_letters, show_help
+
+
+def run(context: Context) -> int:
+    """Force it."""
+    table = Table("brun", "b c f", "m", "job_ID | job_ID[index]")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if len(words) != 1:
+        raise Fail(table.usage())
+    job = check_id(words[0])
+    frame = {"ask": "run", "job": job, "hosts": str(options.get("m", "")).split(), "force": "f" in options}
+    try:
+        Client(context, read_conf(context)).change(frame)
+    except Refused as refused:
+        raise Refused(f"Failed to run the job: {refused.text}", refused.status) from None
+    context.out(f"Job <{job}> is being forced to run.\n")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

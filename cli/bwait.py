@@ -1,0 +1,53 @@
+"""bwait: wait until a dependency condition is met."""
+
+from __future__ import annotations
+
+import time
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, start
+from cli.common.fail import LSF_FAILED, Fail
+from cli.common.options import Table, read_letters, show_help
+
+LOOK = 0.5
+LONGEST_LOOK = 10.0
+
+
+def run(context: Context) -> int:
+    """0 once it is met, 255 where it can never be or the time is over."""
+    table = Table("bwait", "", "w t r", "")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    condition = options.get("w")
+    if words or not isinstance(condition, str):
+        raise Fail(table.usage())
+    until = time.monotonic() + 60 * _minutes(str(options["t"])) if "t" in options else None
+    every = 60.0 * _minutes(str(options["r"])) if "r" in options else LONGEST_LOOK
+    client = Client(context, read_conf(context))
+    pause = min(LOOK, every)
+    while True:
+        stands = client.ask({"ask": "judge", "condition": condition}).get("stands")
+        if stands:
+            return 0
+        if stands is None:
+            context.err(f"Wait condition <{condition}> can never be satisfied\n")
+            return LSF_FAILED
+        left = until - time.monotonic() if until is not None else pause
+        if left <= 0:
+            context.err(f"Wait condition <{condition}> is not satisfied: the time is over\n")
+            return LSF_FAILED
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, every)
+
+
+def _minutes(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**6):
+        raise Fail(f"{text}: Bad time specification")
+    return int(text)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,48 @@
+"""lsadmin: the base system. lava has one system: what LSF splits between lsadmin and badmin, badmin does.
+
+Rule: what reads (``showconf``, ``ckconfig``) works, as tools ask for it; the daemons belong to the site's service manager.
+"""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.fail import LSF_FAILED, Fail
+from cli.common.options import Table, show_help
+
+USAGE = """\
+Usage: lsadmin [-h] [-V] command [command_options] [command_args]
+
+    ckconfig [-v]                        check the configuration files
+    showconf lim | res [host ... | all]  show the parameters in force"""
+DAEMONS = (
+    "reconfig limstartup limshutdown limrestart limlock limunlock limdebug limtime resstartup resshutdown resrestart"
+    " resdebug restime reslogon reslogoff expiry"
+)
+
+
+def run(context: Context) -> int:
+    """One subcommand."""
+    from cli.common import configuration
+
+    words = context.argv
+    if words[:1] in ([], ["-h"], ["-help"], ["help"], ["?"]):
+        context.err(USAGE + "\n")
+        return LSF_FAILED if words[:1] in ([], ["-h"], ["-help"]) else 0
+    if words == ["-V"]:
+        return show_help(context, Table("lsadmin", "", ""), {"V": True}) or 0
+    if words[0] == "showconf":
+        if words[1:2] not in (["lim"], ["res"]):
+            raise Fail(f"showconf: say lim or res\n{USAGE}")
+        return configuration.show(context, words[1])
+    if words[0] == "ckconfig":
+        if any(word != "-v" for word in words[1:]):
+            raise Fail(f"Invalid argument <{words[1]}>\n{USAGE}")
+        return configuration.check(context)
+    if words[0] in DAEMONS.split():
+        raise Fail(f"lsadmin: {words[0]} is not supported by lava: see badmin, and the services of lavad and lava-agent")
+    raise Fail(f"Invalid command <{words[0]}> \n{USAGE}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

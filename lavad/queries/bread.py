@@ -1,0 +1,61 @@
+"""bread and bstatus: the messages that were posted to a job, and its external status (message 0)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from lavad.core.arrays import ArrayError, parse_job_id
+from lavad.core.asks import Refused
+from lavad.core.ids import key_of
+from lavad.core.job import Message
+from lavad.queries import times
+from lavad.queries.bjdepinfo import Family
+from lavad.queries.request import Request, Shown, out
+
+UNKNOWN = "lsb_getmsgjob(): XDR encode/decode error"
+
+
+def _messages(request: Request, unknown: str) -> tuple[str, tuple[Message, ...]]:
+    if len(request.words) != 1:
+        raise Refused(f"{request.query.command}: one job ID is needed")
+    word = request.words[0]
+    try:
+        job, indices = parse_job_id(word)
+    except ArrayError as error:
+        raise Refused(f"{error}.") from None
+    row = Family(request).row(key_of(job, indices.min() if indices else 0))
+    if row is None:
+        raise Refused(unknown)
+    return word, row.messages
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """bread: a line a message; -i one alone, -a its attached data."""
+    options = request.options("a", "i")
+    word, messages = _messages(request, UNKNOWN)
+    given = options.text("i")
+    if given:
+        if not given.isascii() or not given.isdigit():
+            raise Refused(f"{given}: Bad message index")
+        messages = tuple(message for message in messages if message.number == int(given))
+    if not messages:
+        yield out(f"Job {word} has no posted messages\n")
+        return
+    if "a" in options:
+        yield out("".join(message.body for message in messages))
+        return
+    yield out(f"Messages posted to jobID {word}\n")
+    for message in messages:
+        yield out(f"POST_TIME: {time.strftime('%b %e %H:%M:%S', time.localtime(message.at))}  MESSAGE: {message.text}\n")
+
+
+def show_status(request: Request) -> Iterator[Shown]:
+    """bstatus: the newest message 0."""
+    request.options("l")
+    word, messages = _messages(request, f"Job <{request.words[0] if request.words else ''}> is not found")
+    status = next((message for message in messages if message.number == 0), None)
+    if status is None:
+        raise Refused(f"Job <{word}> has no external status")
+    yield out("JOBID      FROM       UPDATE_TIME     STATUS\n")
+    yield out(f"{word:<10} {status.by:<10} {times.short(status.at):<15} {status.text}\n")

@@ -1,0 +1,33 @@
+"""500 mixed jobs under random kills of every daemon, on both databases. Minutes, not seconds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.chaos import Chaos
+from tests.support.cluster import Cluster
+
+JOBS = int(os.environ.get("LAVA_SOAK_JOBS", "500"))
+SEEDS = [int(seed) for seed in os.environ.get("LAVA_SOAK_SEEDS", "11 12").split()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("masters", [1, 2])
+def test_no_job_of_many_is_lost_or_runs_twice(tmp_path: Path, masters: int, seed: int) -> None:
+    tmp_path.chmod(0o755)
+    victims = ["lavad", "scheduler", "agent-host1", "agent-host2", "agent-host3"]
+    options: tuple[str, ...] = ()
+    if masters > 1:
+        victims.append("lavad-2")
+        options = ("--masters", str(masters))
+    with Cluster(tmp_path / "cluster", hosts=3, slots=8, options=options) as cluster:
+        chaos = Chaos(cluster, tmp_path, seed)
+        thread = chaos.kill_daemons(victims, (0.5, 4.0))
+        try:
+            chaos.submit(JOBS)
+        finally:
+            chaos.calm(thread)
+        chaos.check(600)

@@ -1,0 +1,82 @@
+"""Frames of tasks, and what a task's environment and command become; all pure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.starter import taskwire as wire
+from agent.starter.frames import FrameError
+from agent.starter.phase import Phase, why_no_task
+from agent.starter.spec import Spec, Template
+from agent.starter.taskrun import arguments, environment, program
+from agent.starter.taskwire import Frame, FrameReader
+
+
+@given(st.binary(max_size=200))
+def test_nonsense_is_no_crash(data: bytes) -> None:
+    try:
+        FrameReader().feed(data)
+    except FrameError:
+        pass
+
+
+def test_a_frame_too_large_is_refused() -> None:
+    with pytest.raises(FrameError):
+        FrameReader().feed((wire.MAX_FRAME + 1).to_bytes(4, "big") + bytes(20))
+    with pytest.raises(FrameError):
+        FrameReader().feed(bytes(20))
+
+
+def test_which_way_a_frame_goes() -> None:
+    """Input and room for output go to the task, output and room for input to the one who asked."""
+    to_task = [
+        Frame(wire.START, 1, 0, 1), Frame(wire.SIGNAL, 1, 0, 1), Frame(wire.ABANDON, 1, 0, 1),
+        Frame(wire.DATA, 1, 0, 1, wire.data(wire.IN, b"x")), Frame(wire.CREDIT, 1, 0, 1, wire.credit(wire.OUT, 5)),
+        Frame(wire.CREDIT, 1, 0, 1, wire.credit(wire.ERR, 5)),
+    ]  # fmt: skip
+    back = [
+        Frame(wire.STARTED, 0, 0, 1), Frame(wire.EXIT, 0, 0, 1), Frame(wire.FAIL, 0, 0, 1),
+        Frame(wire.DATA, 0, 0, 1, wire.data(wire.OUT, b"x")), Frame(wire.DATA, 0, 0, 1, wire.data(wire.ERR, b"")),
+        Frame(wire.CREDIT, 0, 0, 1, wire.credit(wire.IN, 5)),
+    ]  # fmt: skip
+    assert all(wire.is_for_task(frame) for frame in to_task)
+    assert not any(wire.is_for_task(frame) for frame in back)
+    with pytest.raises(FrameError):
+        wire.read_credit(b"xx")
+
+
+def test_the_environment_of_a_task() -> None:
+    """0.19: the caller's over the part's; the host's own and a rank's own stay where they are."""
+    part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t"}
+    spec = Spec(Template({"env": part}), {"uid": "u"})
+    given_env = {"LAVA_HOST": "h1", "PATH": "/mine", "PMI_RANK": "1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_MCA_btl": "tcp",
+                 "CUDA_VISIBLE_DEVICES": "0", "BAD=NAME": "x", "LAVA_TASKS": "of h1"}  # fmt: skip
+    env = environment(spec, given_env, 4)
+    assert env["LAVA_HOST"] == b"LAVA_HOST=h2"
+    assert env["PATH"] == b"PATH=/mine"
+    assert env["LSF_PM_TASKID"] == b"LSF_PM_TASKID=4"
+    assert env["OMPI_MCA_btl"] == b"OMPI_MCA_btl=tcp"
+    assert not {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "CUDA_VISIBLE_DEVICES", "BAD=NAME", "LAVA_TASKS"} & env.keys()
+
+
+def test_the_command_of_a_task() -> None:
+    """3.17: joined by blanks for a shell, as rsh does."""
+    words = ['"/usr/bin/proxy"', "--a", '"b c"']
+    assert program({"words": words}, {}) == ["/bin/sh", "-c", '"/usr/bin/proxy" --a "b c"']
+    assert program({"words": words, "shell": "none"}, {}) == words
+    assert program({"words": ["x"], "shell": "login"}, {"SHELL": b"SHELL=/bin/bash"}) == ["/bin/bash", "-l", "-c", "x"]
+    assert program({"words": ["x"], "shell": "login"}, {}) == ["/bin/sh", "-l", "-c", "x"]
+    assert arguments(["a", ""])
+    assert not arguments([])
+    assert not arguments(["a\0b"])
+    assert not arguments([1])
+
+
+def test_when_a_task_may_start() -> None:
+    """3.18: only while the part runs and is not being killed."""
+    assert why_no_task(Phase.RUNNING, False, "7") == ""
+    assert why_no_task(Phase.PREPARED, False, "7") == "job 7 has not started there"
+    for phase, killing in ((Phase.RUNNING, True), (Phase.ENDED, False), (Phase.POST, False), (Phase.PREPARED, True)):
+        assert why_no_task(phase, killing, "7") == "job 7 is ending there"
