@@ -351,8 +351,7 @@ class Parts:
     def _note_for_first_host(self, entry: Entry) -> None:
         """The report of a job over several hosts is written on its first one, where only the shepherds are heard."""
         peaks = self._watch.peaks(entry.uid)
-        ranks = entry.text is not None and entry.order.start.place and frameworks.on_every_host(entry.text.launch)
-        if ranks and peaks != entry.noted:
+        if entry.order.start.place and entry.text and frameworks.on_every_host(entry.text.launch) and peaks != entry.noted:
             entry.noted = peaks
             self.starter.put({"do": "note", "uid": entry.uid, "use": peaks._asdict()})
 

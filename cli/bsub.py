@@ -37,6 +37,8 @@ def run(context: Context) -> int:
     helped = show_help(context, table, given)
     if helped is not None:
         return helped
+    if "pack" in given:
+        return _pack(context, str(given["pack"]))
     conf = read_conf(context)
     client = Client(context, conf)
     try:
@@ -46,13 +48,31 @@ def run(context: Context) -> int:
     return wait_for(context, client, job) if waits else 0
 
 
+def _pack(context: Context, name: str) -> int:
+    """Each line of a file is a submission; one that fails does not keep the others."""
+    from cli.common.context import finish
+    from cli.common.job_file import pack_lines
+
+    status = 0
+    for words in pack_lines(context, name):
+        context.argv = words
+        status = finish(run, context) or status
+    return status
+
+
 def _submit(
     context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]
 ) -> tuple[int, bool]:
     """-> (the job's id, whether -K was given)."""
+    described: Options = {}
+    if "json" in given or "yaml" in given:
+        from cli.common.job_file import read_job_file
+
+        described, command = read_job_file(context, given, bsub_table())
+        words = words or ([command] if command else [])
     work = find_work(context, words, conf.get("LSB_BSUB_PARSE_SCRIPT", "") in YES, "Zs" in given)
     inside = read_directives(work.directives, bsub_table()) if work.directives else {}
-    options = with_defaults(context, merged(inside, last_rival(given)))
+    options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
     env = passed_environment(context, options)
     site = site_of(context, conf, "bsub")
     if site is not None:

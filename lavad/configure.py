@@ -15,6 +15,7 @@ from config.model import (
     ResourceConfig,
 )
 from config.model import Params as FileParams
+from lavad.configure_apps import apps
 from lavad.configure_share import aps_conf, group_shares, partitions, share_conf
 from lavad.core.conf import (
     Conf,
@@ -56,6 +57,7 @@ def core_conf(config: ClusterConfig) -> Conf:
         ),
         resources=tuple(_resource(resource) for resource in config.resources),
         limits=tuple(_limit(limit) for limit in config.limits),
+        apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
     )  # fmt: skip
 
@@ -97,6 +99,7 @@ def _params(config: ClusterConfig) -> Params:
         backfill=file.lava_backfill.lower(),
         bjobs_format=file.lsb_bjobs_format,
         dep_last_sub=file.job_dep_last_sub,
+        default_app=file.default_application,
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
     )
 

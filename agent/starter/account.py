@@ -11,7 +11,7 @@ import resource
 import time
 from typing import Any
 
-from agent.starter import kernel
+from agent.starter import kernel, proctree
 
 End = dict[str, Any]
 
@@ -48,7 +48,13 @@ class Task:
         }
 
 
-def end_record(tasks: list[Task], status: int, started: float, first: dict[str, Any] | None, lease: bool) -> End:
+def start_record(tasks: list[Task], started: float) -> dict[str, Any]:
+    """The tasks that run, since when, and whose children they are."""
+    running = [{"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in tasks if t.pid]
+    return {"tasks": running, "at": started, "shepherd": os.getpid()}
+
+
+def end_record(tasks: list[Task], status: int, started: float, lease: bool) -> End:
     """END of the protocol: sums of times, the largest peak memory, and the status that counts.
 
     A process started by vfork has its parent's peak in its own: one that is not above ``shepherd_kb`` is not known.
@@ -61,7 +67,7 @@ def end_record(tasks: list[Task], status: int, started: float, first: dict[str, 
         "stime": round(sum(t.stime for t in tasks), 6),
         "maxrss_kb": max((t.maxrss_kb for t in tasks), default=0),
         "tasks": [t.record() for t in tasks],
-        "first": first,
+        "first": None,
         "lease": lease,
         "shepherd_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     }

@@ -202,10 +202,10 @@ class Gang:
             self._net.done(account.story_of_leaf(self._host, self._tasks, self.use))
         return bool(self._net.over(self._failed_at))
 
-    def others(self) -> list[dict[str, Any]]:
-        """On the first host: what the other hosts told of their tasks."""
-        found: list[dict[str, Any]] = self._net.others if self._net and not self._is_leaf else []
-        return found
+    def verdict(self) -> dict[str, Any]:
+        """What END has of it: the rank that failed first; on the first host, what the other hosts told of their tasks."""
+        others = self._net.others if self._net and not self._is_leaf else []
+        return {"first": self.first, "others": others} if others else {"first": self.first}
 
     def status(self) -> int:
         """The wait status of the gang."""

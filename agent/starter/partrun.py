@@ -59,8 +59,7 @@ class PartRun:
         self._timers: dict[str, float] = {}
         self._sweep_pause = 0.01
         self._ended_report: bytes | None = None
-        self._host = host
-        self._watch = watch
+        self._host, self._watch = host, watch
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -92,11 +91,9 @@ class PartRun:
 
     def signal(self, sig: int, tasks_only: bool) -> None:
         """Signal the task processes, or every process group that the part has."""
-        if tasks_only:
-            for pid in self._by_pid:
-                proctree.send(pid, sig)
-        else:
-            proctree.signal_groups(proctree.below([os.getpid()]), sig)
+        for pid in self._by_pid if tasks_only else ():
+            proctree.send(pid, sig)
+        proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
 
     def ask(self, sig: int, within: float) -> None:
         """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
@@ -256,8 +253,8 @@ class PartRun:
             self._go(None)
             return
         self.phase = Phase.PREPARED
-        net = self._gang or self._hub
-        link = net.address() if net else None
+        addresses = [one.address() for one in (self._gang, self._hub) if one]
+        link = next(filter(None, addresses), None)
         address = self._ports.address(link) if self._ports else link
         self._tell({"uid": self.uid, "is": "prepared", "addr": address})
 
@@ -328,20 +325,16 @@ class PartRun:
                 self._gang.task_ended(task)
 
     def _report_started(self) -> None:
-        if self.phase is not Phase.RUNNING:
-            return
-        running = [{"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in self._tasks if t.pid]
-        own = {"uid": self.uid, "shepherd": os.getpid()}
-        self._tell({**own, "is": "started", "tasks": running, "at": self._started})
+        if self.phase is Phase.RUNNING:
+            self._tell({"uid": self.uid, "is": "started", **account.start_record(self._tasks, self._started)})
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
     def _final_status(self) -> int:
         if self._gang:
             return self._gang.status()
-        if self._tasks and self._tasks[0].status is not None:
-            return self._tasks[0].status
-        return int(signal.SIGKILL)
+        status = self._tasks[0].status if self._tasks else None
+        return int(signal.SIGKILL) if status is None else status
 
     def _end_when_over(self, force: bool = False) -> None:
         """END goes to disk when no task runs any more, before the last one is reaped."""
@@ -351,15 +344,13 @@ class PartRun:
             return
         if self._gang and not force and not self.killing and not self._gang.over():
             return
-        first = None
         if self._gang:
             self._gang.flush()
-            first = self._gang.first
         self.phase = Phase.ENDED
-        end = account.end_record(self._tasks, self._final_status(), self._started, first, self._expired)
+        end = account.end_record(self._tasks, self._final_status(), self._started, self._expired)
         end["cwd"] = self._cwd
-        if self._gang and (others := self._gang.others()):
-            end["others"] = others
+        if self._gang:
+            end |= self._gang.verdict()
         if self._hub:
             account.add_used(end, self._hub.used)
         # Encoded once, for disk and report alike.
@@ -382,18 +373,15 @@ class PartRun:
     def _close(self) -> None:
         self.phase = Phase.GONE
         self._timers.clear()
-        if self._gang:
-            self._gang.close()
-        if self._hub:
-            self._hub.close()
-        if self._ports:
-            self._ports.close()
+        for one in (self._gang, self._hub, self._ports):
+            if one:
+                one.close()
         self._files.close()
         self._files.remove_jobfile()
-        if self._started and (self.killing or self._final_status()):
-            shm.clear(self._started)
         if not self._started:
             os.chdir("/")
+        elif self.killing or self._final_status():
+            shm.clear(self._started)
 
     # -- gang --------------------------------------------------------------------------------------------------------
 

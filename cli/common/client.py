@@ -166,6 +166,9 @@ class Client:
         self.context = context
         self._given = context.environ.get("LAVA_SOCKET", "")
         self._rundir = conf.get("LAVA_RUNDIR") or RUNDIR
+        most = self.context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")
+        self._tries = int(most) if most.isascii() and most.isdigit() else 0
+        """How often the master is tried; 0: for ever."""
         self._socket: Socket | None = None
         self._path = ""
         self._frame: dict[str, Any] = {}
@@ -199,8 +202,12 @@ class Client:
     def _exchange(self, frame: dict[str, Any], taker: Taker, patience: float | None) -> None:
         told = None
         pause = FIRST_PAUSE
+        tries = 0
         self._frame, self._sent = frame, False
         while not self._sent_round(taker, patience):
+            tries += 1
+            if tries == self._tries:
+                raise Fail("batch system daemon not responding")
             now = time.monotonic()
             if told is None or now - told >= TELL_EVERY:
                 self.context.err(STILL_TRYING)

@@ -21,8 +21,8 @@ VALUED = (
 )
 REFUSED = (
     "I Ip Is IS ISp ISs IX XF tty ar alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
-    " extsched freq hostfile jobaff json jsdl jsdl_strict jsm Lp ln_mem ln_slots network pack rcacct rnc sla smt stage"
-    " step_cgroup U yaml"
+    " extsched freq hostfile jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct rnc sla smt stage"
+    " step_cgroup U "
 )
 REPEATED = "R a f"
 RIVALS = (("r", "rn"), ("o", "oo"), ("e", "eo"), ("i", "is"))

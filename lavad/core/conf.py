@@ -186,6 +186,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     backfill: str = "easy"
     """``easy``: the first job that waits with a reservation is promised a start; ``conservative``: all of them are."""
     bjobs_format: str = ""
+    default_app: str = ""
     dep_last_sub: bool = False
     """JOB_DEP_LAST_SUB: a name in a dependency condition means the newest job of that name."""
     submit_hosts: tuple[str, ...] = ()
@@ -205,6 +206,26 @@ class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: int | None = None
     mem: float | None = None
     resources: tuple[tuple[str, float], ...] = ()
+
+
+class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An application profile; what it leaves open, the queue decides."""
+
+    name: str
+    description: str = ""
+    limits: Limits = Limits()
+    defaults: Limits = Limits()
+    min_slots: int = 1
+    default_slots: int = 1
+    job_max_slots: int | None = None
+    resreq: str = ""
+    gpu: str = ""
+    rerunnable: bool | None = None
+    checkpoint: str = ""
+    pre_exec: str = ""
+    post_exec: str = ""
+    requeue: str = ""
+    """REQUEUE_EXIT_VALUES."""
 
 
 class UserConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -240,6 +261,7 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     users: tuple[UserConf, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
     limits: tuple[LimitConf, ...] = ()
+    apps: tuple[AppConf, ...] = ()
     models: tuple[tuple[str, float], ...] = ()
     """Model name and CPU factor."""
 

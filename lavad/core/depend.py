@@ -52,6 +52,12 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
             both = both.with_elements(elements, code)
         return both
 
+    def without(self, index: int) -> Ended:
+        """As if this element had not finished."""
+        one = Ranges.span(index, index)
+        exited = tuple((code, left) for code, elements in self.exited if (left := elements.minus(one)))
+        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited)
+
     @property
     def exits(self) -> Ranges:
         """All elements that ended in EXIT."""

@@ -12,7 +12,7 @@ from lavad.core.conf import Conf
 from lavad.core.depend import Depend, Ended
 from lavad.core.groups import JobGroup
 from lavad.core.host import Facts
-from lavad.core.job import End, Message, Placed, Wish
+from lavad.core.job import Array, End, Job, Message, Placed, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.spec import Spec
 from lavad.core.states import JobState, TermReason
@@ -287,6 +287,16 @@ class DependencyJudged(JobEvent, frozen=True):
     elements: Ranges | None = None
 
 
+class JobRevived(JobEvent, frozen=True):
+    """brequeue of a finished job: it waits again. ``array``: of an element whose array had left memory, its last record."""
+
+    job: Job
+    array: Array | None = None
+    done: bool = False
+    """Whether it had ended as DONE."""
+    by: str = ""
+
+
 class GroupSet(Event, frozen=True):
     """A job group was added, or has another limit."""
 
@@ -368,5 +378,5 @@ AnyEvent = (
     | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
     | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
-    | DependencyJudged | MessagePosted | GroupSet | GroupDropped
+    | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived
 )  # fmt: skip

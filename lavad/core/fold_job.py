@@ -192,6 +192,21 @@ def _dependency_judged(cluster: Cluster, event: ev.DependencyJudged) -> None:
     cluster.arrays.put(array.job, replace(array, waiting=waiting, never=never))
 
 
+def _job_revived(cluster: Cluster, event: ev.JobRevived) -> None:
+    if event.key in cluster.jobs.rows:
+        raise IllegalMove(f"job {show(event.key)} is live")
+    number, index = job_of(event.key), index_of(event.key)
+    if number in cluster.ended.rows:
+        cluster.ended.put(number, cluster.ended.rows[number].without(index or 1))
+    cluster.jobs.put(event.key, event.job)
+    if index:
+        array = cluster.arrays.rows.get(number) or event.array
+        if array is None:
+            raise IllegalMove(f"array {number} of {show(event.key)} is not live")
+        array = replace(array, done=array.done - event.done, exited=array.exited - (not event.done))
+        cluster.arrays.put(number, array)
+
+
 def _message_posted(cluster: Cluster, event: ev.MessagePosted) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
@@ -321,6 +336,7 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.SlotsReleased: _slots_released,
     ev.DependencyJudged: _dependency_judged,
     ev.MessagePosted: _message_posted,
+    ev.JobRevived: _job_revived,
     ev.JobLost: _job_lost,
     ev.JobRequeued: _job_requeued,
     ev.JobFinished: _job_finished,

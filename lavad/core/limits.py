@@ -150,6 +150,11 @@ class Limits:
         self._count()
         return self._sums[at, spec.user if limit.per_user else "", host]
 
+    def used(self) -> dict[tuple[int, str, str], Sum]:
+        """(place of a limit in lsb.resources, user or "", host or "") to what counts against it."""
+        self._count()
+        return dict(self._sums)
+
     def _count(self) -> None:
         """Count what has started, once, and then what the ledger took since."""
         if self._counted < 0:

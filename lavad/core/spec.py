@@ -65,6 +65,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """Job group path (``-g``)."""
     user_group: str = ""
     app: str = ""
+    requeue: str = ""
+    """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is queued again."""
     interactive: bool = False
 
 

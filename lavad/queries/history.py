@@ -56,7 +56,7 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
             yield event.at, JobState.PSUSP if event.held else JobState.PEND
         elif isinstance(event, (ev.JobHeld, ev.ElementsHeld)):
             yield event.at, JobState.PSUSP
-        elif isinstance(event, (ev.JobReleased, ev.ElementsReleased)):
+        elif isinstance(event, (ev.JobReleased, ev.ElementsReleased, ev.JobRevived)):
             yield event.at, JobState.PEND
         elif isinstance(event, (ev.JobDispatched, ev.JobResumed)):
             before = JobState.RUN

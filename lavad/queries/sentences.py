@@ -124,6 +124,10 @@ class Teller:
         changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
         return [f"Parameters of the job are changed:{changes}"]
 
+    def revived(self, event: ev.JobRevived) -> list[str]:
+        """brequeue of a finished job."""
+        return [f"Job has been requeued by user or administrator <{event.by}>;"]
+
     def judged(self, event: ev.DependencyJudged) -> list[str]:
         """Its condition can never be met (LSF says nothing of one that is)."""
         return ["Pending: Dependency condition invalid or never satisfied: 1 host;"] if event.stands == NEVER else []
@@ -185,7 +189,8 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobFound: Teller.running, ev.JobLost: Teller.lost, ev.JobWished: Teller.wished,
     ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
-    ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.MessagePosted: Teller.posted,
+    ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.JobRevived: Teller.revived,
+    ev.MessagePosted: Teller.posted,
 }  # fmt: skip
 
 

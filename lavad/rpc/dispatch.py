@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, submit
+from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, revive, submit
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.named import Known
 from lavad.core.ids import job_of
@@ -105,6 +105,8 @@ class Dispatch:
             return await self._submit(ask, caller)
         if isinstance(ask, asks.Modify):
             return await self._modify(ask, caller)
+        if isinstance(ask, asks.Requeue) and {"DONE", "EXIT"} & set(ask.states):
+            return await self._requeue(ask, caller)
         if isinstance(ask, asks.Run):
             return await self._force(ask, caller)
         if isinstance(ask, asks.Judge):
@@ -149,6 +151,16 @@ class Dispatch:
             return await self._engine.ask(decide, ask.uuid)
 
         return await self._lookups.tried(decided, caller)
+
+    async def _requeue(self, ask: asks.Requeue, caller: Caller) -> dict[str, Any]:
+        finished = await self._lookups.finished(ask.jobs, caller)
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            decided = control.requeue(cluster, ask, caller, now)
+            revive.revive(cluster, ask, finished, caller, now, decided)
+            return decided
+
+        return await self._engine.ask(decide, ask.uuid)
 
     async def _force(self, ask: asks.Run, caller: Caller) -> dict[str, Any]:
         uid = secrets.token_hex(8)

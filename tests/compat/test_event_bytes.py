@@ -17,7 +17,7 @@ from lavad.core.events import AnyEvent, Event
 from lavad.core.gpureq import GpuReq
 from lavad.core.groups import JobGroup
 from lavad.core.host import Facts, Gpu
-from lavad.core.job import End, Message, Placed, TaskEnd, Wish
+from lavad.core.job import End, Job, Message, Placed, TaskEnd, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.spec import Checkpoint, Limits, Spec
 from lavad.core.states import JobState, TermReason
@@ -86,6 +86,7 @@ SAMPLES: list[Event] = [
     ev.MessagePosted(at=2.0, key=KEY, message=Message(number=1, text="half way", at=2.0, by="ann", body="x")),
     ev.GroupSet(at=2.0, value=JobGroup(name="/risk/a", owner="ann", limit=5, added=2.0), by="root"),
     ev.GroupDropped(at=2.0, group="/risk/a"),
+    ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
 ]  # fmt: skip
 
 

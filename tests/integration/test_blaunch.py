@@ -180,7 +180,7 @@ LSB_MCPU_HOSTS="host1 1 host3 1 " blaunch host3 'touch reached'; echo $?
 blaunch no-such-host true; echo $?
 [ -e reached ] && echo reached
 """
-    code, text = run_script(cluster, tmp_path, script, "host1 host2")
+    _, text = run_script(cluster, tmp_path, script, "host1 host2")
     lines = text.splitlines()
     assert lines[1::2] == ["255", "255", "255"]
     assert all("not a host of job" in line for line in lines[::2])
@@ -326,7 +326,9 @@ ORTED = """#!/bin/sh
 # a launcher's daemon: starts those below it, then waits
 echo $$ >.p.$LAVA_HOST; mv .p.$LAVA_HOST pid.$LAVA_HOST
 place=$(printf '%s\\n' $LSB_HOSTS | grep -nx "$LAVA_HOST" | cut -d: -f1)
-for child in $(grep "^$place " tree | cut -d' ' -f2-); do blaunch -n $(printf '%s\\n' $LSB_HOSTS | sed -n ${child}p) ./orted & done
+for child in $(grep "^$place " tree | cut -d' ' -f2-); do
+    blaunch -n $(printf '%s\\n' $LSB_HOSTS | sed -n ${child}p) ./orted &
+done
 [ "$1" = stay ] && sleep 1000
 while [ ! -e over ]; do sleep 0.1; done
 echo "up $LAVA_HOST"

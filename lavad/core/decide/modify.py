@@ -13,8 +13,9 @@ from lavad.core.asks import Caller, Modify, Move, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.control import DENIED, each
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.draft import Draft
 from lavad.core.decide.named import NOTHING, Known, resolve
-from lavad.core.decide.options import Draft, read_options
+from lavad.core.decide.options import read_options
 from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
     apply_queue,
@@ -38,7 +39,7 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
     "n": {"slots": 1, "max_slots": 1}, "R": {"resreq": ""}, "m": {"hosts": ()}, "sp": {"priority": -1},
     "gpu": {"gpu": None}, "k": {"checkpoint": None}, "b": {"begin": 0.0}, "t": {"deadline": 0.0},
     "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False}, "a": {"launch": ""},
-    "g": {"group": ""},
+    "g": {"group": ""}, "app": {"app": ""}, "Q": {"requeue": ""},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
@@ -48,6 +49,7 @@ _RESET_TEXT: dict[str, dict[str, Any]] = {
     "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
     "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
     "cwd": {"cwd_given": False}, "L": {"login_shell": ""}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
+    "We": {},
 }  # fmt: skip
 _WORDS = {
     "n": "Processors", "R": "Resource requirement", "m": "Hosts", "sp": "Job priority", "q": "Job queue", "J": "Job name",
@@ -190,7 +192,7 @@ def _change(option: str, value: Any) -> str:
 
 
 def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
-    """bswitch of waiting jobs to another queue."""
+    """bswitch of waiting and started jobs to another queue."""
     queue = cluster.queue_conf.get(ask.queue)
     if queue is None:
         raise Refused(f"{ask.queue}: No such queue")
@@ -214,7 +216,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
         return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
 
     def on_job(job: Job) -> list[ev.Event] | str:
-        return switched(job, job.key) if job.state in WAITING else RUNNING
+        return switched(job, job.key)
 
     def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
         if len(elements) == len(array.pending) + len(array.held):

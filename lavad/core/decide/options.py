@@ -7,65 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from lavad.core import dependency, gpureq, resreq, when
+from lavad.core import gpureq, resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
-from lavad.core.decide import frameworks
-from lavad.core.groups import read_path
-from lavad.core.spec import Checkpoint, JobText, Limits, Spec
+from lavad.core.decide import frameworks, options_lsf
+from lavad.core.decide.draft import Draft, text_of
+from lavad.core.spec import Checkpoint, Limits
 
 _MEMORY = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
 _UNITS = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4, "E": 1024**5, "Z": 1024**6}
 MAX_SLOTS = 2**31 - 1
 
 
-class Draft(msgspec.Struct):
-    """A job in the making."""
-
-    spec: Spec
-    text: JobText
-    conf: Conf
-    local: datetime
-    name: str = ""
-    held: bool = False
-    queues: tuple[str, ...] = ()
-    never_rerun: bool = False
-    condition: str = ""
-    """``-w``, with ``orphan`` of ``-ti``."""
-    orphan: bool = False
-    notices: list[str] = []
-    known_hosts: frozenset[str] = frozenset()
-    known_resources: frozenset[str] = frozenset()
-
-    def set(self, **fields: Any) -> None:
-        """Change fields of the spec."""
-        self.spec = replace(self.spec, **fields)
-
-    def say(self, **fields: Any) -> None:
-        """Change fields of the text."""
-        self.text = replace(self.text, **fields)
-
-    def limit(self, **fields: int | None) -> None:
-        """Change limits."""
-        self.spec = replace(self.spec, limits=replace(self.spec.limits, **fields))
-
-
-def _text(option: str, value: OptionValue) -> str:
-    if isinstance(value, list):
-        value = value[-1] if value else ""
-    if not isinstance(value, str):
-        raise Refused(f"{option}: option requires an argument")
-    return value
-
-
 def _texts(value: OptionValue) -> list[str]:
-    return value if isinstance(value, list) else [_text("R", value)]
+    return value if isinstance(value, list) else [text_of("R", value)]
 
 
 def _positive(text: str) -> int:
@@ -75,7 +34,7 @@ def _positive(text: str) -> int:
 
 
 def _slots(draft: Draft, value: OptionValue) -> None:
-    least, _, most = _text("n", value).partition(",")
+    least, _, most = text_of("n", value).partition(",")
     slots = _positive(least.strip())
     top = _positive(most.strip()) if most else slots
     if top < slots:
@@ -95,7 +54,7 @@ def _resreq(draft: Draft, value: OptionValue) -> None:
 
 
 def _hosts(draft: Draft, value: OptionValue) -> None:
-    words = _text("m", value).split()
+    words = text_of("m", value).split()
     if not words:
         raise Refused("Bad host name, host group name or cluster name")
     for word in words:
@@ -111,7 +70,7 @@ def base_host(word: str) -> str:
 
 
 def _time_limit(draft: Draft, option: str, title: str, value: OptionValue) -> tuple[int, str]:
-    text = _text(option, value)
+    text = text_of(option, value)
     try:
         seconds, host = when.parse_limit(text)
     except when.WhenError:
@@ -136,7 +95,7 @@ def _cpu_limit(draft: Draft, value: OptionValue) -> None:
 
 def memory_kb(option: str, value: OptionValue, conf: Conf) -> int:
     """A size: a number in the site's unit (LSF_UNIT_FOR_LIMITS) or with a unit of its own; ``!`` behind it is allowed."""
-    text = _text(option, value)
+    text = text_of(option, value)
     match = _MEMORY.fullmatch(text.strip())
     if match is None:
         raise Refused(f"{text}: Bad {_SIZES[option][1]} specification")
@@ -163,14 +122,14 @@ def _size(option: str) -> Callable[[Draft, OptionValue], None]:
 
 
 def _processes(draft: Draft, value: OptionValue) -> None:
-    text = _text("p", value)
+    text = text_of("p", value)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_SLOTS:
         raise Refused(f"{text}: Bad PROCESSLIMIT specification")
     draft.limit(processes=int(text))
 
 
 def _priority(draft: Draft, value: OptionValue) -> None:
-    text = _text("sp", value)
+    text = text_of("sp", value)
     most = draft.conf.params.max_user_priority
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= (most or 2**31 - 1):
         raise Refused("Bad user priority")
@@ -181,7 +140,7 @@ def _priority(draft: Draft, value: OptionValue) -> None:
 
 def _gpu(draft: Draft, value: OptionValue) -> None:
     try:
-        req = gpureq.parse(_text("gpu", value))
+        req = gpureq.parse(text_of("gpu", value))
     except gpureq.GpuReqError as error:
         raise Refused(str(error)) from None
     missing = gpureq.unsupported(req)
@@ -192,7 +151,7 @@ def _gpu(draft: Draft, value: OptionValue) -> None:
 
 def _checkpoint(draft: Draft, value: OptionValue) -> None:
     folder, period, initial, method = "", 0, 0, ""
-    for word in _text("k", value).split():
+    for word in text_of("k", value).split():
         if not folder:
             folder = word
         elif word.startswith("method="):
@@ -217,7 +176,7 @@ def _minutes(text: str) -> int:
 
 
 def _point(draft: Draft, option: str, value: OptionValue) -> float:
-    text = _text(option, value)
+    text = text_of(option, value)
     try:
         return when.parse_point(text, draft.local).timestamp()
     except when.WhenError:
@@ -260,7 +219,7 @@ def _launch(draft: Draft, value: OptionValue) -> None:
 
 def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionValue], None]:
     def read(draft: Draft, value: OptionValue) -> None:
-        path = _text(field[0], value)
+        path = text_of(field[0], value)
         if not path or "\0" in path or len(path) > 4095:
             raise Refused(f"{path[:80]}: Bad file name")
         draft.say(**{field: path})
@@ -272,14 +231,14 @@ def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionV
 
 def _say(field: str) -> Callable[[Draft, OptionValue], None]:
     def read(draft: Draft, value: OptionValue) -> None:
-        draft.say(**{field: value if isinstance(value, bool) else _text(field, value)})
+        draft.say(**{field: value if isinstance(value, bool) else text_of(field, value)})
 
     return read
 
 
 def _spec_text(field: str, option: str) -> Callable[[Draft, OptionValue], None]:
     def read(draft: Draft, value: OptionValue) -> None:
-        draft.set(**{field: _text(option, value)})
+        draft.set(**{field: text_of(option, value)})
 
     return read
 
@@ -293,11 +252,11 @@ def _flag(**fields: Any) -> Callable[[Draft, OptionValue], None]:
 
 
 def _job_name(draft: Draft, value: OptionValue) -> None:
-    draft.name = _text("J", value)
+    draft.name = text_of("J", value)
 
 
 def _queues(draft: Draft, value: OptionValue) -> None:
-    draft.queues = tuple(_text("q", value).split())
+    draft.queues = tuple(text_of("q", value).split())
 
 
 def _hold(draft: Draft, value: OptionValue) -> None:
@@ -306,7 +265,7 @@ def _hold(draft: Draft, value: OptionValue) -> None:
 
 def _cwd(draft: Draft, value: OptionValue) -> None:
     """A relative folder is one below the folder of submission."""
-    folder = _text("cwd", value)
+    folder = text_of("cwd", value)
     if not folder.startswith("/"):
         words = [draft.text.cwd.rstrip("/"), *(word for word in folder.split("/") if word not in ("", "."))]
         folder = "/".join(words) or "/"
@@ -314,7 +273,7 @@ def _cwd(draft: Draft, value: OptionValue) -> None:
 
 
 def _login_shell(draft: Draft, value: OptionValue) -> None:
-    shell = _text("L", value)
+    shell = text_of("L", value)
     if not shell.startswith("/") or "\0" in shell or len(shell) > 4095:
         raise Refused(f"{shell[:80]}: Login shell must be an absolute path")
     draft.say(login_shell=shell)
@@ -322,26 +281,6 @@ def _login_shell(draft: Draft, value: OptionValue) -> None:
 
 def _never(draft: Draft, value: OptionValue) -> None:
     draft.never_rerun = bool(value)
-
-
-def _condition(draft: Draft, value: OptionValue) -> None:
-    text = _text("w", value).strip()
-    try:
-        dependency.parse(text)
-    except dependency.DependencyError as error:
-        raise Refused(str(error)) from None
-    draft.condition = text
-
-
-def _orphan(draft: Draft, value: OptionValue) -> None:
-    draft.orphan = bool(value)
-
-
-def _group(draft: Draft, value: OptionValue) -> None:
-    path = read_path(_text("g", value))
-    if not path:
-        raise Refused("Bad/empty job group name")
-    draft.set(group=path)
 
 
 def _nothing(draft: Draft, value: OptionValue) -> None:
@@ -358,13 +297,15 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
     "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
-    "w": _condition, "ti": _orphan, "g": _group,
+    "w": options_lsf.condition, "ti": options_lsf.orphan, "g": options_lsf.group, "app": options_lsf.app,
+    "Q": options_lsf.requeue, "nnodes": options_lsf.nodes,
+    "We": options_lsf.estimate,
 }  # fmt: skip
 
 
 def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
     """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
-    for option, value in options.items():
+    for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):
         reader = READERS.get(option)
         if reader is None:
             raise Refused(f"option -{option} is not supported by lava")

@@ -215,7 +215,8 @@ def _again(
                               why=verdict.lost or f"host {lost[0].host} was lost") if restarts else None  # fmt: skip
     queue = cluster.queue_conf.get(spec.queue)
     exit_code = os.waitstatus_to_exitcode(verdict.status)
-    if queue is not None and verdict.limit is TermReason.NONE and wants_requeue(queue.requeue_exit_values, exit_code):
+    values = spec.requeue or (queue.requeue_exit_values if queue is not None else "")
+    if verdict.limit is TermReason.NONE and wants_requeue(values, exit_code):
         return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end,
                               why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
     return None

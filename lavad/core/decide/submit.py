@@ -13,11 +13,12 @@ from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import QueueConf
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.draft import Draft
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
-from lavad.core.decide.options import Draft, read_options, with_defaults
+from lavad.core.decide.options import read_options, with_defaults
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
-from lavad.core.spec import Checkpoint, JobText, Spec
+from lavad.core.spec import Checkpoint, JobText, Limits, Spec
 
 MAX_COMMAND = 2**20
 MAX_NAME = 4094
@@ -33,6 +34,7 @@ def submit(
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names."""
     _check_caller(cluster, ask, caller)
     draft = read_draft(cluster, ask, caller, local)
+    apply_app(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(cluster, draft, queue)
     check_against_queue(draft, queue)
@@ -82,6 +84,44 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime) -
     )  # fmt: skip
     read_options(draft, ask.options)
     return draft
+
+
+def apply_app(draft: Draft) -> None:
+    """What the application profile gives a job that does not say otherwise; raises Refused where it asks for too much."""
+    name = draft.spec.app or draft.conf.params.default_app
+    app = next((app for app in draft.conf.apps if app.name == name), None)
+    if app is None:
+        return
+    spec = draft.spec
+    _check_most(draft, app.limits)
+    if app.job_max_slots is not None and spec.slots > app.job_max_slots:
+        raise Refused("Too many processors requested")
+    gpu = spec.gpu
+    if gpu is not None or app.gpu:
+        gpu = gpureq.merge(gpu or gpureq.parse("-"), gpureq.parse(app.gpu) if app.gpu else None)
+    checkpoint = spec.checkpoint
+    if checkpoint is None and app.checkpoint:
+        folder, _, period = app.checkpoint.partition(" ")
+        checkpoint = Checkpoint(folder=folder, period=int(period or 0) * 60, method="app")
+    slots, most = spec.slots, spec.max_slots
+    if slots == 1 and most == 1 and app.default_slots > 1:
+        slots = most = app.default_slots
+    draft.spec = replace(
+        spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
+        limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
+        resreq=resreq.merge([app.resreq, spec.resreq], 1.0) if app.resreq else spec.resreq,
+        rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not draft.never_rerun,
+    )  # fmt: skip
+    draft.text = replace(
+        draft.text, pre_exec=draft.text.pre_exec or app.pre_exec, post_exec=draft.text.post_exec or app.post_exec
+    )
+
+
+def _check_most(draft: Draft, most: Limits) -> None:
+    for field, title in _LIMIT_NAMES.items():
+        limit, wanted = getattr(most, field), getattr(draft.spec.limits, field)
+        if limit is not None and wanted is not None and wanted > limit:
+            raise Refused(f"{title}: Cannot exceed the application profile's limit")
 
 
 def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConf:

@@ -120,8 +120,13 @@ def test_run_time_is_the_sum_of_what_was_not_stopped(steps: list[tuple[bool, flo
 
 
 def test_a_parallel_job_is_stopped_by_tstp() -> None:
-    _, effects = decide.stop(running(Rules(soft_stop=True)), True, 130.0)
+    """And by SIGSTOP a moment later, as the kernel drops SIGTSTP for sessions without a terminal; unless it goes on first."""
+    stopped, effects = decide.stop(running(Rules(soft_stop=True)), True, 130.0)
     assert sent(effects) == [signal.SIGTSTP]
+    assert sent(decide.tick(stopped, 130.0 + decide.SOFT_STOP)[1]) == [signal.SIGSTOP]
+    going_on, effects = decide.stop(stopped, False, 130.5)
+    assert sent(effects) == [signal.SIGCONT]
+    assert sent(decide.tick(going_on, 140.0)[1]) == []
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def play(story: list[Wish], hosts: int, backfill: str) -> Site:
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative"])
-@settings(max_examples=60, deadline=None, phases=PHASES)
+@settings(max_examples=30, deadline=None, phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=16), st.integers(1, 3))
 def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish], hosts: int) -> None:
     """1.4: the first promise that the head of the line gets holds, whatever comes after it in lower queues."""

@@ -141,7 +141,7 @@ def test_end_sums_its_tasks() -> None:
     a, b = account.Task(0, 11), account.Task(1, 12)
     a.ended((11, 0, 1.5, 0.5, 100))
     b.ended((12, 256, 2.0, 0.25, 300))
-    end = account.end_record([a, b], 256, 5.0, {"rank": 1}, False)
+    end = account.end_record([a, b], 256, 5.0, False)
     assert (end["utime"], end["stime"], end["maxrss_kb"], end["status"]) == (3.5, 0.75, 300, 256)
     assert [t["rank"] for t in end["tasks"]] == [0, 1]
 

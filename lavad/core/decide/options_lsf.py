@@ -1,0 +1,72 @@
+"""Options about other jobs, groups, profiles and nodes; see ``options``, which has the table of all."""
+
+from __future__ import annotations
+
+import re
+
+from lavad.core import dependency, resreq, when
+from lavad.core.asks import OptionValue, Refused
+from lavad.core.decide.draft import Draft, text_of
+from lavad.core.groups import read_path
+
+MAX_NODES = 2**31 - 1
+
+
+def condition(draft: Draft, value: OptionValue) -> None:
+    """``-w``."""
+    text = text_of("w", value).strip()
+    try:
+        dependency.parse(text)
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
+    draft.condition = text
+
+
+def orphan(draft: Draft, value: OptionValue) -> None:
+    """``-ti``."""
+    draft.orphan = bool(value)
+
+
+def group(draft: Draft, value: OptionValue) -> None:
+    """``-g``."""
+    path = read_path(text_of("g", value))
+    if not path:
+        raise Refused("Bad/empty job group name")
+    draft.set(group=path)
+
+
+def app(draft: Draft, value: OptionValue) -> None:
+    """``-app``."""
+    name = text_of("app", value)
+    if name not in {app.name for app in draft.conf.apps}:
+        raise Refused(f"{name}: No such application profile")
+    draft.set(app=name)
+
+
+def requeue(draft: Draft, value: OptionValue) -> None:
+    """``-Q``."""
+    text = text_of("Q", value).strip()
+    words = re.sub(r"EXCLUDE\(([^()]*)\)", r" \1 ", text).split()
+    numbers = [word.removeprefix("~") for word in words if word != "all"]
+    if not words or any(not (number.isascii() and number.isdigit() and int(number) <= 255) for number in numbers):
+        raise Refused(f"{text}: Bad requeue exit value specification")
+    draft.set(requeue=text)
+
+
+def nodes(draft: Draft, value: OptionValue) -> None:
+    """``-nnodes``: so many hosts, a slot on each."""
+    text = text_of("nnodes", value)
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_NODES:
+        raise Refused(f"{text}: Bad number of nodes")
+    if draft.spec.max_slots > 1:
+        raise Refused("Options -n and -nnodes cannot be used together")
+    draft.set(slots=int(text), max_slots=int(text), resreq=resreq.merge([draft.spec.resreq, "span[ptile=1]"], 1.0))
+
+
+def estimate(draft: Draft, value: OptionValue) -> None:
+    """An estimate is checked and kept to show; nothing is decided by it."""
+    text = text_of("We", value)
+    try:
+        when.parse_limit(text)
+    except when.WhenError:
+        raise Refused(f"{text}: Bad ESTIMATED_RUNTIME specification") from None

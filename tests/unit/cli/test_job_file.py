@@ -1,0 +1,61 @@
+"""Job files (-json, -yaml) and pack files: what they give, and what they may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.common.context import Context
+from cli.common.fail import Fail
+from cli.common.job_file import pack_lines, read_job_file
+from cli.common.submit_options import bsub_table
+
+
+def read(folder: Path, kind: str, text: str) -> tuple[dict[str, object], str]:
+    (folder / "job").write_text(text, encoding="utf-8")
+    options: dict[str, str | bool | list[str]] = {kind: "job"}
+    found, command = read_job_file(Context([], str(folder)), options, bsub_table())
+    assert not options
+    return dict(found), command
+
+
+def test_json(tmp_path: Path) -> None:
+    text = '{"io": {"o": "out", "e": "err"}, "limit": {"W": 10}, "r": true, "H": false, "R": ["a", "b"], "command": "sleep 1"}'
+    found, command = read(tmp_path, "json", text)
+    assert found == {"o": "out", "e": "err", "W": "10", "r": True, "R": ["a", "b"]}
+    assert command == "sleep 1"
+
+
+def test_yaml(tmp_path: Path) -> None:
+    text = "---\nio:\n  o: out  # a file\n  e: 'err'\nlimit:\n  W: 10\nR:\n  - a\n  - \"b\"\nr: yes\ncommand: sleep 1\n"
+    found, command = read(tmp_path, "yaml", text)
+    assert found == {"o": "out", "e": "err", "W": "10", "r": True, "R": ["a", "b"]}
+    assert command == "sleep 1"
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"nosuch": 1}', "[" * 100_000])
+def test_bad_json(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Fail):
+        read(tmp_path, "json", text)
+
+
+def test_pack(tmp_path: Path) -> None:
+    (tmp_path / "pack").write_text("# three jobs\n-J one sleep 1\nbsub -q night 'echo a b'\n\n-n 2 true\n")
+    context = Context([], str(tmp_path))
+    assert pack_lines(context, "pack") == [["-J", "one", "sleep", "1"], ["-q", "night", "echo a b"], ["-n", "2", "true"]]
+    with pytest.raises(Fail, match="nosuch: No such file or directory"):
+        pack_lines(context, "nosuch")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_taken_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.mktemp("job")
+    for kind in ("json", "yaml"):
+        try:
+            (folder / "job").write_bytes(text.encode("utf-8", "surrogatepass"))
+            read_job_file(Context([], str(folder)), {kind: "job"}, bsub_table())
+        except Fail:
+            pass
