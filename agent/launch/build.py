@@ -250,8 +250,6 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
         if not text.script:
             line = torchrun.command(text.command, options)
             fields["argv"] = command.command_argv(line, made.path, text.login_shell, text.job_starter)
-    elif not text.script:
-        fields["argv"] = made.template["argv"]
     tasks = frameworks.tasks(launch, start)
     for task in tasks:
         task["env"] = env | task["env"]

@@ -81,7 +81,7 @@ def _ask_many(
 
 
 def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
-    """The elements of one named job by state."""
+    """The elements of one named job by state. Post-processing has ended with the job, and counts as done."""
     only = question.ref.indices
     ended = cluster.ended.rows.get(job) or Ended()
     plain = cluster.jobs.rows.get(job)
@@ -100,7 +100,7 @@ def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
         live = [cluster.jobs.rows[key] for key in keys if key >> 32 in only]
     pend, hold = (len(part if only is None else part.intersect(only)) for part in (array.pending, array.held))
     known = JobCounts(
-        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done,
+        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done + exited,
         messages=_texts(array),
     )  # fmt: skip
     if only is None and not live:
@@ -129,7 +129,7 @@ def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
 def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
     done = ended.done if only is None else ended.done.intersect(only)
     exited = ended.exits if only is None else ended.exits.intersect(only)
-    return JobCounts(done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done))
+    return JobCounts(done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done) + len(exited))
 
 
 def _codes(ended: Ended, only: Ranges | None) -> tuple[int, ...]:
@@ -189,10 +189,12 @@ def _elements_of(cluster: Cluster, question: Question, job: int) -> tuple[Ranges
     ended = cluster.ended.rows.get(job) or Ended()
     done, exits = ended.done, ended.exits
     match question.function:
-        case "done" | "post_done":
+        case "done":
             return done, exits
-        case "ended":
+        case "ended" | "post_done":
             return done.union(exits), EMPTY
+        case "post_err":
+            return EMPTY, done.union(exits)
         case "exit":
             fits = EMPTY
             for code, elements in ended.exited:

@@ -59,7 +59,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     checkpoint: Checkpoint | None = None
     dependency: str = ""
     launch: str = ""
-    """How tasks are started: "" (the command once, on the first host), "mpi" (every rank, by lava's PMI service) or a framework's name."""
+    """How tasks are started: "" (the command once, on the first host), "mpi" (every rank, with PMI), a framework's name."""
     from_host: str = ""
     group: str = ""
     """Job group path (``-g``)."""

@@ -164,11 +164,11 @@ class Visit:
 
     def _key(self, row: Job | Array) -> int:
         """The job, or the next element of the array."""
-        return row.key if isinstance(row, Job) else key_of(row.job, next(islice(row.pending, self.given, None)))
+        return row.key if isinstance(row, Job) else key_of(row.job, next(islice(row.startable, self.given, None)))
 
     def _advance(self, row: Job | Array) -> None:
         """Go on to the next element, or job, of the class."""
-        self.given = (self.given + 1) % len(row.pending) if isinstance(row, Array) else 0
+        self.given = (self.given + 1) % len(row.startable) if isinstance(row, Array) else 0
         if not self.given:
             self.next_key = next(self.keys, None)
 

@@ -71,13 +71,13 @@ def _place(view: View, number: int, key: int) -> Order:
 
 def _size(cluster: Cluster, key: int) -> int:
     row = cluster.get(key)
-    return len(row.pending) if isinstance(row, Array) else 1
+    return len(row.startable) if isinstance(row, Array) else 1
 
 
 def _elements_before(cluster: Cluster, key: int) -> int:
     row = cluster.get(key)
     index = index_of(key)
-    return sum(1 for other in row.pending if other < index) if isinstance(row, Array) else 0
+    return sum(1 for other in row.startable if other < index) if isinstance(row, Array) else 0
 
 
 class Estimate(msgspec.Struct, frozen=True):

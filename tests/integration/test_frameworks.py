@@ -41,7 +41,8 @@ else:
             time.sleep(0.05)
     file.write(f"{rank}\n"); file.flush()
     total = int(file.readline())
-print(os.environ["LAVA_HOST"], rank, size, os.environ["LOCAL_RANK"], total, *sys.argv[1:], flush=True)
+line = [os.environ["LAVA_HOST"], rank, size, os.environ["LOCAL_RANK"], total, *sys.argv[1:]]
+sys.stdout.write(" ".join(map(str, line)) + "\n")
 """
 
 TORCHRUN = r"""#!/usr/bin/python3

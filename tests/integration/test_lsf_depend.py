@@ -55,7 +55,7 @@ def test_elements_wait_for_elements(cluster: Cluster) -> None:
     first = cluster.submit("-J 'a[1-4]' 'test $LSB_JOBINDEX != 3'")
     second = cluster.submit(f"-J 'b[1-4]' -w 'done({first}[*])' true")
     states = wait_until(
-        lambda: (now := cluster.states(second)).count("DONE") == 3 and now, 30, lambda: str(cluster.states(second))
+        lambda: now if (now := cluster.states(second)).count("DONE") == 3 else [], 30, lambda: str(cluster.states(second))
     )
     assert sorted(states) == ["DONE", "DONE", "DONE", "PEND"]
     cluster.run(f"bkill {second}")

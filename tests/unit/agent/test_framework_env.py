@@ -173,7 +173,7 @@ def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]
     link = ["10.0.0.1", 4000] if linked else ["", 0]
     addresses = [rendezvous.address_text([*(link if place == 0 else ["", 0]), *own]) for place, own in enumerate(ports)]
     parts = tuple(Part(host=f"h{n}", slots=1, address=address) for n, address in enumerate(addresses))
-    told = rendezvous.root_of(root_of(Attempt(number=1, uid="u", parts=parts)))
+    told = rendezvous.root_of(root_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts)))
     if any(ports):
         assert told == [*link, ports]
     else:

@@ -29,6 +29,10 @@ def test_a_directive_begins_its_line(line):
     assert read(f"#!/bin/sh\n{line}\n") == {}
 
 
+def test_an_option_may_follow_the_mark_without_a_blank():
+    assert read("#BSUB-J w[1-3]   # name\n#BSUB-n 2\n##BSUB-q x\n") == {"J": "w[1-3]", "n": "2"}
+
+
 def test_a_comment_ends_the_options():
     assert read('#BSUB -R "select[type==any]"    # comment after\n') == {"R": ["select[type==any]"]}
     assert read("#BSUB # -q x\n#BSUB\n#BSUB -J a#b\n") == {"J": "a#b"}

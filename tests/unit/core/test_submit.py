@@ -38,6 +38,9 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("n", " 2 , 8 ", lambda s: (s.slots, s.max_slots), (2, 8)),
     ("n", "2147483647", lambda s: s.slots, 2**31 - 1),
     ("W", "10", lambda s: s.limits.run, 600),
+    ("Q", "42 EXCLUDE(3)", lambda s: s.requeue, "42 EXCLUDE(3)"),
+    ("nnodes", "3", lambda s: (s.slots, s.resreq), (3, "span[ptile=1]")),
+    ("We", "10", lambda s: s.limits.run, None),
     ("W", "1:30", lambda s: s.limits.run, 5400),
     ("W", "10/h1", lambda s: (s.limits.run, s.run_host), (600, "h1")),
     ("c", "10", lambda s: s.limits.cpu, 600),
@@ -154,6 +157,7 @@ TEXTS: dict[str, tuple[OptionValue, dict[str, object]]] = {
     "i": ("in", {"input": "in"}),
     "outdir": ("/o", {"output_dir": "/o"}),
     "cwd": ("/w", {"cwd": "/w", "cwd_given": True}),
+    "L": ("/bin/bash", {"login_shell": "/bin/bash"}),
     "E": ("pre x", {"pre_exec": "pre x"}),
     "Ep": ("post x", {"post_exec": "post x"}),
     "Jd": ("about", {"description": "about"}),
@@ -170,6 +174,12 @@ def test_an_option_about_text(bench: Bench, option: str) -> None:
     value, wanted = TEXTS[option]
     text = text_of(bench, **{option: value})
     assert {name: getattr(text, name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(("given", "folder"), [(".", "/s"), ("./a/", "/s/a"), ("a/../b", "/s/a/../b"), ("%J", "/s/%J")])
+def test_a_relative_folder_is_below_that_of_submission(bench: Bench, given: str, folder: str) -> None:
+    ask = Submit(command="c", cwd="/s", options={"cwd": given})
+    assert submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1].cwd == folder
 
 
 @pytest.mark.parametrize("first", ["mpirun", "/usr/bin/mpiexec", "srun", "prun"])

@@ -215,3 +215,10 @@ def test_a_fan_is_one_condition_and_a_wait_for_many_asks_each_once(world: Waiter
     assert world.blocked(last) == BLOCKED
     world.end(fan[-1])
     assert world.blocked(last) == MET
+
+
+def test_post_processing_has_ended_with_the_job(world: Waiters) -> None:
+    first = world.submit()
+    good, bad = world.depend(f"post_done({first})"), world.depend(f"post_err({first})")
+    world.end(first, 256)
+    assert (world.blocked(good), world.blocked(bad)) == (MET, NEVER)
