@@ -1,4 +1,4 @@
-"""Unix sockets in folders whose paths are too long for the kernel; a copy of ``proto.unixpath``: nothing else is imported here."""
+"""Unix sockets in folders whose paths are too long for the kernel; as ``proto.unixpath``, which is not imported here."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def _row(limit: LimitConf, user: str, host: str, used: Sum | None) -> tuple[str,
     memory = used.amounts.get("mem", 0.0) if used is not None else 0.0
     return (
         limit.name, user or _words(limit.users, limit.per_user), _words(limit.queues),
-        host or _words(limit.hosts, limit.per_host), _words(limit.projects), amount(used.slots if used else 0, limit.slots), amount(memory, limit.mem),
+        host or _words(limit.hosts, limit.per_host), _words(limit.projects),
+        amount(used.slots if used else 0, limit.slots), amount(memory, limit.mem),
         amount(used.jobs if used else 0, limit.jobs),
     )  # fmt: skip
 

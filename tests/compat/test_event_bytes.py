@@ -6,7 +6,6 @@ there never changes: if its bytes no longer come out, the event has changed its 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -102,8 +101,8 @@ def test_every_kind_has_a_sample() -> None:
     assert [type(event) for event in SAMPLES] == list(AnyEvent.__args__)
 
 
-@pytest.mark.skipif(not os.environ.get("LAVA_WRITE_GOLDEN"), reason="writes the file, on demand only")
-def test_write_what_is_missing() -> None:
+def write_what_is_missing() -> None:
+    """Add the bytes of new kinds: ``python -c 'from tests.compat.test_event_bytes import *; write_what_is_missing()'``."""
     known = golden()
     lines = [f"{type(event).__name__} {known.get(type(event).__name__, encode(event)).hex()}" for event in SAMPLES]
     GOLDEN.write_text("# kind and the bytes of its sample in test_event_bytes.py; lines are only ever added\n")

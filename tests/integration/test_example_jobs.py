@@ -62,7 +62,7 @@ def test_heat_survives_the_loss_of_a_host(tmp_path: Path, which: int) -> None:
         cluster.kill_host(hosts[which])
         cluster.wait_for(job, "DONE", timeout=120)
         text = wait_until(lambda: out.read_text() if "Sender: LSF" in out.read_text() else "", 10, "the report")
-        assert re.search(r"restarted from generation 1 at step [1-9]", text)
+        assert re.search(r"restarted from generation 1 at step \d", text)
         assert text.count("Sender: LSF System") == 1
         assert "\nSuccessfully completed.\n" in text
         assert "Exited" not in text

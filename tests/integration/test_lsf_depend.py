@@ -24,7 +24,7 @@ def test_a_job_starts_after_another(cluster: Cluster, tmp_path: Path) -> None:
     cluster.wait_for(first, "RUN")
     assert cluster.states(second) == ["PEND"]
     assert "Job dependency condition not satisfied" in cluster.run(f"bjobs -p {second}").stdout
-    assert "Dependency Condition <done(prep)>" in cluster.run(f"bjobs -l {second}").stdout
+    assert "Dependency Condition <done(prep)>" in cluster.run(f"bjobs -UF {second}").stdout
     shown = cluster.run(f"bjdepinfo -l {second}").stdout.splitlines()
     assert shown[0] == f"The dependency condition of job <{second}> is not satisfied: done(prep)"
     assert shown[2].split() == [str(second), str(first), "RUN", "prep", "1"]
