@@ -1,7 +1,7 @@
 """``lava certs``: a certificate authority of the site's own, and a certificate for the masters and for each host's agent.
 
-The common name carries the role, which is what lavad goes by: ``master``, or ``agent:HOST``. Keys are P-256 (gRPC takes no Ed25519
-certificates) and readable by their owner only. Keep ``ca.key`` off the hosts: whoever has it can be any host.
+The common name carries the role, which is what lavad goes by: ``master``, or ``agent:HOST``. Keys are P-256 (gRPC takes no
+Ed25519 certificates) and readable by their owner only. Keep ``ca.key`` off the hosts: whoever has it can be any host.
 """
 
 from __future__ import annotations
