@@ -19,6 +19,8 @@ from proto import agent_pb2_grpc as pb_grpc
 
 Call = grpc.aio.StreamStreamCall[pb.FromAgent, pb.ToAgent]
 GREETING_WAIT = 5.0
+KEPT_OVER = 10_000
+"""Attempts that were refused, or killed before their start order came."""
 _OPTIONS = [
     ("grpc.max_receive_message_length", 128 << 20),
     ("grpc.max_send_message_length", 128 << 20),
@@ -143,9 +145,10 @@ def _why(e: Exception) -> str:
 
 
 class Outbox:
-    """Reports until the master has committed them."""
+    """Reports until the master has committed them; ``over``: what was said of attempts that must not be started (again)."""
 
     def __init__(self) -> None:
+        self.over: dict[str, pb.Report] = {}
         self._waiting: list[pb.Report] = []
         self._unacked: deque[pb.Report] = deque()
         self._last = 0
@@ -153,6 +156,19 @@ class Outbox:
     def put(self, report: pb.Report) -> None:
         """A report, sent at the next flush."""
         self._waiting.append(report)
+        if report.WhichOneof("what") in ("refused", "gone"):
+            self.over[report.uid] = report
+            if len(self.over) > KEPT_OVER:
+                del self.over[next(iter(self.over))]
+
+    def say_over(self, uid: str) -> bool:
+        """Tell once more that an attempt was refused, or that nothing of it is here; False where neither was said."""
+        said = self.over.get(uid)
+        if said is not None:
+            again = pb.Report()
+            again.CopyFrom(said)  # each has a number of its own
+            self.put(again)
+        return said is not None
 
     def take(self) -> list[pb.Report]:
         """The reports to send now, numbered; they are kept until acknowledged."""
@@ -182,6 +198,7 @@ class Outbox:
         """Another master's store: nothing of what was to be told concerns it."""
         self._waiting.clear()
         self._unacked.clear()
+        self.over.clear()
 
     @property
     def empty(self) -> bool:

@@ -25,6 +25,7 @@ class Outgoing:
         """A starter greeted with its high-water mark."""
         self._link = link
         self.sequence = max(self.sequence, sequence)
+        self._pack()  # what was ordered for a part since is of no use before its start
         for order in self._kept:
             link.put(order)
         self._kept.clear()

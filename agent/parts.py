@@ -60,8 +60,8 @@ class Parts:
 
     def starter_up(self, link: StarterLink, hello: dict[str, Any]) -> None:
         """A starter greeted: what it knows replaces what was believed."""
-        self.starter.up(link, int(hello["seq"]))
         waiting = self.starter.waiting()
+        self.starter.up(link, int(hello["seq"]))
         listed = {str(status["uid"]): status for status in hello["parts"]}
         for uid, status in listed.items():
             if not is_own(uid):

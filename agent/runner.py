@@ -27,8 +27,6 @@ from agent.starts import SEQUENCE_BITS, Ready, Starts
 from agent.watch import Watch
 from proto import agent_pb2 as pb
 
-KEPT_REFUSED = 10_000
-"""Attempts that were killed before their start order came."""
 log = logging.getLogger("lava-agent")
 
 
@@ -44,7 +42,8 @@ class Runner:
         self._spool = spool
         self._obeyed = spool.obeyed()
         self._lease_base = now()
-        self._refused: dict[str, None] = {}
+        self._held: dict[str, list[pb.Order]] = {}
+        """Attempts whose user is being looked up, and what was ordered for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
 
@@ -95,6 +94,7 @@ class Runner:
             return f"epoch {welcome.epoch} is lower than {self._obeyed.epoch}"
         if self._obeyed.incarnation and self._obeyed.incarnation != welcome.incarnation:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
+            self._held.clear()
             self.parts.end_all()
         found = Obeyed(welcome.incarnation, welcome.epoch)
         if found != self._obeyed:
@@ -133,6 +133,8 @@ class Runner:
             self._order_start(order, entry)
         elif what == "kill":
             self._order_kill(order, entry)
+        elif entry is None and order.uid in self._held:
+            self._held[order.uid].append(order)
         elif entry is None or entry.orphan:
             log.info("an order for attempt %s, which is not here: %s", order.uid, what)
         elif what == "release":
@@ -147,9 +149,6 @@ class Runner:
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is None:
-            self._refused[order.uid] = None
-            if len(self._refused) > KEPT_REFUSED:
-                del self._refused[next(iter(self._refused))]
             gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
             self.parts.outbox.put(gone)
         else:
@@ -159,6 +158,9 @@ class Runner:
         if entry is not None:
             self.parts.say_again(entry)
             return
+        if self.parts.outbox.say_over(order.uid) or order.uid in self._held:
+            return
+        self._held[order.uid] = []
         text = self._texts.get(order.start.text)
         deadline = self._lease_base + order.start.lease if order.start.lease > 0 else None
         self.starts.take(order, text, deadline, time.time())
@@ -166,7 +168,8 @@ class Runner:
     def _start(self, start: Ready) -> None:
         """An order whose user is known now goes to the starter, or is refused."""
         order, made = start.order, start.made
-        if order.uid in self._refused or order.uid in self.parts.entries:
+        held = self._held.pop(order.uid, None)
+        if held is None or order.uid in self.parts.outbox.over or order.uid in self.parts.entries:
             return
         part = Part(order.uid, order.key, order.attempt)
         if made is None:
@@ -178,6 +181,7 @@ class Runner:
             where = build.places(made.text, order.key, made.user, self._site)
             fields = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
         except (OSError, ValueError) as e:
+            self._held[order.uid] = held
             self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
             self.starts.poke()
             return
@@ -186,6 +190,8 @@ class Runner:
         self.parts.add(entry)
         self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
         self.parts.starter.start(order.start.sequence, made.template, id(made), fields)
+        for one in held:
+            self._order(one)
 
     # -- peek --------------------------------------------------------------------------------------------------------
 

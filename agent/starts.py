@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from proto import agent_pb2 as pb
 SEQUENCE_BITS = 20
 """The starter's sequence is the master's with this many bits below it, for parts that the agent itself adds."""
 KEPT_TEXTS = 1024
+log = logging.getLogger("lava-agent")
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -98,12 +100,20 @@ class Starts:
                 await asyncio.to_thread(make_folder, site, user)
         except OSError as e:
             user, why = None, f"host {site.host}: {e.filename or name}: {e.strerror}"
+        except Exception:
+            # whoever waits for this look-up must hear of it
+            log.exception("user %s could not be looked up", name)
+            self._fail(name, "lookup", f"host {site.host} could not look up user {name}: its log says why")
         for order, text, deadline in self._waiting.pop(name, []):
             if user is None:
                 self.refuse(order, "no_user", why)
             else:
                 self._ready.append(Ready(order, self._compiled(text, user), deadline))
         self.poke()
+
+    def _fail(self, name: str, code: str, why: str) -> None:
+        for order, _, _ in self._waiting.pop(name, []):
+            self.refuse(order, code, why)
 
 
 def make_folder(site: Site, user: User) -> None:

@@ -152,5 +152,9 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     """The name in the masters' certificate, where agents dial them by another."""
     lava_fence: str = ""
     lava_key_file: str = ""
+    lava_output_days: float = 7.0
+    """For how long output that no file was named for is kept; 0: for good."""
+    lava_mpi_interface: str = ""
+    """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0
     """Simulated GPUs on each host; for trying things out on a laptop."""

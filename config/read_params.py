@@ -141,6 +141,8 @@ LSF_CONF: Table = {
     "LAVA_TLS_MASTER_NAME": v.text,
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
+    "LAVA_OUTPUT_DAYS": v.real(),
+    "LAVA_MPI_INTERFACE": v.text,
     "LAVA_GPUS": v.number(0, 1024),
 }
 

@@ -13,6 +13,7 @@ from lavad.core.decide.hosts import expired, silent
 from lavad.core.job import Wish
 from lavad.core.states import WAITING, HostState, JobState, TermReason
 from lavad.engine import Engine
+from lavad.outbox import Outbox
 from lavad.sessions import Sessions
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
@@ -20,6 +21,9 @@ from lavad.store.writer import Store
 log = logging.getLogger(__name__)
 
 ANSWERS_KEPT = 86_400.0
+OVERDUE_PAUSE = 10.0
+TOGETHER = 50
+"""Hosts that are looked at for overdue orders before others have their turn."""
 
 
 class LeaseLost(Exception):
@@ -64,6 +68,17 @@ class Loops:
         params = self._engine.cluster.conf.params
         granted = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self.extended_until)
         return now > granted + params.lease + params.margin
+
+    async def overdue(self, outbox: Outbox) -> None:
+        """Starts and ends that are due and that a host has not acted on are told it again."""
+        while True:
+            await asyncio.sleep(OVERDUE_PAUSE)
+            sessions = list(self._sessions.rows.values())
+            for at in range(0, len(sessions), TOGETHER):
+                async with self._engine.quiet:
+                    for session in sessions[at : at + TOGETHER]:
+                        outbox.overdue(session)
+                await asyncio.sleep(0)
 
     async def deadlines(self) -> None:
         """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""

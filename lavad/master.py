@@ -156,6 +156,7 @@ class Master:
             # kept: a gRPC server that nobody holds stops serving
             self.server = await serve(agents, self.site.address, self.site.tls_folder)
             group.create_task(self.loops.hosts())
+            group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
             group.create_task(self.loops.clean())
             group.create_task(self.loops.windows())

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 
 from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
 from lavad.core.events import JobModified
 from lavad.core.job import Job
 from lavad.core.spec import JobText
+from lavad.core.states import PartState
 from lavad.engine import Committed
 from lavad.orders import other_order, start_order, text_key, text_message
 from lavad.sessions import Session, Sessions
 from lavad.texts import Texts
 from proto import agent_pb2 as pb
+
+log = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -43,6 +47,13 @@ class Outbox:
             if job.run is not None:
                 session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == session.host])
 
+    def overdue(self, session: Session) -> None:
+        """Send again what a host should long have acted on."""
+        rows = self._cluster.jobs.rows
+        jobs = (rows[key] for key in self._cluster.use.hosts[session.host].jobs if key in rows)
+        if count := session.offer_again(jobs, self._clock()):
+            log.info("host %s: orders for %d attempts are sent again", session.host, count)
+
     async def pump(self, session: Session) -> None:
         """Send what is offered to a stream, batch by batch, until it closes."""
         while True:
@@ -62,28 +73,50 @@ class Outbox:
         missing = session.missing(needed)
         texts = await self._texts.texts({key & 0xFFFFFFFF for key in missing})
         orders = pb.Orders()
+        unsaid: set[int] = set()
         for key in missing:
             text = texts.get(key & 0xFFFFFFFF) or JobText(command="")
             env = await self._texts.env(text.env) if text.env else {}
-            job = self._live(key, starts)
-            if job is None:
-                continue  # finished while its text was read
-            number = session.number(key, needed)
-            spec = self._cluster.specs.rows[job.spec]
-            orders.texts.append(text_message(self._cluster, job.key, number, spec, text, env, session.host))
+            try:
+                self._add_text(orders, session, key, needed, starts, text, env)
+            except Exception:
+                # one job that cannot be told must not keep the others of its host from starting
+                log.exception("host %s: the text of job %d", session.host, key & 0xFFFFFFFF)
+                session.drop_text(key)
+                unsaid.add(key)
         now = self._clock()
         if needed:
             self._sessions.renewed[session.host] = now
         for effect in due:
-            current = self._job(effect)
-            if isinstance(effect, KillPart):
-                orders.orders.append(other_order(effect))
-            elif isinstance(effect, StartPart) and current is not None and not self._has_text(session, current):
-                session.due.append(effect)  # it was changed meanwhile
-                session.wake.set()
-            elif current is not None:
-                orders.orders.append(self._order(session, effect, current, now))
+            try:
+                self._add_order(orders, session, effect, unsaid, now)
+            except Exception:
+                # as above; what stays due is offered again by and by
+                log.exception("host %s: the order for job %d", session.host, effect.key & 0xFFFFFFFF)
         return orders
+
+    def _add_text(
+        self, orders: pb.Orders, session: Session, key: int, needed: dict[int, Job], starts: list[Job], text: JobText,
+        env: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        job = self._live(key, starts)
+        if job is None:
+            return  # finished while its text was read
+        number = session.number(key, needed)
+        spec = self._cluster.specs.rows[job.spec]
+        orders.texts.append(text_message(self._cluster, job.key, number, spec, text, env, session.host))
+
+    def _add_order(self, orders: pb.Orders, session: Session, effect: Effect, unsaid: set[int], now: float) -> None:
+        current = self._job(effect)
+        if isinstance(effect, KillPart):
+            orders.orders.append(other_order(effect))
+        elif current is None or (isinstance(effect, StartPart) and not _is_offered(current, effect.host)):
+            pass  # over, or begun by the same order sent before
+        elif not isinstance(effect, StartPart) or self._has_text(session, current):
+            orders.orders.append(self._order(session, effect, current, now))
+        elif text_key(self._cluster, current) not in unsaid:
+            session.due.append(effect)  # it was changed meanwhile
+            session.wake.set()
 
     def _has_text(self, session: Session, job: Job) -> bool:
         return text_key(self._cluster, job) in session.texts
@@ -105,3 +138,8 @@ class Outbox:
         """The job, if this attempt is still the one that lives."""
         job = self._cluster.find_job(effect.key)
         return job if job is not None and job.run is not None and job.run.uid == effect.uid else None
+
+
+def _is_offered(job: Job, host: str) -> bool:
+    """Whether the part on a host is still to be started."""
+    return job.run is not None and any(part.host == host and part.state is PartState.OFFERED for part in job.run.parts)

@@ -7,12 +7,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lavad.core.effects import Effect, effects_due, effects_of_end
+from lavad.core.effects import Effect, KillPart, effects_due, effects_of_end
 from lavad.core.ids import job_of
-from lavad.core.job import Job
+from lavad.core.job import Job, Part
+from lavad.core.states import PartState
 from proto import agent_pb2 as pb
 
 MAX_TEXTS = 1024
+OVERDUE = 10.0
+"""Seconds after which a host that has not acted on an order is told once more; each time after twice as long."""
 
 
 class Told(NamedTuple):
@@ -34,9 +37,13 @@ class Session:
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, Told] = OrderedDict()
         """Text key to what this stream knows of it, used longest ago first."""
+        self.ending: set[str] = set()
+        """Attempts whose end the host has told, and does not know yet to be committed."""
         self._free: list[int] = []
         self._numbers = 0
         self._told: dict[str, set[Effect]] = {}
+        self._waits: dict[str, tuple[float, float]] = {}
+        """Attempt not yet acted on, to since when that is known, and when its orders go out once more."""
 
     def missing(self, needed: Mapping[int, Job]) -> list[int]:
         """The keys whose text this stream does not know, or knows with another spec."""
@@ -79,6 +86,25 @@ class Session:
         if self.due:
             self.wake.set()
 
+    def offer_again(self, jobs: Iterable[Job], now: float) -> int:
+        """Whatever became of it, a start, a release or an end that is due for long is sent again; for how many attempts."""
+        waits: dict[str, tuple[float, float]] = {}
+        count = 0
+        for job in jobs:
+            run = job.run
+            part = next((part for part in run.parts if part.host == self.host), None) if run is not None else None
+            if run is None or part is None or not _awaits(job, part):
+                continue
+            since, at = self._waits.get(run.uid, (now, now + OVERDUE))
+            if now >= at:
+                count += 1
+                at = now + (now - since)
+                self._told.pop(run.uid, None)
+                self.offer(run.uid, [effect for effect in effects_due(job) if effect.host == self.host])
+            waits[run.uid] = (since, at)
+        self._waits = waits
+        return count
+
     def take(self) -> list[Effect]:
         """All effects that wait to be sent."""
         due, self.due = self.due, []
@@ -100,6 +126,16 @@ class Session:
         """End the stream."""
         self.outgoing.put_nowait(None)
         self.wake.set()
+
+
+def _awaits(job: Job, part: Part) -> bool:
+    """Whether the master waits for the host to start or to end a part. (All effects are asked for in few cases: it is slow.)"""
+    if part.state in (PartState.OFFERED, PartState.STARTING):
+        return True
+    run = job.run
+    if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
+        return False
+    return any(isinstance(effect, KillPart) and effect.host == part.host for effect in effects_due(job))
 
 
 class Sessions:

@@ -305,3 +305,17 @@ def unknown_names(req: ResReq, known: Container[str]) -> list[str]:
         *(name for part in parts for name in unknown_names(part, known)),
     ]
     return [name for name in dict.fromkeys(names) if name not in BUILT_IN and name not in known]
+
+
+def unsupported(req: ResReq) -> str:
+    """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
+    missing = (
+        ("a compound requirement n*{...}", bool(req.compound)),
+        ("alternative requirements {...}||{...}", bool(req.alternatives)),
+        ("rusage with ||", len(req.rusage) > 1),
+        ("same[]", bool(req.same)),
+        ("cu[]", req.cu is not None),
+        ("affinity[]", req.affinity is not None),
+        ("span[stripe] and span[block]", req.span is not None and req.span.kind in ("stripe", "block")),
+    )
+    return next((what for what, asked in missing if asked), "")

@@ -124,6 +124,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             kind = message.WhichOneof("kind")
             if kind == "reports":
                 reports = message.reports.reports
+                session.ending.update(_ends(reports))
                 last = self._engine.hand_in(decisions(reports, session.host), after=last)
                 await handed.put((last, reports))
             elif kind == "heartbeat":
@@ -137,12 +138,29 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             committed, reports = await handed.get()
             await committed
             await asyncio.sleep(ACK_PAUSE)
-            acks = _acks(reports)
+            done = list(reports)
             while not handed.empty():
                 committed, reports = handed.get_nowait()
                 await committed
-                acks.MergeFrom(_acks(reports))
-            session.send(pb.ToAgent(acks=acks))
+                done += reports
+            await self._end_unknown(session, done)
+            session.ending.difference_update(_ends(done))
+            session.send(pb.ToAgent(acks=_acks(done)))
+
+    async def _end_unknown(self, session: HostSession, reports: Sequence[pb.Report]) -> None:
+        """What a host says that it has, and is not about to end, though its attempt is over here, is to end."""
+        unknown = [r for r in reports if not self._is_live(r) and r.uid not in session.ending]
+        if not unknown:
+            return
+        async with self._engine.quiet:
+            stale = {r.uid: r for r in unknown if not self._is_live(r)}
+        if stale:
+            log.warning("host %s: %d attempts that are over are ended there", session.host, len(stale))
+            session.send(pb.ToAgent(orders=pb.Orders(orders=[_kill(report) for report in stale.values()])))
+
+    def _is_live(self, report: pb.Report) -> bool:
+        job = self._engine.cluster.jobs.rows.get(report.key)
+        return job is not None and job.run is not None and job.run.uid == report.uid
 
     async def _greet(self, session: HostSession, hello: pb.Hello) -> None:
         known = {part.uid: part.state for part in hello.parts}
@@ -167,7 +185,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     def _end_stale(self, session: HostSession, stale: list[pb.PartStatus]) -> None:
         """What an agent still has of attempts that are over or of another incarnation ends, and its ends are forgotten."""
-        orders = [pb.Order(key=part.key, attempt=part.attempt, uid=part.uid, kill=pb.Kill()) for part in stale]
+        orders = [_kill(part) for part in stale]
         session.send(pb.ToAgent(orders=pb.Orders(orders=orders)))
         session.send(pb.ToAgent(acks=pb.Acks(ended=[part.uid for part in stale])))
 
@@ -191,6 +209,14 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield pb.CommandFrame(frame=frame)
+
+
+def _kill(of: pb.Report | pb.PartStatus) -> pb.Order:
+    return pb.Order(key=of.key, attempt=of.attempt, uid=of.uid, kill=pb.Kill())
+
+
+def _ends(reports: Sequence[pb.Report]) -> list[str]:
+    return [r.uid for r in reports if r.WhichOneof("what") in ("ended", "gone", "refused")]
 
 
 def _acks(reports: Sequence[pb.Report]) -> pb.Acks:

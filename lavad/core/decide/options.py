@@ -45,9 +45,13 @@ def _slots(draft: Draft, value: OptionValue) -> None:
 def _resreq(draft: Draft, value: OptionValue) -> None:
     try:
         merged = resreq.merge(_texts(value), draft.conf.params.unit_kb / 1024)
-        unknown = resreq.unknown_names(resreq.parse(merged), draft.known_resources)
+        parsed = resreq.parse(merged)
     except resreq.ResReqError as error:
         raise Refused(str(error)) from None
+    missing = resreq.unsupported(parsed)
+    if missing:
+        raise Refused(f"Bad resource requirement: {missing} is not supported by lava")
+    unknown = resreq.unknown_names(parsed, draft.known_resources)
     if unknown:
         raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
     draft.set(resreq=merged)

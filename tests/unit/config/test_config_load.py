@@ -53,6 +53,14 @@ def test_a_parameter_that_is_not_set_has_lsfs_default(tmp_path):
     assert (params.lsf_unit_for_limits, params.lsb_bsub_parse_script, params.lsb_stdout_direct) == ("KB", False, False)
     assert (params.abs_runlimit, params.parallel_sched_by_slot, params.lsf_root_user) == (False, False, False)
     assert (params.lava_host_timeout, params.lava_lease, params.lava_lease_margin) == (60, 600, 30)
+    assert (params.lava_output_days, params.lava_mpi_interface) == (7.0, "")
+
+
+def test_lavas_own_parameters_are_known(tmp_path):
+    (tmp_path / "lsf.conf").write_text("LAVA_OUTPUT_DAYS=0.5\nLAVA_MPI_INTERFACE=ib0\n")
+    loaded = load(str(tmp_path))
+    assert loaded.problems == ()
+    assert (loaded.config.params.lava_output_days, loaded.config.params.lava_mpi_interface) == (0.5, "ib0")
 
 
 def test_the_samples_have_no_problem():
