@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import Any
 
 from agent.starter import proctree
 from agent.starter.journal import Former, Shepherd
@@ -25,11 +26,17 @@ def clear(former: Former, boot: str) -> None:
     for part in former.parts.values():
         if part.state in OVER:
             continue
-        if part.end is not None:
+        if part.end is not None and not _cut_down(part.end):
             part.state = State.GONE
         else:
+            # an unreported SIGKILL beside the starter's own death: the host was shot down, the job did not end by itself
+            part.end = None
             part.state = State.LOST
             part.reason = {"uid": part.uid, "is": "lost", "reason": LOST_REASON}
+
+
+def _cut_down(end: dict[str, Any]) -> bool:
+    return int(end.get("status", 0)) & 0x7F == signal.SIGKILL
 
 
 def _alive(shepherd: Shepherd) -> bool:

@@ -31,3 +31,16 @@ def test_no_job_of_many_is_lost_or_runs_twice(tmp_path: Path, masters: int, seed
         finally:
             chaos.calm(thread)
         chaos.check(600)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rerunnable_jobs_survive_the_loss_of_hosts(tmp_path: Path, seed: int) -> None:
+    tmp_path.chmod(0o755)
+    with Cluster(tmp_path / "cluster", hosts=3, slots=8) as cluster:
+        chaos = Chaos(cluster, tmp_path, seed, rerunnable=True)
+        thread = chaos.kill_daemons(["host1", "host2", "host3", "lavad"], (2.0, 6.0))
+        try:
+            chaos.submit(JOBS)
+        finally:
+            chaos.calm(thread)
+        chaos.check(600)
