@@ -73,7 +73,8 @@ def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     job = cluster.submit("-m host2 -o /dev/null sleep 1000")
     cluster.wait_for(job, "RUN")
     pids = children([cluster.pid("starter-host2")]) - {cluster.pid("starter-host2")}
-    shepherd = next(pid for pid in pids if f"{job}" in Path(f"/proc/{pid}/cmdline").read_text())
+    title = f"lava-shepherd {job}"
+    shepherd = next(pid for pid in pids if Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") == title)
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 10, "its processes gone")

@@ -122,7 +122,8 @@ def test_malformed_frames_do_the_daemon_no_harm(cluster: Cluster, frame: bytes) 
             answer = b""
             while piece := link.recv(65536):
                 answer += piece
-            assert not answer or b"refused" in answer
+            # an agent that has just lost its master says so instead of passing the frame on
+            assert not answer or b"refused" in answer or b"later" in answer
     assert "host1" in cluster.run("bhosts").stdout
 
 
