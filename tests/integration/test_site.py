@@ -132,9 +132,9 @@ def test_commands_through_an_agent_come_from_its_host(cluster: Cluster, tmp_path
     cluster.environ["LAVA_SOCKET"] = str(cluster.folder.run / "agent-host2.sock")
     try:
         job = cluster.submit("-o /dev/null true", cwd=tmp_path)
-        assert cluster.run(f"bjobs -a -noheader -o from_host {job}").stdout.strip() == "host2"
     finally:
         cluster.environ = environ
+    assert cluster.run(f"bjobs -a -noheader -o from_host {job}").stdout.strip() == "host2"
 
 
 def test_a_frozen_agent_comes_back_with_its_jobs(cluster: Cluster, tmp_path: Path) -> None:
