@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,14 +31,6 @@ if os.fork() == 0:
         os.execve("/bin/sh", ["sh", "-c", "trap '' 1 2 3 15; while :; do sleep 1; done"], {})
     os._exit(0)
 """
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    if one.process is not None and one.process.poll() is None:
-        one.stop()
 
 
 def escaped(rig: Rig, uid: str, then: str) -> int:

@@ -6,47 +6,12 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.starters import ENTRY, NOBODY, Rig, alive
 from tests.support.wait import wait_until
-
-# Double fork, setsid, a cleared environment, closed files, ignored signals: what a daemon does, and more.
-ESCAPE = """
-import os, signal, sys, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        for s in (1, 2, 3, 15):
-            signal.signal(s, signal.SIG_IGN)
-        with open(sys.argv[1] + ".new", "w") as f:
-            f.write(str(os.getpid()))
-        os.rename(sys.argv[1] + ".new", sys.argv[1])
-        os.closerange(0, 1000)
-        os.execve("/bin/sh", ["sh", "-c", "trap '' 1 2 3 15; while :; do sleep 1; done"], {})
-    os._exit(0)
-"""
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    if one.process is not None and one.process.poll() is None:
-        one.stop()
-
-
-def escaped(rig: Rig, uid: str, then: str) -> int:
-    """Start a part that leaves a daemon behind and goes on with ``then``: the daemon's pid."""
-    (rig.folder / "escape.py").write_text(ESCAPE)
-    mark = rig.folder / f"{uid}.pid"
-    rig.order(rig.part(uid, f"{sys.executable} -I -S escape.py {mark}; {then}"))
-    wait_until(mark.exists, 20, "the daemon")
-    return int(mark.read_text())
-
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -9,25 +9,9 @@ from lavad.core.ids import key_of
 from lavad.core.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_SLOTS, QUE_RUSAGE, about, index_names
 from lavad.core.pend_reason import PendReason as R
 from lavad.sched.memory import Memory
-from tests.support.world import World
+from tests.support.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")
-
-
-def one_host(slots: int = 1) -> World:
-    world = World()
-    world.hosts("h1", slots=slots)
-    return world
-
-
-def order_of_start(world: World, *jobs: int) -> list[int]:
-    """One slot: in which order jobs run."""
-    found = []
-    for _ in jobs:
-        (key,) = world.step()
-        found.append(key)
-        world.finish(key)
-    return found
 
 
 def test_reserved_memory_is_not_given_twice():

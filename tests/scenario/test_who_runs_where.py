@@ -9,15 +9,9 @@ from lavad.core.conf import HostConf, QueueConf, ResourceConf, Thresholds
 from lavad.core.pend_reason import LOAD, about, index_names
 from lavad.core.pend_reason import PendReason as R
 from lavad.sched.memory import Memory
-from tests.support.world import World
+from tests.support.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")
-
-
-def one_host(slots: int = 1) -> World:
-    world = World()
-    world.hosts("h1", slots=slots)
-    return world
 
 
 def order_of_start(world: World, *jobs: int) -> list[int]:

@@ -9,8 +9,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from agent.starter.frames import FrameReader, pack
 from tests.support.wait import SLOW, wait_until
@@ -219,3 +222,12 @@ class Rig:
         end = self.end(uid)
         self.gone(uid)
         return end
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A starter of the test's own."""
+    one = Rig(tmp_path).start()
+    yield one
+    if one.process is not None and one.process.poll() is None:
+        one.stop()

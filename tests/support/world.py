@@ -165,3 +165,10 @@ class World:
     def pending(self) -> set[int]:
         """Ids of jobs and arrays that wait."""
         return {job_of(key) for jobs in self.cluster.pending.values() for key in jobs.keys}
+
+
+def one_host(slots: int = 1) -> World:
+    """A world with the one host h1."""
+    world = World()
+    world.hosts("h1", slots=slots)
+    return world
