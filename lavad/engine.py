@@ -24,7 +24,7 @@ from lavad.core.events import Event
 from lavad.core.job import Job
 from lavad.core.spec import JobText
 from lavad.store.batch import Batch, batch_of
-from lavad.store.errors import Fenced, StoreFull, StoreRefused
+from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store
 
 Decide = Callable[[Cluster, float], Decided]
@@ -157,7 +157,12 @@ class Engine:
         if draft.events:
             batch = batch_of(self.cluster, draft.events)
             batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
-            why = await self._commit(batch, before)
+            try:
+                why = await self._commit(batch, before)
+            except RecordRefused as error:
+                why = self._undo(before, f"The master's store refused the change: {error}")
+                if len(wishes) > 1:
+                    return await self._one_by_one(wishes)
             if why:
                 refusal = Refused(why)
                 answers = [(wish, answer if isinstance(answer, Refused) else refusal) for wish, answer in answers]
@@ -166,6 +171,11 @@ class Engine:
         for wish, answer in answers:
             _give(wish, answer)
         return not why
+
+    async def _one_by_one(self, wishes: list[_Wish]) -> bool:
+        """Each in a turn of its own: a record that the database cannot hold fails its own caller only."""
+        committed = [await self._turn([wish]) for wish in wishes]
+        return any(committed)
 
     def _settle(self, draft: _Draft) -> None:
         """What the changes mean for jobs that wait for others; each look may stir the next."""
@@ -223,7 +233,7 @@ class Engine:
         """Commit; why nothing of it was written, or "" when all of it is."""
         try:
             await asyncio.to_thread(self._store.commit, batch)
-        except Fenced:
+        except (Fenced, RecordRefused):
             raise
         except StoreFull:
             return self._undo(before, "The master's store is full")

@@ -9,7 +9,6 @@ from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
 from lavad.core.events import JobModified
 from lavad.core.job import Job
-from lavad.core.spec import JobText
 from lavad.core.states import PartState
 from lavad.engine import Committed
 from lavad.orders import other_order, start_order, text_key, text_message
@@ -75,7 +74,12 @@ class Outbox:
         orders = pb.Orders()
         unsaid: set[int] = set()
         for key in missing:
-            text = texts.get(key & 0xFFFFFFFF) or JobText(command="")
+            text = texts.get(key & 0xFFFFFFFF)
+            if text is None:
+                log.error("host %s: the store has no text of job %d; it cannot start", session.host, key & 0xFFFFFFFF)
+                session.drop_text(key)
+                unsaid.add(key)
+                continue
             env = await self._texts.env(text.env) if text.env else {}
             try:
                 self._add_text(orders, session, key, needed, starts, text, env)

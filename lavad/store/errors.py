@@ -19,6 +19,10 @@ class StoreRefused(StoreError):
     """A known failure: nothing of the batch was written."""
 
 
+class RecordRefused(StoreRefused):
+    """The database cannot hold one of the batch's records: nothing of it was written, and without that record it may be."""
+
+
 class StoreFull(StoreRefused):
     """No room on the disk: nothing of the batch was written."""
 
@@ -48,6 +52,8 @@ def refusal(error: exc.DBAPIError) -> StoreError:
     """The error of a transaction that was not committed."""
     origin = error.orig
     text = _line(origin)
+    if isinstance(error, exc.DataError | exc.IntegrityError) or isinstance(origin, sqlite3.InterfaceError | sqlite3.ProgrammingError):
+        return RecordRefused(f"store: {text}")
     if isinstance(origin, sqlite3.Error):
         return _sqlite(origin, text)
     if isinstance(origin, psycopg.Error):

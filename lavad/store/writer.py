@@ -16,7 +16,7 @@ from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
 from lavad.store.connect import connect, make_engine
-from lavad.store.errors import Fenced, StoreCorrupt, StoreError, StoreRefused, at_commit, lost, refusal
+from lavad.store.errors import Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
 from lavad.store.lock import FileLock
 from lavad.store.rows import Rows
 from lavad.store.statements import Statements
@@ -67,7 +67,7 @@ class Store:
             try:
                 rows = Rows(batch, self.statements, self._spec_names, self._top_job)
             except (UnicodeEncodeError, OverflowError) as error:
-                raise StoreRefused(f"store: a record cannot be written: {error}") from error
+                raise RecordRefused(f"store: a record cannot be written: {error}") from error
             self._write(rows, batch.epoch)
             self._names.update(rows.new_names)
             self._top_job = rows.top_job
@@ -142,7 +142,7 @@ class Store:
         except BaseException as error:
             transaction.rollback()
             if isinstance(error, UnicodeEncodeError | OverflowError):
-                raise StoreRefused(f"store: a record cannot be written: {error}") from error
+                raise RecordRefused(f"store: a record cannot be written: {error}") from error
             raise
         try:
             transaction.commit()

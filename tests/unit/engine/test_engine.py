@@ -215,6 +215,22 @@ def test_a_configuration_that_is_not_stored_is_not_in_force(office: Office) -> N
     office.check()
 
 
+def unwritable(cluster: Cluster, now: float) -> Decided:
+    """A job whose text no database takes."""
+    decided = bsub(cluster, now)
+    decided.texts = [(job, JobText(command="echo \udcff")) for job, _ in decided.texts]
+    return decided
+
+
+def test_a_record_that_cannot_be_written_fails_its_own_caller_only(office: Office, store: Store) -> None:
+    answers = office.serve(lambda engine: gather(engine.ask(bsub), engine.ask(unwritable, "u-1"), engine.ask(bsub)))
+    assert answers[0] == {"job": 1} and answers[2] == {"job": 2}
+    assert isinstance(answers[1], Refused) and "cannot be written" in str(answers[1])
+    assert sorted(load(store).jobs.rows) == [1, 2]
+    assert store.find_answer("u-1") is None
+    office.check()
+
+
 def test_an_unknown_outcome_ends_the_master_and_the_uuid_tells(office: Office, store: Store) -> None:
     async def work(engine: Engine) -> None:
         office.store.failure = OutcomeUnknown("connection lost")
