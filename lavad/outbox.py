@@ -9,6 +9,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
 from lavad.core.events import JobModified
 from lavad.core.job import Job
+from lavad.core.spec import JobText
 from lavad.core.states import PartState
 from lavad.engine import Committed
 from lavad.orders import other_order, start_order, text_key, text_message

@@ -52,7 +52,7 @@ def refusal(error: exc.DBAPIError) -> StoreError:
     """The error of a transaction that was not committed."""
     origin = error.orig
     text = _line(origin)
-    if isinstance(error, exc.DataError | exc.IntegrityError) or isinstance(origin, sqlite3.InterfaceError | sqlite3.ProgrammingError):
+    if isinstance(error, exc.DataError | exc.IntegrityError | exc.ProgrammingError):
         return RecordRefused(f"store: {text}")
     if isinstance(origin, sqlite3.Error):
         return _sqlite(origin, text)
