@@ -8,9 +8,6 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-# Kills the daemons under running tasks, and needs a machine with nothing else to do: part of the soak.
-RESTARTED := tests/integration/test_blaunch.py::test_an_agent_that_restarts_breaks_no_task
-
 .PHONY: install run test bench soak stubs clean
 .DELETE_ON_ERROR:
 
@@ -35,7 +32,7 @@ test: install
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	$(PYTEST) -n 2 --dist loadfile --deselect $(RESTARTED) $(wildcard tests/integration tests/compat)
+	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
 
 # One JSON object a line; ONLY=name runs one of them.
 bench: install
@@ -43,7 +40,7 @@ bench: install
 
 soak: install
 	LAVA_SIM_SEEDS=5000 $(PYTEST) -n 2 tests/sim
-	$(PYTEST) tests/soak $(RESTARTED)
+	$(PYTEST) tests/soak
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
 stubs: install

@@ -1,6 +1,7 @@
 """Commands of users on this host: frames of the local socket, passed to the master with the caller's name.
 
 Rule: the agent does not look into the frames. No master at the moment: ``{"later":true}``, and the client tries again.
+An answer that breaks off ends the connection: nothing behind a part of it can be taken for the rest.
 """
 
 from __future__ import annotations
@@ -66,28 +67,37 @@ class Relay:
             uid = _peer_uid(writer.get_extra_info("socket"))
             user = await self._accounts.name_of(uid)
             while (body := await _read_frame(reader)) is not None:
-                await self._pass_on(pb.CommandFrame(user=user, uid=uid, frame=body), writer)
+                if not await self._pass_on(pb.CommandFrame(user=user, uid=uid, frame=body), writer):
+                    return
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
-    async def _pass_on(self, request: pb.CommandFrame, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, request: pb.CommandFrame, writer: asyncio.StreamWriter) -> bool:
+        """False when the answer broke off."""
         session = self.session
         if session is None:
             writer.write(pack({"later": True}))
-            return
+            return True
+        begun = False
         try:
             async for answer in session.stub.Command(request, metadata=metadata(self._site)):
                 writer.write(frame(answer.frame))
+                begun = True
                 await writer.drain()
         except grpc.aio.AioRpcError as e:
+            if begun:
+                return False
             writer.write(pack(_refusal(e)))
         except (asyncio.CancelledError, grpc.aio.UsageError):
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
+            if begun:
+                return False
             writer.write(pack({"later": True}))
+        return True
 
 
 def _refusal(e: grpc.aio.AioRpcError) -> dict[str, Any]:

@@ -125,32 +125,31 @@ class Stream:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.status = 0
-        self._shown = 0
-        self._at = 0
+        self._shown = {"out": 0, "err": 0}
+        self._at = {"out": 0, "err": 0}
 
     def begin(self) -> None:
         """The master begins again from the start."""
-        self._at = 0
+        self._at = {"out": 0, "err": 0}
 
     def take(self, answer: dict[str, Any]) -> bool:
         """A piece, or the end."""
         if "exit" in answer and "refused" not in answer:
             self.status = int(answer["exit"])
             return True
-        if "out" in answer:
-            self._show(str(answer["out"]))
-        elif "err" in answer:
-            self.context.err(str(answer["err"]))
-        else:
-            raise _refusal(answer)
-        return False
+        for stream in ("out", "err"):
+            if stream in answer:
+                self._show(stream, str(answer[stream]))
+                return False
+        raise _refusal(answer)
 
-    def _show(self, text: str) -> None:
-        known = self._shown - self._at
-        self._at += len(text)
+    def _show(self, stream: str, text: str) -> None:
+        known = self._shown[stream] - self._at[stream]
+        self._at[stream] += len(text)
         if known < len(text):
-            self.context.out(text[known:] if known > 0 else text)
-            self._shown = self._at
+            say = self.context.out if stream == "out" else self.context.err
+            say(text[known:] if known > 0 else text)
+            self._shown[stream] = self._at[stream]
 
 
 def _refusal(answer: dict[str, Any]) -> Fail:

@@ -83,3 +83,12 @@ def test_frames_that_are_too_large_end_the_connection(master: FakeMaster, host: 
     assert client.next() is None
     master.answers = [b'{"exit":0}']
     assert _ask(Client(host)) == {"exit": 0}
+
+
+def test_an_answer_that_breaks_off_ends_the_connection(master: FakeMaster, host: AgentHost) -> None:
+    master.answers, master.breaks_off = [b'{"out":"a"}'], True
+    client = Client(host)
+    assert _ask(client) == {"out": "a"}
+    assert client.next() is None
+    master.answers = []
+    assert _ask(Client(host)) == {"later": True}

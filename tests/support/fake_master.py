@@ -30,6 +30,7 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self.peeks: list[pb.PeekData] = []
         self.commands: list[pb.CommandFrame] = []
         self.answers: list[bytes] = []
+        self.breaks_off = False
         self.metadata: dict[str, str] = {}
         self.sequence = 0
         self._last_text = 0
@@ -87,6 +88,8 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self.commands.append(request)
         for answer in self.answers:
             yield pb.CommandFrame(frame=answer)
+        if self.breaks_off:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the master died")
 
     def send(self, **what: object) -> None:
         """A message on the stream that is open."""

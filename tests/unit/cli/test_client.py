@@ -95,9 +95,10 @@ def test_pieces_keep_their_order(caller: Caller):
 
 
 def test_a_stream_that_breaks_goes_on_where_it_was(caller: Caller):
-    plans = [{"out": "one "}, {"out": "two "}, CUT], [{"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
-    with FakeMaster(caller.socket, *plans):
-        assert caller.run("bpeek", "-f", "1").out == "one two three\n"
+    first = [{"err": "<< output >>\n"}, {"out": "one "}, {"out": "two "}, CUT]
+    second = [{"err": "<< output >>\n"}, {"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
+    with FakeMaster(caller.socket, first, second):
+        assert caller.run("bpeek", "-f", "1") == (0, "one two three\n", "<< output >>\n")
 
 
 @pytest.mark.parametrize("answer", [[{"nonsense": 1}], [{"ok": 3}], [{"ok": {"results": [{"no": "id"}]}}]])
