@@ -11,18 +11,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, frames, kernel, prepare, proctree, rlimits, shm
+from agent.starter import account, frames, kernel, prepare, proctree, shm
 from agent.starter.account import Task
 from agent.starter.begin import begin, begin_setup, why_setup_failed
 from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
 from agent.starter.catching import Catching
-from agent.starter.gang import Gang, is_gang
+from agent.starter.gang import Gang
 from agent.starter.lease import LOOK_AGAIN, Lease
+from agent.starter.outfit import Outfit
 from agent.starter.phase import Phase, why_no_task
-from agent.starter.ports import Ports
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
-from agent.starter.taskhub import TaskHub
 from agent.starter.watch import Watch
 
 STARTED_AFTER = 0.010
@@ -48,18 +47,19 @@ class PartRun:
         self._tasks: list[Task] = []
         self._by_pid: dict[int, Task] = {}
         self._setup_pid = 0
-        self._limits = rlimits.NO_CHANGE
-        self._files = prepare.Files()
-        self._gang: Gang | None = None
-        self._hub: TaskHub | None = None
-        self._ports: Ports | None = None
+        self._outfit = Outfit(spec, host, watch, self._gang_says, self._why_no_task)
         self._started = 0.0
-        self._cwd = ""
         self._asking: Catching | None = None
         self._timers: dict[str, float] = {}
         self._sweep_pause = 0.01
         self._ended_report: bytes | None = None
-        self._host, self._watch = host, watch
+
+    @property
+    def _gang(self) -> Gang | None:
+        return self._outfit.gang
+
+    def _why_no_task(self) -> str:
+        return why_no_task(self.phase, self.killing, self.spec.get("title", self.uid))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -131,7 +131,8 @@ class PartRun:
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        times += [at for one in (self._gang, self._hub) if one and (at := one.wake_at()) is not None]
+        if (at := self._outfit.wake_at()) is not None:
+            times.append(at)
         due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
         if left is not None:
@@ -145,12 +146,10 @@ class PartRun:
         if left is not None and left <= 0 and not self._expired and self.phase is not Phase.GONE:
             self._expired = True
             self.kill()
-        now = time.monotonic()
-        for one in (self._gang, self._hub):
-            if one and (at := one.wake_at()) is not None and at <= now:
-                one.on_time()
+        self._outfit.on_time()
         if not self._timers:
             return
+        now = time.monotonic()
         due = [name for name, at in self._timers.items() if at <= now]
         for name in due:
             self._timers.pop(name, None)
@@ -186,8 +185,8 @@ class PartRun:
                 if self._gang:
                     self._gang.task_ended(task)
                 self._end_when_over()
-            elif self._hub:
-                self._hub.ended(seen)
+            else:
+                self._outfit.ended(seen)
             os.waitpid(pid, 0)
             if pid == self._setup_pid:
                 self._setup_ended(seen[1])
@@ -232,31 +231,14 @@ class PartRun:
         left = self._lease.left()
         if left is not None and left <= 0:
             raise Refused("stale", f"the lease of {spec.get('title', self.uid)} had passed before it started")
-        os.umask(int(spec.get("umask", 0o022)))
-        self._cwd = prepare.enter_folder(spec)
-        if spec.get("ports"):
-            self._ports = Ports(spec.get("ports"))
-        gang = is_gang(spec)
-        leaf = gang and spec.get("link", {}).get("role") == "leaf"
-        self._files = prepare.open_files(spec, with_output=not leaf)
-        self._limits = spec.limits()
-        if gang:
-            self._gang = Gang(spec, self._host, self._files, self._watch, self._gang_says)
-            self._gang.listen()
-        if spec.get("serve"):
-            title = spec.get("title", self.uid)
-            self._hub = TaskHub(spec, self._limits, self._watch, lambda: why_no_task(self.phase, self.killing, title))
-            self._hub.open()
+        self._outfit.make()
 
     def _ready(self) -> None:
         if not self.spec.get("two_phase"):
             self._go(None)
             return
         self.phase = Phase.PREPARED
-        addresses = [one.address() for one in (self._gang, self._hub) if one]
-        link = next(filter(None, addresses), None)
-        address = self._ports.address(link) if self._ports else link
-        self._tell({"uid": self.uid, "is": "prepared", "addr": address})
+        self._tell({"uid": self.uid, "is": "prepared", "addr": self._outfit.address()})
 
     def _refuse(self, e: Refused) -> None:
         self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
@@ -286,25 +268,18 @@ class PartRun:
 
     def _go(self, root: list[Any] | None) -> None:
         self.phase = Phase.RUNNING
-        if self._ports:
-            self._ports.fill(self.spec, root)
-        if self._hub:
-            self._hub.go(root)
-        if self._gang:
-            self._gang.go(root)
-        else:
+        self._outfit.go(root)
+        if not self._gang:
             self._start_tasks()
 
     def _start_tasks(self) -> None:
         self._started = time.time()
-        if self._ports:
-            self._ports.free()
+        self._outfit.starts()
         for spec in self.spec.tasks:
             self._start_task(spec)
             if self._gang and self._gang.failed:
                 break
-        if not self._gang:
-            self._files.close()
+        self._outfit.started()
         os.chdir("/")
         self._timers["started"] = time.monotonic() + STARTED_AFTER
         if self._tasks:
@@ -315,8 +290,8 @@ class PartRun:
     def _start_task(self, of: dict[str, Any]) -> None:
         task = Task(int(of.get("rank", -1)), 0)
         self._tasks.append(task)
-        files = self._files
-        begin(task, of, self.spec, (files.stdin, files.stdout, files.stderr), self._gang, self._limits)
+        files = self._outfit.files
+        begin(task, of, self.spec, (files.stdin, files.stdout, files.stderr), self._gang, self._outfit.limits)
         if task.pid:
             self._by_pid[task.pid] = task
         if self._gang:
@@ -348,11 +323,10 @@ class PartRun:
             self._gang.flush()
         self.phase = Phase.ENDED
         end = account.end_record(self._tasks, self._final_status(), self._started, self._expired)
-        end["cwd"] = self._cwd
+        end["cwd"] = self._outfit.cwd
         if self._gang:
             end |= self._gang.verdict()
-        if self._hub:
-            account.add_used(end, self._hub.used)
+        account.add_used(end, self._outfit.used())
         # Encoded once, for disk and report alike.
         self._ended_report = frames.text({"uid": self.uid, "is": "ended", "end": end})
         if not self.silent:
@@ -373,11 +347,7 @@ class PartRun:
     def _close(self) -> None:
         self.phase = Phase.GONE
         self._timers.clear()
-        for one in (self._gang, self._hub, self._ports):
-            if one:
-                one.close()
-        self._files.close()
-        self._files.remove_jobfile()
+        self._outfit.close()
         if not self._started:
             os.chdir("/")
         elif self.killing or self._final_status():

@@ -1,0 +1,103 @@
+"""What a part has on its host besides its processes: its folder, files, limits, ports, and its links to other hosts.
+
+Rule: it is made whole before the part is prepared, and closed whole when the part is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent.starter import prepare, rlimits
+from agent.starter.gang import Gang, is_gang
+from agent.starter.ports import Ports
+from agent.starter.spec import Spec
+from agent.starter.taskhub import TaskHub
+from agent.starter.watch import Watch
+
+
+class Outfit:
+    """``say``: what the gang says; ``why_no_task``: why no further task may start in the part, "" when one may."""
+
+    def __init__(self, spec: Spec, host: str, watch: Watch, say: Callable[[str], None], why_no_task: Callable[[], str]) -> None:
+        self.cwd = ""
+        self.files = prepare.Files()
+        self.limits = rlimits.NO_CHANGE
+        self.gang: Gang | None = None
+        self._spec, self._host, self._watch = spec, host, watch
+        self._say, self._why_no_task = say, why_no_task
+        self._hub: TaskHub | None = None
+        self._ports: Ports | None = None
+
+    def make(self) -> None:
+        """Everything that can be refused; Refused says what."""
+        spec = self._spec
+        os.umask(int(spec.get("umask", 0o022)))
+        self.cwd = prepare.enter_folder(spec)
+        if spec.get("ports"):
+            self._ports = Ports(spec.get("ports"))
+        gang = is_gang(spec)
+        leaf = gang and spec.get("link", {}).get("role") == "leaf"
+        self.files = prepare.open_files(spec, with_output=not leaf)
+        self.limits = spec.limits()
+        if gang:
+            self.gang = Gang(spec, self._host, self.files, self._watch, self._say)
+            self.gang.listen()
+        if spec.get("serve"):
+            self._hub = TaskHub(spec, self.limits, self._watch, self._why_no_task)
+            self._hub.open()
+
+    def address(self) -> list[Any] | None:
+        """What the other hosts must know before they go."""
+        addresses = [one.address() for one in (self.gang, self._hub) if one]
+        link = next(filter(None, addresses), None)
+        return self._ports.address(link) if self._ports else link
+
+    def go(self, root: list[Any] | None) -> None:
+        """The part runs: marks are filled, links made; a gang says when its tasks may start."""
+        if self._ports:
+            self._ports.fill(self._spec, root)
+        if self._hub:
+            self._hub.go(root)
+        if self.gang:
+            self.gang.go(root)
+
+    def starts(self) -> None:
+        """The processes start now."""
+        if self._ports:
+            self._ports.free()
+
+    def started(self) -> None:
+        """They have started: only a gang writes to the part's files itself."""
+        if not self.gang:
+            self.files.close()
+
+    def ended(self, seen: tuple[int, int, float, float, int]) -> None:
+        """A child that is no task of the part's own has ended."""
+        if self._hub:
+            self._hub.ended(seen)
+
+    def used(self) -> list[float]:
+        """What the tasks that blaunch started used: seconds of user and system time, and peak memory (KB)."""
+        return self._hub.used if self._hub else [0.0, 0.0, 0]
+
+    def wake_at(self) -> float | None:
+        """When ``on_time`` has something to do (monotonic)."""
+        return min((at for one in (self.gang, self._hub) if one and (at := one.wake_at()) is not None), default=None)
+
+    def on_time(self) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        for one in (self.gang, self._hub):
+            if one and (at := one.wake_at()) is not None and at <= now:
+                one.on_time()
+
+    def close(self) -> None:
+        """The part is gone."""
+        for one in (self.gang, self._hub, self._ports):
+            if one:
+                one.close()
+        self.files.close()
+        self.files.remove_jobfile()
