@@ -10,6 +10,7 @@ from math import exp, expm1, log
 
 import msgspec
 
+from lavad.core.conf import Conf
 from lavad.core.job import Attempt
 from lavad.core.spec import Spec
 
@@ -76,3 +77,14 @@ def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: floa
         run=fade(old.run, passed, hours) + fade_even(slots, seconds, hours),
         gpu=fade(old.gpu, passed, hours) + fade_even(gpus, seconds, hours),
     )  # fmt: skip
+
+
+def hist_hours(conf: Conf) -> dict[str, float]:
+    """Queues with fair share, and those that follow the policy of another, to their HIST_HOURS."""
+    found: dict[str, float] = {}
+    for queue in conf.queues:
+        if queue.share is not None:
+            found.update(dict.fromkeys((queue.name, *queue.share.queues), queue.share.hist_hours))
+    for part in conf.partitions:
+        found = {queue.name: part.share.hist_hours for queue in conf.queues} | found
+    return found

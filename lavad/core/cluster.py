@@ -6,11 +6,8 @@ the batch began: that gives the rows to store, and the way back when a commit fa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
-
 from lavad.core.accounts import Accounts, same
-from lavad.core.charge import Account, Charge
+from lavad.core.charge import Account, Charge, hist_hours
 from lavad.core.conditions import Conditions, Names
 from lavad.core.conf import Conf, HostConf, QueueAdmin, QueueConf
 from lavad.core.depend import Ended
@@ -19,82 +16,10 @@ from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import Spec
 from lavad.core.states import WAITING, JobState
+from lavad.core.table import Pending, Table
 from lavad.core.use import Use
 
 KEPT_SPECS = 1000
-
-
-def hist_hours(conf: Conf) -> dict[str, float]:
-    """Queues with fair share, and those that follow the policy of another, to their HIST_HOURS."""
-    found: dict[str, float] = {}
-    for queue in conf.queues:
-        if queue.share is not None:
-            found.update(dict.fromkeys((queue.name, *queue.share.queues), queue.share.hist_hours))
-    for part in conf.partitions:
-        found = {queue.name: part.share.hist_hours for queue in conf.queues} | found
-    return found
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Table(Generic[K, V]):
-    """Rows by key, with the values that changed rows had when the batch began."""
-
-    __slots__ = ("changed", "moved", "rows")
-
-    def __init__(self, moved: Callable[[V | None, V | None], None] | None = None) -> None:
-        self.rows: dict[K, V] = {}
-        self.changed: dict[K, V | None] = {}
-        self.moved = moved
-
-    def put(self, key: K, value: V) -> None:
-        """Add or replace a row."""
-        old = self.rows.get(key)
-        self.changed.setdefault(key, old)
-        self.rows[key] = value
-        if self.moved is not None:
-            self.moved(old, value)
-
-    def drop(self, key: K) -> None:
-        """Remove a row that is there."""
-        old = self.rows.pop(key)
-        self.changed.setdefault(key, old)
-        if self.moved is not None:
-            self.moved(old, None)
-
-    def undo(self) -> None:
-        """Bring back the rows as they were when the batch began."""
-        for key, old in list(self.changed.items()):
-            if old is not None:
-                self.put(key, old)
-            elif key in self.rows:
-                self.drop(key)
-        self.changed.clear()
-
-
-class Pending:
-    """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order once sorted."""
-
-    __slots__ = ("keys", "ordered", "touched")
-
-    def __init__(self) -> None:
-        self.keys: dict[int, None] = {}
-        self.ordered = True
-        self.touched = 0
-        """Grows with every change, so that a scheduler sees which classes to look at again."""
-
-    def add(self, key: int, in_order: bool) -> None:
-        """Add at the end; ``in_order`` says that this is where it belongs."""
-        self.keys[key] = None
-        self.ordered = self.ordered and in_order
-        self.touched += 1
-
-    def discard(self, key: int) -> None:
-        """Remove if there."""
-        if key in self.keys:
-            del self.keys[key]
-            self.touched += 1
 
 
 class Cluster:

@@ -6,87 +6,22 @@ version decodes as long as fields are only added, with defaults.
 
 from __future__ import annotations
 
-import msgspec
-
-from lavad.core.conf import Conf
 from lavad.core.depend import Depend, Ended
-from lavad.core.groups import JobGroup
-from lavad.core.host import Facts
+from lavad.core.event_base import Event as Event
+from lavad.core.event_base import JobEvent as JobEvent
+from lavad.core.events_site import Configured as Configured
+from lavad.core.events_site import GroupDropped as GroupDropped
+from lavad.core.events_site import GroupSet as GroupSet
+from lavad.core.events_site import HostDown as HostDown
+from lavad.core.events_site import HostJoined as HostJoined
+from lavad.core.events_site import HostSwitched as HostSwitched
+from lavad.core.events_site import HostUp as HostUp
+from lavad.core.events_site import MasterStarted as MasterStarted
+from lavad.core.events_site import QueueSwitched as QueueSwitched
+from lavad.core.events_site import SpecAdded as SpecAdded
 from lavad.core.job import Array, End, Job, Message, Placed, Wish
 from lavad.core.ranges import Ranges
-from lavad.core.spec import Spec
 from lavad.core.states import JobState, TermReason
-
-
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, tag_field="is", kw_only=True):
-    """A fact. ``at``: seconds since the epoch."""
-
-    at: float
-
-
-class JobEvent(Event, frozen=True):
-    """A fact about one job, array or element; ``key`` as in ``core.ids``."""
-
-    key: int
-
-
-class MasterStarted(Event, frozen=True):
-    """A master took over with this epoch; ``incarnation`` changes when the store is a new or restored one."""
-
-    epoch: int
-    incarnation: str
-    host: str = ""
-
-
-class Configured(Event, frozen=True):
-    """The configuration changed as a whole."""
-
-    conf: Conf
-
-
-class SpecAdded(Event, frozen=True):
-    """A spec that no live job has had, under its number."""
-
-    spec: int
-    value: Spec
-
-
-class HostJoined(Event, frozen=True):
-    """A host's agent said what the host is (first time, or the facts changed)."""
-
-    host: str
-    facts: Facts
-
-
-class HostUp(Event, frozen=True):
-    """The master hears the host."""
-
-    host: str
-
-
-class HostDown(Event, frozen=True):
-    """The master has not heard the host for its timeout."""
-
-    host: str
-
-
-class HostSwitched(Event, frozen=True):
-    """An administrator opened or closed a host."""
-
-    host: str
-    closed: bool
-    by: str
-    comment: str = ""
-
-
-class QueueSwitched(Event, frozen=True):
-    """An administrator opened, closed, activated or inactivated a queue."""
-
-    queue: str
-    open: bool
-    active: bool
-    by: str
-    comment: str = ""
 
 
 class JobSubmitted(JobEvent, frozen=True):
@@ -295,19 +230,6 @@ class JobRevived(JobEvent, frozen=True):
     done: bool = False
     """Whether it had ended as DONE."""
     by: str = ""
-
-
-class GroupSet(Event, frozen=True):
-    """A job group was added, or has another limit."""
-
-    value: JobGroup
-    by: str = ""
-
-
-class GroupDropped(Event, frozen=True):
-    """A job group is gone."""
-
-    group: str
 
 
 class MessagePosted(JobEvent, frozen=True):

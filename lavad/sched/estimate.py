@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lavad.core.cluster import Cluster, Pending
+from lavad.core.cluster import Cluster
 from lavad.core.ids import index_of
 from lavad.core.job import Array
 from lavad.core.soft import Soft
+from lavad.core.table import Pending
 from lavad.core.windows import Local
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Memory, Order

@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
-from lavad.core.cluster import Cluster, Pending
+from lavad.core.cluster import Cluster
 from lavad.core.job import Job
+from lavad.core.table import Pending
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.ranking import Stream
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lavad.core.cluster import Cluster, Pending
+from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf
 from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.pend_reason import PendReason
 from lavad.core.soft import Soft, WhyClass
 from lavad.core.states import HostState
+from lavad.core.table import Pending
 from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.sched.columns import FEW, Columns
 from lavad.sched.needs import Need, dynamic_names, increasing_names, read_need

@@ -6,11 +6,12 @@ import copy
 from datetime import datetime
 
 from lavad.core.asks import Caller, Judge
-from lavad.core.cluster import Cluster, Table
+from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.depend import local_of
 from lavad.core.decide.named import Known, resolve
 from lavad.core.judging import evaluate
+from lavad.core.table import Table
 
 
 def judge(cluster: Cluster, ask: Judge, caller: Caller, local: datetime, known: Known) -> Decided:

@@ -1,0 +1,81 @@
+"""The facts about the master, the configuration, hosts, queues, groups and specs; ``events`` has all of them."""
+
+from __future__ import annotations
+
+from lavad.core.conf import Conf
+from lavad.core.event_base import Event
+from lavad.core.groups import JobGroup
+from lavad.core.host import Facts
+from lavad.core.spec import Spec
+
+
+class MasterStarted(Event, frozen=True):
+    """A master took over with this epoch; ``incarnation`` changes when the store is a new or restored one."""
+
+    epoch: int
+    incarnation: str
+    host: str = ""
+
+
+class Configured(Event, frozen=True):
+    """The configuration changed as a whole."""
+
+    conf: Conf
+
+
+class SpecAdded(Event, frozen=True):
+    """A spec that no live job has had, under its number."""
+
+    spec: int
+    value: Spec
+
+
+class HostJoined(Event, frozen=True):
+    """A host's agent said what the host is (first time, or the facts changed)."""
+
+    host: str
+    facts: Facts
+
+
+class HostUp(Event, frozen=True):
+    """The master hears the host."""
+
+    host: str
+
+
+class HostDown(Event, frozen=True):
+    """The master has not heard the host for its timeout."""
+
+    host: str
+
+
+class HostSwitched(Event, frozen=True):
+    """An administrator opened or closed a host."""
+
+    host: str
+    closed: bool
+    by: str
+    comment: str = ""
+
+
+class QueueSwitched(Event, frozen=True):
+    """An administrator opened, closed, activated or inactivated a queue."""
+
+    queue: str
+    open: bool
+    active: bool
+    by: str
+    comment: str = ""
+
+
+class GroupSet(Event, frozen=True):
+    """A job group was added, or has another limit."""
+
+    value: JobGroup
+    by: str = ""
+
+
+class GroupDropped(Event, frozen=True):
+    """A job group is gone."""
+
+    group: str
