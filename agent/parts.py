@@ -1,6 +1,6 @@
 """The parts of this host: what the starter reports of them, what is decided, and what master and starter are told.
 
-Rule: an end is told to the master when its report is in the user's file, and forgotten when the master has it.
+Rule: what happens to a part is heard here and decided in ``agent.core``; how an end is made known is ``agent.ends``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from agent.closing import Closing, is_own, owner_of
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
+from agent.ends import Ends
 from agent.entry import Entry
 from agent.launch import build, frameworks, rendezvous
 from agent.launch.site import Site
@@ -45,14 +46,13 @@ class Parts:
     """All attempts that are here."""
 
     def __init__(self, site: Site, spool: Spool, watch: Watch) -> None:
-        self.entries: dict[str, Entry] = {}
         self.outbox = Outbox()
         self.starter = Outgoing()
         self.spool = spool
         self._site = site
         self._watch = watch
-        self._closing = Closing(site)
-        self._newest: dict[int, str] = {}
+        self._ends = Ends(Closing(site), spool, self.outbox, self.starter)
+        self.entries = self._ends.entries
         self._greeted_before = False
         self._wakes: list[tuple[float, str]] = []
 
@@ -101,7 +101,7 @@ class Parts:
         if status.get("tasks") is not None and state == "running":
             at = status.get("at") or entry.started_at or entry.received
             self._started(entry, {"tasks": status["tasks"], "at": at, "shepherd": status.get("shepherd")})
-            self._say(saying.started(entry), entry)
+            self._ends.put(saying.started(entry), entry)
         if status.get("end") is not None:
             entry.over = entry.over or state == "gone"
             self._ended(entry, status["end"])
@@ -117,7 +117,7 @@ class Parts:
         what = said["is"]
         if is_own(uid):
             if what in ("ended", "refused", "lost"):
-                self._mailed(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
+                self._ends.mailed(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
             return
         entry = self.entries.get(uid)
         if entry is not None and (hear := _HEARD.get(what)):
@@ -125,8 +125,8 @@ class Parts:
 
     def _started_now(self, entry: Entry, said: dict[str, Any]) -> None:
         self._started(entry, said)
-        self._say(saying.started(entry), entry)
-        self._add(entry, self._closing.begun(entry))
+        self._ends.put(saying.started(entry), entry)
+        self._ends.begun(entry)
 
     def _ended_now(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.over = entry.over or bool(said.get("gone"))
@@ -140,7 +140,7 @@ class Parts:
         entry.address = rendezvous.address_text(addr)
         if entry.part.stage < Stage.PREPARED:
             entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
-        self._say(saying.prepared(entry), entry)
+        self._ends.put(saying.prepared(entry), entry)
 
     def _started(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.started(said)
@@ -160,9 +160,9 @@ class Parts:
         if entry.told:
             return
         if not entry.writer:
-            self._close(entry)
+            self._ends.close(entry)
         if entry.writer != "sent":
-            self._tell_end(entry)
+            self._ends.tell(entry)
 
     def _gone(self, entry: Entry) -> None:
         entry.over = True
@@ -170,8 +170,8 @@ class Parts:
         if entry.end is None and not entry.told and not entry.orphan:
             self._lost(entry, "it was killed before it ran")
         elif entry.told:
-            self._say(saying.gone(entry), entry)
-        self._forget_if_done(entry)
+            self._ends.put(saying.gone(entry), entry)
+        self._ends.forget_if_done(entry)
 
     def _lost(self, entry: Entry, reason: str) -> None:
         if entry.told:
@@ -180,75 +180,26 @@ class Parts:
         entry.part = decide.gone(entry.part)
         self._watch.final(entry.uid)
         log.warning("job %s: %s", build.show(entry.key), reason)
-        self._tell_end(entry)
+        self._ends.tell(entry)
 
     def _refuse(self, entry: Entry, code: str, why: str) -> None:
         why = " ".join(why.split())
         log.info("job %s is refused: %s: %s", build.show(entry.key), code, why)
-        self._say(saying.refused(entry, code, why), entry)
+        self._ends.put(saying.refused(entry, code, why), entry)
         entry.told = entry.acked = entry.over = True
-        self._forget_if_done(entry)
-
-    # -- ends --------------------------------------------------------------------------------------------------------
-
-    def _close(self, entry: Entry) -> None:
-        file, mail = self._closing.orders(entry, time.time())
-        entry.writer = "sent" if file else "none"
-        if file is not None:
-            self.starter.put(file)
-        self._add(entry, self._closing.begun(entry))
-        self._add(entry, mail)
-
-    def _add(self, entry: Entry, fields: dict[str, Any] | None) -> None:
-        """A part of the agent's own, after one of the master's."""
-        if fields is not None and entry.made is not None:
-            self.starter.start(0, entry.made.template, id(entry.made), fields)
-
-    def _mailed(self, uid: str, well: bool, why: str) -> None:
-        if not well:
-            log.warning("%s: %s", uid, why or "it failed")
-        self.starter.put({"do": "forget", "uids": [uid]})
-
-    def _wrote(self, entry: Entry, why: str) -> None:
-        entry.writer = "failed" if why else "done"
-        if why:
-            log.warning("job %s: its report was not written: %s", build.show(entry.key), why)
-        if not entry.told and entry.end is not None:
-            self._tell_end(entry)
-
-    def _tell_end(self, entry: Entry) -> None:
-        entry.told = True
-        if entry.orphan:
-            self._forget_if_done(entry)
-            return
-        self._say_end(entry)
-        log.debug("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
-
-    def _say_end(self, entry: Entry) -> None:
-        first = entry.made is not None and entry.order.start.place == 0
-        kept = entry.where.kept if first and (not entry.where.output or entry.writer == "failed") else ""
-        self._say(saying.ended(entry, kept), entry)
-
-    def _forget_if_done(self, entry: Entry) -> None:
-        if not (entry.over and entry.told and (entry.acked or entry.orphan)):
-            return
-        self.entries.pop(entry.uid, None)
-        if self._newest.get(entry.key) == entry.uid:
-            del self._newest[entry.key]
-        self.spool.forget(entry.uid)
-        self.starter.forget(entry.uid)
+        self._ends.forget_if_done(entry)
 
     # -- asked by the master -----------------------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
         """A part that is about to start; an older attempt of the job is ended."""
-        other = self.entries.get(self._newest.get(entry.key, ""))
+        other = self.entries.get(self._ends.newest.get(entry.key, ""))
         if other is not None and other.part.attempt < entry.part.attempt and not other.over:
             log.warning("job %s: attempt %d is stale, it is ended", build.show(entry.key), other.part.attempt)
             other.dropped = "another attempt of the job is here"
             self.kill([other.uid])
         self.entries[entry.uid] = entry
-        self._newest[entry.key] = entry.uid
+        self._ends.newest[entry.key] = entry.uid
 
     def acked(self, uids: list[str]) -> None:
         """The master has these ends."""
@@ -258,7 +209,7 @@ class Parts:
                 self.starter.forget(uid)
             else:
                 entry.acked = True
-                self._forget_if_done(entry)
+                self._ends.forget_if_done(entry)
 
     def new_stream(self) -> None:
         """Every end that the master has not got is told on the new stream, with all else that it did not acknowledge."""
@@ -266,17 +217,17 @@ class Parts:
         waiting = self.outbox.ends()
         for entry in self.entries.values():
             if entry.told and not (entry.acked or entry.orphan) and entry.uid not in waiting:
-                self._say_end(entry)
+                self._ends.say(entry)
 
     def say_again(self, entry: Entry) -> None:
         """Where a part is now, for a master that asks for what it has asked for before."""
         if said := saying.again(entry):
-            self._say(said, entry)
+            self._ends.put(said, entry)
 
     def end(self, entry: Entry) -> None:
         """The master wants nothing of it left."""
         if entry.over and entry.told:
-            self._say(saying.gone(entry), entry)
+            self._ends.put(saying.gone(entry), entry)
         else:
             entry.dropped = "the master ended this attempt"
             self.kill([entry.uid])
@@ -287,7 +238,7 @@ class Parts:
         for entry in list(self.entries.values()):
             entry.orphan = True
             self.kill([entry.uid])
-            self._forget_if_done(entry)
+            self._ends.forget_if_done(entry)
 
     # -- doing -------------------------------------------------------------------------------------------------------
 
@@ -302,14 +253,14 @@ class Parts:
                 self.kill([effect.uid])
             elif isinstance(effect, eff.Grant):
                 granted = pb.Granted(wish=effect.wish, ok=effect.ok, why=effect.why)
-                self._say(saying.about(entry, granted=granted), entry)
+                self._ends.put(saying.about(entry, granted=granted), entry)
             elif isinstance(effect, eff.SayStopped):
-                self._say(saying.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
+                self._ends.put(saying.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
             elif isinstance(effect, eff.AskCheckpoint):
                 if entry.checkpoint is not None:
                     self._checkpointed(entry, *checkpoint.ask(now(), entry.checkpoint, effect.wish, effect.kill_after))
             elif isinstance(effect, eff.SayCheckpoint):
-                self._say(saying.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
+                self._ends.put(saying.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
             elif isinstance(effect, eff.Keep):
                 self.spool.keep(part)
         self._wake_later(entry)
@@ -378,14 +329,6 @@ class Parts:
     def kill(self, uids: list[str]) -> None:
         self.starter.put({"do": "kill", "uids": uids})
 
-    def _say(self, what: pb.Report, entry: Entry) -> None:
-        if not entry.orphan:
-            self.outbox.put(what)
-
-
-def _status_of(entry: Entry) -> str:
-    return str(entry.end["status"]) if entry.end is not None else f"not known: {entry.lost}"
-
 
 # What the starter says of a part, and who hears it.
 _HEARD: dict[str, Callable[[Parts, Entry, dict[str, Any]], None]] = {
@@ -393,7 +336,7 @@ _HEARD: dict[str, Callable[[Parts, Entry, dict[str, Any]], None]] = {
     "started": Parts._started_now,
     "ended": Parts._ended_now,
     "deaf": lambda parts, entry, said: parts._deaf(entry),
-    "wrote": lambda parts, entry, said: parts._wrote(entry, str(said["error"])),
+    "wrote": lambda parts, entry, said: parts._ends.wrote(entry, str(said["error"])),
     "gone": lambda parts, entry, said: parts._gone(entry),
     "refused": lambda parts, entry, said: parts._refuse(entry, str(said["code"]), str(said["reason"])),
     "lost": lambda parts, entry, said: parts._lost(entry, str(said["reason"])),
