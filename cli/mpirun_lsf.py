@@ -11,20 +11,25 @@ import sys
 
 USAGE = "Usage: mpirun.lsf [option ...] program [argument ...]"
 LAUNCHERS = {
-    "openmpi": ("mpirun", "orterun", "prterun"),
+    "openmpi": ("mpirun.openmpi", "orterun", "mpirun", "prterun"),
     "intelmpi": ("mpiexec.hydra", "mpirun", "mpiexec"),
-    "mpich": ("mpiexec.hydra", "mpiexec", "mpirun"),
+    "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
     "": ("mpirun", "mpiexec", "mpiexec.hydra"),
 }
+"""The surest name first: where several libraries share a folder, ``mpirun`` is whichever the site made it."""
+MARKS = {"openmpi": "ompi_info", "intelmpi": "hydra_bstrap_proxy", "mpich": "hydra_persist"}
+"""What lies beside a library's launcher and beside no other's."""
 
 
 def find_launcher(kind: str, path: str) -> str:
-    """The library's launcher along PATH, "" if there is none."""
-    for name in LAUNCHERS.get(kind, LAUNCHERS[""]):
-        for folder in path.split(":"):
-            program = os.path.join(folder or ".", name)
-            if os.path.isfile(program) and os.access(program, os.X_OK):
-                return program
+    """The library's launcher in the first folder of PATH that is surely its own, else by name alone; "" if there is none."""
+    names = LAUNCHERS.get(kind, LAUNCHERS[""])
+    folders = [folder or "." for folder in path.split(":")]
+    sure = [folder for folder in folders if kind in MARKS and os.path.exists(os.path.join(folder, MARKS[kind]))]
+    for folder, name in [(f, n) for f in sure for n in names] + [(f, n) for n in names for f in folders]:
+        program = os.path.join(folder, name)
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return program
     return ""
 
 

@@ -60,7 +60,7 @@ def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
     }
     interface = site.conf.get("LAVA_MPI_INTERFACE") or (_unresolved[0] if _unresolved else "")
     if interface:
-        env["HYDRA_IFACE"] = interface
+        env["HYDRA_IFACE"] = env["I_MPI_HYDRA_IFACE"] = interface
     if uid == 0:
         # That root has a job at all is the site's decision (LSF_ROOT_USER), made before.
         for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):

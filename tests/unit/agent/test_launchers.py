@@ -41,7 +41,8 @@ def test_root_may_run_open_mpi_where_root_may_have_jobs() -> None:
 
 def test_a_site_may_name_the_interface() -> None:
     """0.6: where names do not resolve, mpiexec gives its proxies an address."""
-    assert launchers.shared(site(LAVA_MPI_INTERFACE="eth1"), 1000, "")["HYDRA_IFACE"] == "eth1"
+    env = launchers.shared(site(LAVA_MPI_INTERFACE="eth1"), 1000, "")
+    assert (env["HYDRA_IFACE"], env["I_MPI_HYDRA_IFACE"]) == ("eth1", "eth1")
     assert launchers.interface_of("127.0.0.1") == "lo"
     assert launchers.interface_of("203.0.113.77") == ""
 

@@ -136,3 +136,17 @@ def test_mpirun_lsf_finds_the_librarys_launcher(tmp_path: Path) -> None:
     assert mpirun_lsf.find_launcher("mpich", path) == f"{tmp_path}/b/mpiexec.hydra"
     assert mpirun_lsf.find_launcher("", path) == f"{tmp_path}/a/mpirun"
     assert mpirun_lsf.find_launcher("openmpi", f"{tmp_path}/b") == ""
+
+
+def test_mpirun_lsf_knows_a_library_by_what_lies_beside_its_launcher(tmp_path: Path) -> None:
+    """0.1: a folder that two libraries share, and one of another library in front of it."""
+    both = "mpirun orterun mpirun.openmpi ompi_info mpiexec.mpich hydra_persist"
+    for folder, names in [("other", "mpirun mpiexec"), ("both", both)]:
+        (tmp_path / folder).mkdir()
+        for name in names.split():
+            (tmp_path / folder / name).write_text("#!/bin/sh\n")
+            (tmp_path / folder / name).chmod(0o755)
+    path = f"{tmp_path}/other:{tmp_path}/both"
+    assert mpirun_lsf.find_launcher("openmpi", path) == f"{tmp_path}/both/mpirun.openmpi"
+    assert mpirun_lsf.find_launcher("mpich", path) == f"{tmp_path}/both/mpiexec.mpich"
+    assert mpirun_lsf.find_launcher("", path) == f"{tmp_path}/other/mpirun"

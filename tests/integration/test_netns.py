@@ -1,0 +1,94 @@
+"""Hosts in networks of their own whose names nothing resolves: real TCP between them, mutual TLS to the master."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.local.folder import BINDIR
+from tests.support.inside import run_script
+from tests.support.netns import NetnsCluster, why_not
+from tests.support.ranks import compiled
+
+TCP = "export UCX_TLS=tcp,self MPIR_CVAR_NOLOCAL=1; "
+"""Both hosts share a kernel: without this UCX would find a shorter way than the network."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsCluster]:
+    if why := why_not():
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("netns")
+    folder.chmod(0o755)
+    with NetnsCluster(folder) as running:
+        yield running
+
+
+BIG = """
+import os, socket
+from mpi4py import MPI
+import array
+w = MPI.COMM_WORLD
+mine = array.array("d", [w.rank + 1.0]) * 500_000
+total = array.array("d", [0.0]) * 500_000
+w.Allreduce(mine, total)
+os.write(1, f"rank {w.rank} of {w.size} on {socket.gethostname()}: {total[-1]:.0f}\\n".encode())
+"""
+LINES = [f"rank {rank} of 4 on host{1 + rank // 2}: 10" for rank in range(4)]
+
+
+def test_mpiexec_reaches_hosts_whose_names_do_not_resolve(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """0.6, 3.16: addresses, not names, go to Hydra's proxies; the ranks' data crosses the wire."""
+    (tmp_path / "big.py").write_text(BIG)
+    before = cluster.sent("host2")
+    code, text = run_script(cluster, tmp_path, TCP + "mpiexec python big.py", slots=2)
+    assert (code, sorted(text.splitlines())) == (0, LINES), text
+    assert cluster.sent("host2") - before > 4_000_000
+
+
+def test_direct_launch_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """0.6: the shepherds' link and PMI need no name either."""
+    (tmp_path / "big.py").write_text(BIG)
+    job = cluster.submit('-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out "' + TCP + 'exec python big.py"', cwd=tmp_path)
+    cluster.wait_for(job, "DONE", timeout=60)
+    assert sorted(line for line in (tmp_path / "out").read_text().splitlines() if line.startswith("rank")) == LINES
+
+
+MEET = """
+import os, socket
+rank, address = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == 0:
+    with socket.create_server(address) as door:
+        names = [door.accept()[0].recv(100).decode() for _ in range(int(os.environ["WORLD_SIZE"]) - 1)]
+    print(sorted(names), os.environ["GLOO_SOCKET_IFNAME"])
+else:
+    for _ in range(1000):
+        try:
+            with socket.create_connection(address, 10) as link:
+                link.sendall(f"{rank} {socket.gethostname()}".encode())
+            break
+        except ConnectionRefusedError:
+            pass
+"""
+
+
+def test_a_framework_meets_at_an_address(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """0.6, 2.3: MASTER_ADDR is what the others reach, and gloo is told the interface that has it."""
+    (tmp_path / "meet.py").write_text(MEET)
+    words = '-a pytorch -n 4 -R "span[ptile=2]" -m "host1 host2" -o out python3 meet.py'
+    job = cluster.submit(words, cwd=tmp_path)
+    cluster.wait_for(job, "DONE", timeout=60)
+    assert "['1 host1', '2 host2', '3 host2'] eth0" in (tmp_path / "out").read_text()
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_blaunch_and_the_death_of_a_rank_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """0.16: a task on the other host, and a rank that dies there ends all with its code."""
+    assert run_script(cluster, tmp_path, "blaunch host2 hostname") == (0, "host2\n")
+    program = compiled(tmp_path, BINDIR / "mpicc", "rank")
+    job = cluster.submit(f'-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out {program} 3', cwd=tmp_path)
+    cluster.wait_for(job, "EXIT", timeout=30)
+    assert "rank 3" in cluster.run(f"bjobs -l -UF {job}").stdout
