@@ -9,6 +9,7 @@ from collections.abc import Callable
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.fade import fade
 from lavad.core.decide.hosts import expired, silent
 from lavad.core.job import Wish
 from lavad.core.states import WAITING, HostState, JobState, TermReason
@@ -93,6 +94,14 @@ class Loops:
             await asyncio.sleep(5.0)
             if self._engine.cluster.conditions.timed:
                 await self._engine.ask(_timed)
+
+    async def reservations(self) -> None:
+        """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
+        while True:
+            await asyncio.sleep(1.0)
+            fading = self._engine.cluster.use.fading
+            if fading and min(fading.values()) <= self._clock():
+                await self._engine.ask(fade)
 
     async def renew(self, epoch: int, seconds: float) -> None:
         """Hold the masters' lease; raises LeaseLost."""

@@ -160,6 +160,7 @@ class Master:
             group.create_task(self.loops.deadlines())
             group.create_task(self.loops.clean())
             group.create_task(self.loops.windows())
+            group.create_task(self.loops.reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)

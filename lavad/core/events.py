@@ -116,6 +116,14 @@ class JobDispatched(JobEvent, frozen=True):
     attempt: int
     uid: str
     parts: tuple[Placed, ...]
+    way: int = 0
+    """Which of the alternatives of its requirement it was placed by."""
+
+
+class ReservationFaded(JobEvent, frozen=True):
+    """rusage[duration=,decay=]: from now on less is reserved for an attempt than before."""
+
+    attempt: int
 
 
 class PartPrepared(JobEvent, frozen=True):
@@ -300,5 +308,5 @@ AnyEvent = (
     | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
     | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
-    | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived
+    | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived | ReservationFaded
 )  # fmt: skip

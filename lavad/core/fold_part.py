@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
+from lavad.core.fades import faded
 from lavad.core.fold_job import live_job, put, record_of
 from lavad.core.job import Attempt, End, Job, Part
 from lavad.core.moves import IllegalMove, move
@@ -19,11 +20,26 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
     job = record_of(cluster, event.key)
     state = move(job, event)
     parts = tuple(
-        Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved) for placed in event.parts
+        Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved, fades=placed.fades)
+        for placed in event.parts
     )
-    run = Attempt(number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint)
+    run = Attempt(
+        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way
+    )
     job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())
     put(cluster, job)
+
+
+def _reservation_faded(cluster: Cluster, event: ev.ReservationFaded) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = _attempt(job, event.attempt)
+    changes = [faded(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
+    parts = tuple(
+        replace(part, reserved=reserved, fades=fades)
+        for part, (reserved, fades) in zip(run.parts, changes, strict=True)
+    )
+    cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 
 
 def _attempt(job: Job, number: int) -> Attempt:
@@ -161,4 +177,5 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.WishGranted: _wish_granted,
     ev.JobFound: _job_found,
     ev.CheckpointMade: _checkpoint_made,
+    ev.ReservationFaded: _reservation_faded,
 }

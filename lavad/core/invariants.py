@@ -113,7 +113,7 @@ def _check_indexes(cluster: Cluster) -> None:
         for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back")
     }
     pairs["pending"] = ({n: p.keys for n, p in cluster.pending.items()}, {n: p.keys for n, p in fresh.pending.items()})
-    for name in ("queues", "users", "pairs", "projects", "array_running", "group_running"):
+    for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "fading"):
         pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     pairs["conditions"] = (_waiters(cluster), _waiters(fresh))
     pairs["accounts"] = (cluster.accounts.rows, fresh.accounts.rows)

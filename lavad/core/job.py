@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lavad.core.depend import Depend
+from lavad.core.fades import Fade
 from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.states import JobState, PartState, TermReason
 
@@ -19,6 +20,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     slots: int
     gpus: tuple[str, ...] = ()
     reserved: tuple[tuple[str, float], ...] = ()
+    fades: tuple[Fade, ...] = ()
+    """Which of ``reserved`` is not for the whole life of the job."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -71,6 +74,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     stopped: bool = False
     """The agent said that its processes are stopped."""
     end: End | None = None
+    fades: tuple[Fade, ...] = ()
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -110,6 +114,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds for which it was suspended so far."""
     checkpoint: int = -1
     """Generation of the newest whole checkpoint of the job, -1: none."""
+    way: int = 0
+    """Which of the alternatives of its requirement it was placed by."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

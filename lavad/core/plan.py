@@ -15,6 +15,8 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     parts: tuple[Placed, ...]
     spec: int = 0
     """The class it was decided for (0: not said); a job that has another one by now stays pending."""
+    way: int = 0
+    """Which of the alternatives of its requirement it is placed by."""
 
 
 class Preemption(msgspec.Struct, frozen=True, gc=False):

@@ -310,12 +310,9 @@ def unknown_names(req: ResReq, known: Container[str]) -> list[str]:
 def unsupported(req: ResReq) -> str:
     """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
     missing = (
-        ("a compound requirement n*{...}", bool(req.compound)),
-        ("alternative requirements {...}||{...}", bool(req.alternatives)),
-        ("rusage with ||", len(req.rusage) > 1),
-        ("same[]", bool(req.same)),
         ("cu[]", req.cu is not None),
         ("affinity[]", req.affinity is not None),
-        ("span[stripe] and span[block]", req.span is not None and req.span.kind in ("stripe", "block")),
     )
-    return next((what for what, asked in missing if asked), "")
+    parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]
+    found = next((what for what, asked in missing if asked), "")
+    return found or next((what for part in parts if (what := unsupported(part))), "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from lavad.core.fades import next_change
 from lavad.core.groups import lineage
 from lavad.core.job import Array, Job, Part, Placed
 from lavad.core.spec import Spec
@@ -99,6 +100,8 @@ class Use:
         """Job id of an array to its started elements."""
         self.group_running: defaultdict[str, int] = defaultdict(int)
         """Job group to the started jobs in it and in the groups below it."""
+        self.fading: dict[int, float] = {}
+        """Started job to when less is reserved for it than now."""
 
     def _count(self, spec: Spec, column: int, slots: int) -> None:
         self.queues[spec.queue][column] += slots
@@ -124,6 +127,17 @@ class Use:
                 self.group_running[group] += sign
         for part in parts:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
+        if any(part.fades for part in parts):
+            self._fade(job, sign)
+
+    def _fade(self, job: Job, sign: int) -> None:
+        run = job.run
+        if sign < 0 or run is None:
+            self.fading.pop(job.key, None)
+            return
+        change = next_change(fade for part in run.parts if part.state not in OVER for fade in part.fades)
+        if change is not None:
+            self.fading[job.key] = run.dispatched + change
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add or take away an array's untouched elements."""

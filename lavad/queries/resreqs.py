@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from lavad.core import resreq
 from lavad.core.job import Job
+from lavad.core.resreq_ways import ways
 from lavad.core.spec import Spec
 from lavad.queries.view import View
 
@@ -18,7 +19,23 @@ def _shown(queue: str, job: str) -> str:
         req = resreq.combine(resreq.parse(queue), resreq.parse(job))
     except resreq.ResReqError:
         return job
-    if req.compound or req.alternatives:
+    return _text(req)
+
+
+@lru_cache(maxsize=4096)
+def _chosen(queue: str, job: str, way: int) -> str:
+    """What of the alternatives a job was placed by."""
+    try:
+        found = ways(resreq.parse(queue), resreq.parse(job))
+    except resreq.ResReqError:
+        return job
+    return _text(found[way].whole) if way < len(found) else _shown(queue, job)
+
+
+def _text(req: resreq.ResReq) -> str:
+    if req.compound:
+        return "+".join((f"{count}*" if count else "") + f"{{{_text(part)}}}" for count, part in req.compound)
+    if req.alternatives:
         return resreq.show(req)
     text = resreq.show(req)
     if not req.order:
@@ -36,4 +53,4 @@ def combined(view: View, spec: Spec) -> str:
 
 def effective(view: View, spec: Spec, job: Job) -> str:
     """What its attempt was placed by; "" before the first."""
-    return combined(view, spec) if job.run is not None else ""
+    return "" if job.run is None else _chosen(view.queue(spec.queue).resreq, spec.resreq, job.run.way)

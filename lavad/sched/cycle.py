@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from lavad.core.cluster import Cluster
 from lavad.core.host_names import first_hosts
 from lavad.core.ids import index_of, job_of, key_of
-from lavad.core.job import AVOIDED, Array, Job
+from lavad.core.job import AVOIDED, Array, Job, Placed
 from lavad.core.ledger import UNLIMITED
 from lavad.core.pend_reason import PendReason
 from lavad.core.plan import Placement, Plan
@@ -20,9 +20,11 @@ from lavad.core.soft import Soft, WhyClass
 from lavad.core.windows import Local
 from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
+from lavad.sched.choose import Offer, find_parts
+from lavad.sched.compound import find_compound
 from lavad.sched.eligible import find_base
 from lavad.sched.explain import host_reasons, main_reason
-from lavad.sched.fit import Offer, choose, place_on, units
+from lavad.sched.fit import place_on, units
 from lavad.sched.gates import why_not_class, why_not_limits
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
@@ -104,13 +106,15 @@ class _Cycle:
 
 
 def _reads_load(need: Need) -> bool:
-    return need.moving or bool(need.per_host or need.per_slot)
+    return need.moving or bool(need.per_host or need.per_slot) or not need.is_plain
 
 
 class Visit:
     """A class that is being placed: its jobs one after the other."""
 
-    __slots__ = ("base", "candidates", "cycle", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "view")
+    __slots__ = (
+        "base", "candidates", "cycle", "early", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "view",
+    )  # fmt: skip
 
     def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
         self.cycle = cycle
@@ -126,6 +130,8 @@ class Visit:
         """Whether each start moves its place in line: then it starts one job at a time."""
         self.given = 0
         """Elements placed of the array whose turn it is."""
+        self.early = False
+        """Whether a job may be placed otherwise later, by an alternative that has to wait."""
         self.reasons: dict[int, int] = {}
         cycle.view.memory.say_jobs(known, self.reasons)
 
@@ -145,6 +151,8 @@ class Visit:
             elif not self._go_beyond(row):
                 break
         self.view.memory.why_job.update(self.reasons)
+        if self.early:
+            self.known.blocked = -1
         return None
 
     def _go_beyond(self, row: Job | Array) -> bool:
@@ -236,31 +244,52 @@ class Visit:
         """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
-        if need.accept_gap or self.in_turn:
+        if need.accept_gap or self.in_turn or not need.is_plain:
             return False
         return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
 
-    def _offers(self, avoid: frozenset[str]) -> Iterator[Offer]:
-        for row in self.candidates:
+    def _offers(self, need: Need, avoid: frozenset[str]) -> Iterator[Offer]:
+        candidates = self.candidates if need is self.need else Candidates(self.view, need, find_base(self.view, need))
+        for row in candidates:
             if row.name not in avoid:
-                count, _ = units(self.view, self.need, row)
+                count, _ = units(self.view, need, row)
                 if count:
                     yield row, count
+
+    def _find(self, key: int, most: int, avoid: frozenset[str]) -> tuple[int, tuple[Placed, ...]]:
+        """The parts for a job, and the number of the way in which its requirement is met."""
+        view = self.view
+        if not self.need.ways:
+            return 0, self._parts(self.need, most, avoid)
+        submitted = view.cluster.get(key).submitted
+        for need in self.need.ways:
+            if submitted + need.delay > view.now:
+                view.wake(submitted + need.delay)
+                self.early = True
+                continue
+            parts = self._parts(need, most, avoid)
+            if parts:
+                return need.way, parts
+        return 0, ()
+
+    def _parts(self, need: Need, most: int, avoid: frozenset[str]) -> tuple[Placed, ...]:
+        if need.terms:
+            return find_compound(self.view, need, most, avoid)
+        return find_parts(self.view, need, self._offers(need, avoid), most)
 
     def _place_one(self, key: int, avoid: frozenset[str] = frozenset()) -> bool:
         view, need = self.view, self.need
         left, reason = view.limits.left(need.spec)
         if left < need.slots:
             return self._block(reason)
-        chosen = choose(need, self._offers(avoid), min(need.most, left))
-        if not chosen or (need.first and chosen[0][0].name not in self._first_hosts()):
+        way, parts = self._find(key, min(need.most, left), avoid)
+        if not parts or (need.first and parts[0].host not in self._first_hosts()):
             return False if avoid else self._block(0)
-        parts = tuple(place_on(view, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
         reason = view.limits.why_not(need.spec, parts)
         if reason:
             return self._block(reason)
-        view.take(key, need.spec, parts, [row for row, _ in chosen])
-        self.cycle.placements.append(Placement(key, parts, need.number))
+        view.take(key, need.spec, parts)
+        self.cycle.placements.append(Placement(key, parts, need.number, way))
         return True
 
     def _first_hosts(self) -> frozenset[str]:

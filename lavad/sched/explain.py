@@ -9,9 +9,9 @@ from lavad.core.pend_reason import PendReason
 from lavad.core.soft import WhyClass
 from lavad.sched.candidates import room_mask
 from lavad.sched.columns import Columns
-from lavad.sched.eligible import Base, Codes
+from lavad.sched.eligible import Base, Codes, find_base
 from lavad.sched.fit import units
-from lavad.sched.needs import Need
+from lavad.sched.needs import PLAIN, Need
 from lavad.sched.view import View
 
 NAMES = 20
@@ -40,6 +40,8 @@ def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
 
 
 def _buckets(view: View, need: Need, base: Base) -> tuple[Reason, ...]:
+    if need.terms:
+        return _count(view, _codes_of_terms(view, need, base))
     if view.columns is not None:
         return _count(view, _codes(view, view.columns, need, base))
     buckets: dict[int, list[str]] = {}
@@ -59,10 +61,23 @@ def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
                 short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
                 codes[short] = need.rusage_reason(name, view.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
-    if plain and not view.limits.has_host_limits(need.spec):
+    if plain and need.shape is PLAIN and not view.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(view, need, units(view, need, view.rows[at]))
+    return codes
+
+
+def _codes_of_terms(view: View, need: Need, base: Base) -> Codes:
+    """A host's reason is the first term's, unless it has room for a part of the job."""
+    codes = base.array.copy()
+    bases = [find_base(view, term) for term in need.terms]
+    for at in np.flatnonzero(codes == 0).tolist():
+        found = [
+            int(own.codes[at]) or why_not_more(view, term, units(view, term, view.rows[at]))
+            for term, own in zip(need.terms, bases, strict=True)
+        ]
+        codes[at] = PendReason.HOST_LESS_SLOTS if PendReason.HOST_LESS_SLOTS in found else found[0]
     return codes
 
 
@@ -86,7 +101,7 @@ def why_not_more(view: View, need: Need, room: tuple[int, int]) -> int:
         if count < wanted:
             return PendReason.JOB_NO_SPAN if reason == PendReason.HOST_LESS_SLOTS else reason
         return PendReason.JOB_SPREAD_TASK
-    return PendReason.HOST_LESS_SLOTS
+    return PendReason.HOST_LESS_SLOTS if need.shape is PLAIN else PendReason.JOB_SPREAD_TASK
 
 
 _FOR_GOOD = (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC, PendReason.HOST_SCHED_TYPE)
@@ -94,6 +109,10 @@ _FOR_GOOD = (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC, PendReason.HOST
 
 def why_never(view: View, need: Need, base: Base) -> int:
     """The reason if not even empty hosts could hold the job, 0: they could."""
+    for term in need.terms:
+        reason = why_never(view, term, find_base(view, term))
+        if reason:
+            return reason
     by_cpu = need.most > 1 and not view.cluster.conf.params.parallel_by_slot
     found = base.most.get((by_cpu, need.ptile))
     if found is None:

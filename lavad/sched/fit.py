@@ -1,13 +1,16 @@
-"""How much of a class fits on a host, and which hosts a job gets.
+"""How much of a class fits on a host, and what a part of a job takes there.
 
 Rule: ``units`` is the one place that says how many slots (of a one-slot class: jobs) a host has room for; it gives the
-reason when there are none. A job gets all its slots or nothing.
+reason when there are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import matches, pick
 from lavad.core.job import Placed
@@ -81,51 +84,17 @@ def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Place
         reserved += tuple((name, amount * slots) for name, amount in need.per_slot)
     if first and need.shared:
         reserved += need.shared
+    if first and need.shape.per_job:
+        reserved += need.shape.per_job
     gpus: tuple[str, ...] = ()
     if need.gpu is not None:
         mine = view.ledger.host(row.name)
         gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
+    if need.fades:
+        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=_fades(need, reserved))
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 
 
-Offer = tuple[Row, int]
-
-
-def choose(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
-    """Which rows a job gets with how many slots each, at most ``most`` in all; empty if it cannot have its minimum."""
-    if need.one_host:
-        return _one_host(need, offers, most)
-    if need.ptile:
-        return _tiles(need.slots, need.ptile, list(offers), most)
-    chosen: list[Offer] = []
-    total = 0
-    for row, count in offers:
-        take = min(count, most - total)
-        chosen.append((row, take))
-        total += take
-        if total >= most:
-            break
-    return chosen if total >= need.slots else []
-
-
-def _one_host(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
-    best: Offer | None = None
-    for row, count in offers:
-        if count >= most:
-            return [(row, most)]
-        if count >= need.slots and (best is None or count > best[1]):
-            best = (row, count)
-    return [] if best is None else [best]
-
-
-def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
-    """span[ptile=n]: n slots on each host; what is left over goes on one more host."""
-    full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
-    total = tile * len(full)
-    rest = min(most - total, tile)
-    taken = {row.at for row, _ in full}
-    others = [(row, min(count, rest)) for row, count in offers if row.at not in taken]
-    best = max(others, key=lambda offer: offer[1], default=None)
-    if best is not None and rest and total + best[1] >= slots:
-        return [*full, best]
-    return full if total >= slots else []
+def _fades(need: Need, reserved: tuple[tuple[str, float], ...]) -> tuple[Fade, ...]:
+    amounts = dict(reserved)
+    return tuple(replace(fade, amount=amounts[fade.name]) for fade in need.fades if fade.name in amounts)

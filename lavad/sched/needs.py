@@ -5,12 +5,18 @@ Rule: a ``Need`` depends on the spec and the configuration only, never on load, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf, QueueConf
+from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import per_task
 from lavad.core.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
-from lavad.core.resreq import Expr, ResReq, ResReqError, Rusage, Span, combine, names_in, parse
+from lavad.core.resreq import Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
+from lavad.core.resreq_ways import Term, Way, ways
 from lavad.core.spec import Spec
 
 INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
@@ -18,22 +24,47 @@ _TYPE_NAMES = frozenset(("type", "model", "hname"))
 _IGNORED = frozenset(("slots", "ngpus", "ngpus_physical", "ncpus"))
 
 
+_NO_SPAN = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a job wants of its hosts together, beyond span[hosts=1] and span[ptile=n]; most classes want none of it."""
+
+    same: tuple[str, ...] = ()
+    span: Span = _NO_SPAN
+    """``block``, ``stripe``, or ``ptile`` that is not one number for all hosts."""
+    per_job: tuple[tuple[str, float], ...] = ()
+    """Reserved once a job, on its first host."""
+
+
+PLAIN = Shape()
+
+
 class Need:
-    """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job."""
+    """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job.
+
+    ``ways``: itself and the needs of the other alternatives of its requirement, none if there is one; ``terms``: the
+    parts of a compound requirement.
+    """
 
     __slots__ = (
-        "accept_gap", "base_key", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number", "one_host",
-        "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage", "queue_select", "shared",
-        "slots", "spec", "type_free",
+        "accept_gap", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number",
+        "one_host", "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage",
+        "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
     )  # fmt: skip
 
-    def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf) -> None:
+    def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
         self.number = number
         self.spec = spec
         self.queue = queue
-        own = _parsed(spec.resreq, conf)
-        outer = _parsed(queue.resreq, conf)
-        both = combine(outer, own) if outer != ResReq() else own
+        way = way or ways_of(spec, queue, conf)[0]
+        own, outer, both = way.terms[0].own, way.terms[0].outer, way.terms[0].both
+        if way.compound:
+            own, both = ResReq(), outer
+        self.delay = way.delay
+        self.way = 0
+        self.ways: tuple[Need, ...] = ()
         self.queue_select: Expr | None = outer.select
         self.job_select: Expr | None = own.select
         self.order = both.order
@@ -45,10 +76,13 @@ class Need:
         self.most = max(spec.slots, spec.max_slots)
         self.one_slot = self.most == 1
         self.one_host = span.kind == "hosts" and span.n == 1
-        self.ptile = span.n if span.kind == "ptile" else 0
+        self.ptile = span.n if span.kind == "ptile" and not span.by_type else 0
+        self.shape = PLAIN
         self.gpu: GpuReq | None = spec.gpu
         self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
         self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)
+        self._shape(both, span)
+        self.terms: tuple[Need, ...] = _terms(self, way, conf) if way.compound else ()
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
         self.first = any(word.endswith("!") for word in spec.hosts)
@@ -66,17 +100,36 @@ class Need:
         host: list[tuple[str, float]] = []
         slot: list[tuple[str, float]] = []
         job: list[tuple[str, float]] = []
+        once: list[tuple[str, float]] = []
+        fades: list[Fade] = []
         increasing = increasing_names(conf)
         for use in rusage.uses:
             if use.name in _IGNORED or use.amount <= 0 or use.name in increasing:
                 continue
+            if use.duration:
+                fades.append(Fade(use.name, use.amount, use.duration, bool(use.decay)))
             if use.per == "task" or (not use.per and conf.params.rusage_per_task):
                 slot.append((use.name, use.amount))
             elif use.name in shared and use.per != "host":
                 job.append((use.name, use.amount))
+            elif use.per == "job" and not (self.one_slot or self.one_host):
+                once.append((use.name, use.amount))
             else:
                 host.append((use.name, use.amount))
         self.per_host, self.per_slot, self.shared = tuple(host), tuple(slot), tuple(job)
+        self.fades = tuple(fades)
+        if once:
+            self.shape = Shape(per_job=tuple(once))
+
+    def _shape(self, both: ResReq, span: Span) -> None:
+        special = span.kind in ("block", "stripe") or (span.kind == "ptile" and not self.ptile)
+        if (both.same or special) and not self.one_slot:
+            self.shape = Shape(both.same, span if special else _NO_SPAN, self.shape.per_job)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether slots and amounts on each host are all that it asks for."""
+        return self.shape is PLAIN and not self.terms and not self.ways
 
     def rusage_reason(self, name: str, names: tuple[str, ...]) -> int:
         """The reason when this resource is short: the queue's or the job's requirement."""
@@ -84,10 +137,40 @@ class Need:
 
 
 def read_need(cluster: Cluster, number: int) -> Need | None:
-    """The needs of a class; None if its queue is no longer configured."""
+    """The needs of a class, by the first way in which its requirement may be met; None if its queue is gone."""
     spec = cluster.specs.rows[number]
     queue = cluster.queue_conf.get(spec.queue)
-    return None if queue is None else Need(number, spec, queue, cluster.conf)
+    if queue is None:
+        return None
+    found = tuple(Need(number, spec, queue, cluster.conf, way) for way in ways_of(spec, queue, cluster.conf))
+    for at, need in enumerate(found):
+        need.way = at
+    if len(found) > 1 or found[0].delay:
+        found[0].ways = found
+    return found[0]
+
+
+def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
+    """The ways in which the requirement of a job in this queue may be met."""
+    if not spec.resreq and not queue.resreq:
+        return _NO_WAYS
+    return ways(_parsed(queue.resreq, conf), _parsed(spec.resreq, conf))
+
+
+_NO_WAYS = ways(ResReq(), ResReq())
+
+
+def _terms(need: Need, way: Way, conf: Conf) -> tuple[Need, ...]:
+    """The needs of the parts of a compound requirement; the last may be for all tasks that the others leave."""
+    fixed, rest = sum(term.count for term in way.terms), not all(term.count for term in way.terms)
+    if not (fixed < need.slots if rest else fixed == need.slots == need.most):
+        return ()  # the queue's requirement was another when the job was taken in
+    found = []
+    for term in way.terms:
+        least, most = term.count or need.slots - fixed, term.count or need.most - fixed
+        spec = replace(need.spec, slots=least, max_slots=most)
+        found.append(Need(need.number, spec, need.queue, conf, Way((Term(0, term.outer, term.own, term.both),))))
+    return tuple(found)
 
 
 def increasing_names(conf: Conf) -> frozenset[str]:
@@ -107,12 +190,9 @@ def _parsed(text: str, conf: Conf) -> ResReq:
     if not text:
         return ResReq()
     try:
-        req = parse(text, unit_mb(conf))
+        return parse(text, unit_mb(conf))
     except ResReqError:
         return ResReq()
-    if req.alternatives:
-        req = req.alternatives[0][0]
-    return ResReq() if req.compound else req
 
 
 def unit_mb(conf: Conf) -> float:

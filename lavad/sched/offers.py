@@ -1,6 +1,6 @@
 """What all hosts together offer a class, kept up while hosts change one by one: for looks into the future.
 
-Rule: the choice is made by ``fit.choose`` over the same order of hosts as for a start now.
+Rule: the choice is made by ``choose.find_parts`` over the same order of hosts as for a start now.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lavad.core.host_names import first_hosts
+from lavad.core.job import Placed
+from lavad.sched.choose import find_parts
+from lavad.sched.compound import find_compound
 from lavad.sched.eligible import Base
-from lavad.sched.fit import Offer, choose, units
+from lavad.sched.fit import units
 from lavad.sched.needs import Need
 from lavad.sched.rank import ranked_array, ranked_rows
 from lavad.sched.view import View
@@ -22,7 +25,8 @@ class Offers:
         self.view = view
         self.need = need
         ranking = ranked_rows(view, need) if view.columns is None else ranked_array(view, view.columns, need).tolist()
-        out = {view.memory.by_name[name].at for name in avoid if name in view.memory.by_name}
+        self.avoid = frozenset(avoid)
+        out = {view.memory.by_name[name].at for name in self.avoid if name in view.memory.by_name}
         self.order: list[int] = [at for at in ranking if not base.codes[at] and at not in out]
         self.counts: dict[int, int] = {}
         self.total = 0
@@ -42,13 +46,17 @@ class Offers:
                 more = more or new > old
         return more
 
-    def choose(self, order: Iterable[int] | None = None) -> list[Offer]:
-        """The rows for the least that the class needs; none if it does not fit."""
-        if self.total < self.need.slots:
-            return []
+    def choose(self, order: Iterable[int] | None = None) -> tuple[Placed, ...]:
+        """The parts for the least that the class needs; none if it does not fit."""
+        need = self.need
+        if self.total < need.slots:
+            return ()
         rows = self.view.rows
-        offers = ((rows[at], self.counts[at]) for at in order or self.order if self.counts[at])
-        chosen = choose(self.need, offers, self.need.slots)
-        if chosen and self.first is not None and chosen[0][0].name not in self.first:
-            return []
-        return chosen
+        if need.terms:
+            parts = find_compound(self.view, need, need.slots, self.avoid)
+        else:
+            offers = ((rows[at], self.counts[at]) for at in order or self.order if self.counts[at])
+            parts = find_parts(self.view, need, offers, need.slots)
+        if parts and self.first is not None and parts[0].host not in self.first:
+            return ()
+        return parts

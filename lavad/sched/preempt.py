@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from lavad.core.conf import QueueConf
 from lavad.core.decide import preempt
-from lavad.core.job import Job
+from lavad.core.job import Job, Placed
 from lavad.core.plan import Placement, Preemption
 from lavad.core.spec import Spec
 from lavad.core.states import JobState
 from lavad.sched.eligible import Base
-from lavad.sched.fit import Offer, place_on
 from lavad.sched.needs import Need
 from lavad.sched.offers import Offers
 from lavad.sched.view import View
@@ -58,10 +57,9 @@ class Preemptor:
         if view.limits.left(need.spec)[0] < need.slots:
             return None
         offers = Offers(view, need, base)
-        unit, chosen = self._find(offers, key)
-        if not chosen:
+        unit, parts = self._find(offers, key)
+        if not parts:
             return None
-        parts = tuple(place_on(view, need, row, slots, at == 0) for at, (row, slots) in enumerate(chosen))
         for_good = any(one.how != preempt.SUSPEND for one in unit)
         if view.limits.why_not(need.spec, parts):
             self._shift(unit, 1)
@@ -96,10 +94,10 @@ class Preemptor:
         for host, rest in freed.items():
             self.view.ledger.host(host).taken += max(0, rest)
 
-    def _find(self, offers: Offers, key: int) -> tuple[list[Preemption], list[Offer]]:
+    def _find(self, offers: Offers, key: int) -> tuple[list[Preemption], tuple[Placed, ...]]:
         """The fewest victims, the cheapest first, that make room; they are taken away in the ledger."""
         unit: list[Preemption] = []
-        chosen: list[Offer] = []
+        chosen: tuple[Placed, ...] = ()
         names = {self.view.rows[at].name for at in offers.order}
         for victim in self._cheapest(offers.need):
             parts = preempt.parts_of(self.view.cluster, victim.key)
@@ -112,7 +110,7 @@ class Preemptor:
                 break
         if not chosen:
             self._shift(unit, 1)
-            return [], []
+            return [], ()
         for victim in unit[-2::-1]:
             offers.renew(self._shift([victim], 1))
             fewer = offers.choose()

@@ -15,7 +15,6 @@ from lavad.core.gpus import usable
 from lavad.core.job import Array, Job, Placed
 from lavad.core.soft import Promise
 from lavad.sched.eligible import Base
-from lavad.sched.fit import Offer, place_on
 from lavad.sched.needs import Need
 from lavad.sched.offers import Offers
 from lavad.sched.releases import NEVER, Shifted, releases, shift
@@ -104,7 +103,7 @@ class Holds:
         coming = self._coming()
         gone: list[Shifted] = []
         start = NEVER
-        found: list[Offer] = []
+        found: tuple[Placed, ...] = ()
         while coming and not found and coming[0][0] < NEVER:
             start = coming[0][0]
             while coming and coming[0][0] == start:
@@ -118,7 +117,7 @@ class Holds:
             gone += rest
             found = offers.choose(sorted(offers.order, key=lambda at: -free[at]))
         hold = Hold(key, need, start)
-        hold.places = [place_on(view, need, row, slots, at == 0) for at, (row, slots) in enumerate(found)]
+        hold.places = list(found)
         shift(view, gone, 1)
         for other in self.rows:
             self._set(other, FULL)

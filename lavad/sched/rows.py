@@ -23,7 +23,7 @@ _USED_KB = {"mem": "rss", "swp": "swap"}
 class Row:
     """One host. ``free``: slots for a new job; ``start``: the same when the cycle began."""
 
-    __slots__ = ("at", "free", "gpu_room", "host", "load", "name", "rooms", "seen", "spare", "start", "values")
+    __slots__ = ("at", "free", "gpu_room", "held", "host", "load", "name", "rooms", "seen", "spare", "start", "values")
 
     def __init__(self, at: int, name: str) -> None:
         self.at = at
@@ -33,19 +33,20 @@ class Row:
         self.seen: tuple[HostUse | None, int] = (None, -2)
         self.free = self.start = 0
         self.spare = -(1 << 60)
+        self.held = 0.0
         self.rooms: dict[str, float] = {}
         self.gpu_room: dict[GpuReq, int] = {}
         self.values: dict[str, Value] | None = None
 
     def renew(self, ledger: Ledger, host: Host, use: HostUse | None, load: Mapping[str, float] | None) -> bool:
         """Copy the host's state; True if it has more than the row knew."""
-        before = self.spare
+        before, held = self.spare, self.held
         self.host, self.load = host, load
         self.seen = (use, -1 if use is None else use.touched)
         self._count(ledger)
         self.start = self.free
         self.values = None
-        return self.spare > before
+        return self.spare > before or self.held < held
 
     def take(self, ledger: Ledger) -> None:
         """Something was placed here: what the row knows is no longer so."""
@@ -55,6 +56,7 @@ class Row:
     def _count(self, ledger: Ledger) -> None:
         mine = ledger.host(self.name)
         self.spare = mine.slots - mine.taken
+        self.held = sum(mine.reserved.values()) if mine.reserved else 0.0
         self.free = 0 if mine.exclusive else max(0, self.spare)
         self.rooms = {}
         self.gpu_room = {}

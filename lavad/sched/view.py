@@ -61,13 +61,13 @@ class View:
         if seconds is not None:
             self.wake(self.now + seconds)
 
-    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], rows: list[Row]) -> None:
-        """A job of ``spec`` starts on these rows."""
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """A job of ``spec`` starts on these hosts."""
         self.ledger.take(key, spec, parts)
         self.shares.take(spec, parts)
-        for row in rows:
-            self._starts[row.name] = self.now
-            self.renew(row)
+        for part in parts:
+            self._starts[part.host] = self.now
+            self.renew(self.memory.by_name[part.host])
 
     def renew(self, row: Row) -> None:
         """Bring a row up to the ledger."""

@@ -86,6 +86,7 @@ SAMPLES: list[Event] = [
     ev.GroupSet(at=2.0, value=JobGroup(name="/risk/a", owner="ann", limit=5, added=2.0), by="root"),
     ev.GroupDropped(at=2.0, group="/risk/a"),
     ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
+    ev.ReservationFaded(at=2.0, key=KEY, attempt=2),
 ]  # fmt: skip
 
 

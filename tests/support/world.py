@@ -12,6 +12,7 @@ from lavad.core.apply import apply
 from lavad.core.arrays import Ranges
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf, HostConf, QueueConf
+from lavad.core.decide.fade import fade
 from lavad.core.decide.placement import accept_plan
 from lavad.core.gpureq import GpuReq, merge
 from lavad.core.gpureq import parse as parse_gpu
@@ -136,6 +137,11 @@ class World:
             self.apply(ev.PartGone(at=self.now, key=key, attempt=job.attempt, host=part.host))
         state = JobState.EXIT if status else JobState.DONE
         self.apply(ev.JobFinished(at=self.now, key=key, state=state, end=End(status=status, at=self.now)))
+
+    def later(self, seconds: float) -> None:
+        """Time passes, and what is reserved for a part of a job's life fades."""
+        self.now += seconds
+        self.apply(*fade(self.cluster, self.now).events)
 
     def running(self) -> dict[int, dict[str, int]]:
         """Started jobs with hosts and slots."""

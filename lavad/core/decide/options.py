@@ -16,6 +16,7 @@ from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
 from lavad.core.decide import frameworks, options_lsf
 from lavad.core.decide.draft import Draft, text_of
+from lavad.core.decide.tasks import settle_tasks
 from lavad.core.spec import Checkpoint, Limits
 
 _MEMORY = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
@@ -314,6 +315,7 @@ def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
         if reader is None:
             raise Refused(f"option -{option} is not supported by lava")
         reader(draft, value)
+    settle_tasks(draft, "n" in options)
 
 
 def with_defaults(limits: Limits, defaults: Limits) -> Limits:

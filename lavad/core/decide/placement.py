@@ -84,7 +84,9 @@ class _Draft:
         attempt = 1 if job is None else job.attempt + 1
         uid = f"{self.seed}{len(self.events):x}"
         self.events.append(
-            JobDispatched(at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts)
+            JobDispatched(
+                at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts, way=placement.way
+            )
         )
 
     def _take(self, placement: Placement, spec: Spec, unit: list[Preemption], for_good: bool) -> bool:

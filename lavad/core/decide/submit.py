@@ -11,11 +11,12 @@ from lavad.core import gpureq, resreq
 from lavad.core.arrays import ArrayError, ArraySpec, parse_job_name
 from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
-from lavad.core.conf import QueueConf
+from lavad.core.conf import AppConf, QueueConf
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
+from lavad.core.decide.tasks import check_tasks
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
@@ -109,12 +110,18 @@ def apply_app(draft: Draft) -> None:
     draft.spec = replace(
         spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
-        resreq=resreq.merge([app.resreq, spec.resreq], 1.0) if app.resreq else spec.resreq,
+        resreq=_with_app(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not draft.never_rerun,
     )  # fmt: skip
     draft.text = replace(
         draft.text, pre_exec=draft.text.pre_exec or app.pre_exec, post_exec=draft.text.post_exec or app.post_exec
     )
+
+
+def _with_app(app: AppConf, own: str) -> str:
+    if not app.resreq or not own:
+        return app.resreq or own
+    return resreq.combine(resreq.parse(app.resreq), resreq.parse(own)).text
 
 
 def _check_most(draft: Draft, most: Limits) -> None:
@@ -202,6 +209,7 @@ def check_against_queue(draft: Draft, queue: QueueConf) -> None:
     for most in (queue.max_slots, queue.user_limit):
         if most is not None and draft.spec.slots > most:
             raise Refused("Queue does not have enough per-user job slots")
+    check_tasks(draft.spec, queue.resreq)
     conf = draft.known_hosts
     named = [word for word in draft.spec.hosts if word.rstrip("!").partition("+")[0] in conf]
     if named and "all" not in queue.hosts:

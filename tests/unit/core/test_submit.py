@@ -57,6 +57,8 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("m", "h1", lambda s: s.hosts, ("h1",)),
     ("m", "h1+2 h2! others", lambda s: s.hosts, ("h1+2", "h2!", "others")),
     ("m", "all", lambda s: s.hosts, ("all",)),
+    ("R", "2*{select[mem>5]}+3*{rusage[mem=7]}", lambda s: (s.slots, s.max_slots), (5, 5)),
+    ("R", "{2*{select[mem>5]}+{rusage[mem=7]}} || {select[ut<1]}", lambda s: (s.slots, s.max_slots), (3, 3)),
     ("R", "rusage[mem=100]", lambda s: "mem=" in s.resreq, True),
     ("R", ["select[mem>5]", "rusage[mem=1]"], lambda s: "select" in s.resreq and "rusage" in s.resreq, True),
     ("P", "proj", lambda s: s.project, "proj"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
 from lavad.core.decide.placement import accept_plan
 from lavad.core.gpus import is_exclusive
+from lavad.core.invariants import check_invariants
 from lavad.core.plan import Plan
 from lavad.core.states import JobState
 from lavad.sched.memory import Memory
@@ -20,7 +21,12 @@ RESREQS = [
     "", "", "", "rusage[mem=4000]", "rusage[mem=9000]", "rusage[mem=500/task]", "span[hosts=1]", "span[ptile=2]",
     "select[mem>8000]", "select[ncpus>=4 && !big]", "select[big]", "select[type==any] order[-ut]", "order[mem]",
     "rusage[lic=1]", "rusage[lic=2] span[ptile=1]", "select[slots>2]", "select[r1m<0.5 || ut<0.2]", "rusage[tmp=6000]",
-    "span[ptile=3] rusage[mem=1000/task]", "select[color==red]",
+    "span[ptile=3] rusage[mem=1000/task]", "select[color==red]", "rusage[mem=9000 || mem=2000:lic=1]", "span[block=2]",
+    "rusage[mem=6000/job] span[stripe]", "span[stripe=2] rusage[mem=700/task:duration=1m:decay=1]", "span[ptile='!'] same[color]",
+    "2*{select[big] rusage[mem=3000]}+1*{rusage[mem=7000:duration=30s]}",
+    "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
+    "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
+    "select[mem>100] rusage[tmp=6000/job]", "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}",
 ]  # fmt: skip
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
 
@@ -122,7 +128,7 @@ def act(world: World, action: tuple) -> None:
         case ("queue", name, active):
             world.queue_switch(name, active=active)
         case ("later", seconds):
-            world.now += seconds
+            world.later(seconds)
 
 
 def check_world(world: World) -> None:
@@ -185,3 +191,4 @@ def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
             assert len(world.accept(plan)) == len(plan.placements)
             assert accept_plan(world.cluster, plan, world.now, "again") == []
         check_world(world)
+    check_invariants(world.cluster)

@@ -1,0 +1,172 @@
+"""Which hosts a job gets, with how many slots each: span[], same[] and what is reserved once a job.
+
+Rule: hosts are taken in the order in which they are offered, best first; a job gets all its slots or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lavad.core.conf import HostConf
+from lavad.core.job import Placed
+from lavad.sched.fit import copies, place_on
+from lavad.sched.needs import PLAIN, Need
+from lavad.sched.rows import Row, host_type, read_values
+from lavad.sched.view import View
+
+Offer = tuple[Row, int]
+"""A host and the slots that a class may have there."""
+
+
+def find_parts(view: View, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
+    """The parts of a job of a class that is not compound, at most ``most`` slots in all; none if it does not fit."""
+    chosen = choose(view, need, offers, most)
+    return tuple(place_on(view, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
+
+
+def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
+    if need.shape is PLAIN:
+        return _spread(need, offers, most)
+    best: list[Offer] = []
+    for group in _alike(view, need, list(offers)):
+        found = _shaped(view, need, group, most)
+        if sum(count for _, count in found) > sum(count for _, count in best):
+            best = found
+        if sum(count for _, count in best) >= most:
+            break
+    return best
+
+
+def _alike(view: View, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:
+    """same[]: the hosts with equal values of these resources, the group of the best host first."""
+    if not need.shape.same:
+        return [offers]
+    groups: dict[tuple[object, ...], list[Offer]] = {}
+    for row, count in offers:
+        values = read_values(row, view.cluster, view.soft)
+        groups.setdefault(tuple(values.get(name) for name in need.shape.same), []).append((row, count))
+    return groups.values()
+
+
+def _shaped(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+    offers = _with_first(view, need, offers)
+    span = need.shape.span
+    if span.kind == "block":
+        chosen = _blocks(span.n, offers, most)
+    elif span.kind == "stripe":
+        chosen = _stripes(span.n, offers, most)
+    elif span.kind == "ptile":
+        chosen = _varied_tiles(view, need, offers, most)
+    else:
+        return _spread(need, offers, most)
+    return chosen if sum(count for _, count in chosen) >= need.slots else []
+
+
+def _with_first(view: View, need: Need, offers: list[Offer]) -> list[Offer]:
+    """The best host that can bear what is reserved once a job goes first; none: there is no such host."""
+    per_job = need.shape.per_job
+    for at, (row, _) in enumerate(offers if per_job else ()):
+        if all(copies(view.room(row, name), amount) for name, amount in per_job):
+            return [offers[at], *offers[:at], *offers[at + 1 :]]
+    return [] if per_job else offers
+
+
+def _spread(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    if need.one_host:
+        return _one_host(need, offers, most)
+    if need.ptile:
+        return _tiles(need.slots, need.ptile, list(offers), most)
+    chosen: list[Offer] = []
+    total = 0
+    for row, count in offers:
+        take = min(count, most - total)
+        chosen.append((row, take))
+        total += take
+        if total >= most:
+            break
+    return chosen if total >= need.slots else []
+
+
+def _one_host(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    best: Offer | None = None
+    for row, count in offers:
+        if count >= most:
+            return [(row, most)]
+        if count >= need.slots and (best is None or count > best[1]):
+            best = (row, count)
+    return [] if best is None else [best]
+
+
+def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[ptile=n]: n slots on each host; what is left over goes on one more host."""
+    full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
+    total = tile * len(full)
+    rest = min(most - total, tile)
+    taken = {row.at for row, _ in full}
+    others = [(row, min(count, rest)) for row, count in offers if row.at not in taken]
+    best = max(others, key=lambda offer: offer[1], default=None)
+    if best is not None and rest and total + best[1] >= slots:
+        return [*full, best]
+    return full if total >= slots else []
+
+
+def _varied_tiles(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+    """span[ptile='!',TYPE:n]: on each host as many as its type or model says, else as it has slots (MXJ)."""
+    chosen: list[Offer] = []
+    partly: list[Offer] = []
+    left = most
+    for row, count in offers:
+        tile = _tile_of(view, need, row) or count
+        if count >= tile and left >= tile:
+            chosen.append((row, tile))
+            left -= tile
+        else:
+            partly.append((row, min(count, tile, left)))
+    best = max(partly, key=lambda offer: offer[1], default=None) if left else None
+    return [*chosen, (best[0], min(best[1], left))] if best is not None and left else chosen
+
+
+def _tile_of(view: View, need: Need, row: Row) -> int:
+    """0: nobody says (LSF: then ptile='!' is ignored)."""
+    span = need.shape.span
+    conf = view.cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    own = (host_type(view.cluster, row.host), conf.model or row.host.facts.model)
+    named = next((count for name, count in span.by_type if name in own), 0)
+    return named or span.n or max(0, conf.slots or 0)
+
+
+def _blocks(size: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[block=n]: whole blocks of n, as many on each host as fit; the last block is what is left over."""
+    chosen: list[Offer] = []
+    left = most
+    for row, count in offers:
+        take = min(count, left) // size * size
+        rest = left - take
+        if rest < size and count - take >= rest:
+            take += rest
+        if take:
+            chosen.append((row, take))
+            left -= take
+    return chosen
+
+
+def _stripes(top: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[stripe]: evenly over as many hosts as there are, the best get one more; stripe=n: at most n on a host."""
+    if top:
+        chosen = []
+        for row, count in offers:
+            take = min(count, top, most)
+            most -= take
+            chosen.append((row, take))
+        return [offer for offer in chosen if offer[1]]
+    given = [0] * len(offers)
+    open_: Sequence[int] = range(len(offers))
+    while most and open_:
+        each = max(1, most // len(open_))
+        for at in open_:
+            take = min(each, offers[at][1] - given[at], most)
+            given[at] += take
+            most -= take
+        open_ = [at for at in open_ if given[at] < offers[at][1]]
+    return [(row, count) for (row, _), count in zip(offers, given, strict=True) if count]
