@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from cli import whatif
+from cli import replay, whatif
 from cli.local.folder import Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
 
@@ -22,7 +22,7 @@ def _count(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
-    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | whatif")
+    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | why | replay | whatif")
     helps = {
         "up": "start a cluster (or what of it is not running) and print the exports for your shell",
         "down": "end every process of the cluster, and its jobs",
@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
+    commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="simulate a job trace under scheduling policies", add_help=False)
     return lava
 
@@ -54,6 +55,8 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["whatif"]:
         return whatif.main(words[1:])
+    if words[:1] == ["replay"]:
+        return replay.main(words[1:])
     if words[:1] == ["why"]:
         from cli.why import main as why
 

@@ -154,6 +154,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_key_file: str = ""
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
+    lava_record_days: float = 1.0
+    """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
     lava_mpi_interface: str = ""
     """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0

@@ -101,6 +101,7 @@ def _params(config: ClusterConfig) -> Params:
         dep_last_sub=file.job_dep_last_sub,
         default_app=file.default_application,
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
+        record_days=file.lava_record_days,
     )
 
 

@@ -18,6 +18,7 @@ import msgspec
 from lavad.core.apply import apply
 from lavad.core.asks import Refused
 from lavad.core.cluster import Cluster
+from lavad.core.cycle_record import RecordedCycle
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.depend import local_of, settle
 from lavad.core.events import Event
@@ -71,6 +72,7 @@ class _Draft:
         self.events: list[Event] = []
         self.texts: list[tuple[int, JobText]] = []
         self.envs: list[tuple[str, bytes]] = []
+        self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
         self.refused: set[asyncio.Future[Any]] = set()
         """Of this turn, which are not told yet."""
@@ -156,6 +158,7 @@ class Engine:
         self._settle(draft)
         if draft.events:
             batch = batch_of(self.cluster, draft.events)
+            batch.cycles = draft.cycles
             batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
             try:
                 why = await self._commit(batch, before)
@@ -222,6 +225,7 @@ class Engine:
                 apply(self.cluster, event)
             draft.events += decided.events
             draft.texts += decided.texts
+            draft.cycles += decided.cycles
             given.append(decided.answer)
         if wish.env is not None and given:
             draft.envs.append(wish.env)

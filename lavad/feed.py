@@ -55,9 +55,13 @@ class Events(msgspec.Struct, tag=True):
 
 
 class PlanDone(msgspec.Struct, tag=True):
-    """The plan made on this version has been dealt with; what of it was accepted came before as events."""
+    """The plan made on this version has been dealt with; what of it was accepted came before as events.
+
+    ``kept``: what it was decided on is stored.
+    """
 
     version: int
+    kept: bool = False
 
 
 class Ask(msgspec.Struct, tag=True):

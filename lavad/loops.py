@@ -22,6 +22,7 @@ from lavad.store.writer import Store
 log = logging.getLogger(__name__)
 
 ANSWERS_KEPT = 86_400.0
+DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
 TOGETHER = 50
 """Hosts that are looked at for overdue orders before others have their turn."""
@@ -115,6 +116,13 @@ class Loops:
         while True:
             await asyncio.sleep(3600)
             await asyncio.to_thread(self._store.purge, self._clock() - ANSWERS_KEPT)
+
+    async def forget_cycles(self) -> None:
+        """What old plans were decided on leaves the store, a little at a time."""
+        while True:
+            before = self._clock() - self._engine.cluster.conf.params.record_days * DAY
+            gone = await asyncio.to_thread(self._store.purge_cycles, before)
+            await asyncio.sleep(0.1 if gone else 60)
 
 
 def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:

@@ -15,6 +15,7 @@ from config.check import report
 from config.load import Loaded
 from config.load import load as load_files
 from lavad.configure import core_conf
+from lavad.database import database_url
 from lavad.loops import LeaseLost
 from lavad.master import Master, Site
 from lavad.procs import set_title
@@ -53,14 +54,9 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
     rundir = options.run or params.lava_rundir
     Path(rundir).mkdir(parents=True, exist_ok=True)
     key = Path(rundir, "cluster.key")
-    database = options.database or params.lava_database_url
-    file = options.database_file or params.lava_database_url_file
-    if not database and file:
-        database = Path(file).read_text().strip()
-    if not database:
-        folder = Path(params.lava_spooldir)
-        folder.mkdir(parents=True, exist_ok=True)
-        database = f"sqlite:///{folder}/lavad.sqlite"
+    database = database_url(params, options.database, options.database_file)
+    if database.startswith(f"sqlite:///{params.lava_spooldir}/"):
+        Path(params.lava_spooldir).mkdir(parents=True, exist_ok=True)
     if not params.lava_tls_dir and not key.exists():
         raise Cannot(f"neither LAVA_TLS_DIR in lsf.conf nor a cluster key in {rundir}: agents could not be told from others")
     listen = options.listen or f"{'0.0.0.0' if params.lava_tls_dir else '127.0.0.1'}:{params.lava_port}"

@@ -19,8 +19,8 @@ from lavad.core import events as ev
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf
+from lavad.core.decide.accept import accepted
 from lavad.core.decide.decided import Decided
-from lavad.core.decide.placement import accept_plan
 from lavad.core.limit_book import LimitBook
 from lavad.core.plan import Plan
 from lavad.core.rights import is_admin
@@ -159,6 +159,7 @@ class Master:
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
             group.create_task(self.loops.clean())
+            group.create_task(self.loops.forget_cycles())
             group.create_task(self.loops.windows())
             group.create_task(self.loops.reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
@@ -181,20 +182,21 @@ class Master:
         """A plan came from the scheduler: what of it still holds becomes true."""
         if not isinstance(message, Plan):
             return
+        kept = False
         if message.decides and message.version >= self._configured:
             seed = secrets.token_hex(6)
 
             def decide(cluster: Cluster, now: float) -> Decided:
-                return Decided(events=accept_plan(cluster, message, now, seed, self._limits))
+                return accepted(cluster, message, now, seed, self._limits)
 
             try:
-                await self.engine.ask(decide)
+                kept = bool((await self.engine.ask(decide)).get("kept"))
             except Refused as refusal:
                 log.error("plan dropped: %s", refusal.text)
         news = SoftUpdate(why=message.why, why_job=message.why_job, promises=message.promises)
         update(self.soft, news)
         self.queries.process.send_frame(feed.frame(news))
-        self.scheduler.send(feed.PlanDone(version=message.version))
+        self.scheduler.send(feed.PlanDone(version=message.version, kept=kept))
 
     def _note_configuration(self, committed: Committed) -> None:
         if any(isinstance(event, ev.Configured) for event in committed.events):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import select
 import socket
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -30,6 +31,10 @@ class Replica:
         self.site = feed.Site(master="", version="", lsf={}, database="", confdir="")
         self.asks: deque[feed.Ask] = deque()
         self.plan_done = -1
+        self.plan_kept = False
+        """Whether what that plan was decided on is stored."""
+        self.noted: Callable[[SoftUpdate], None] | None = None
+        """Told of soft news once they are folded."""
         self.changed = False
         """Something that matters to a scheduler came since this was last reset."""
         self._buffer = bytearray()
@@ -72,11 +77,13 @@ class Replica:
             self.changed = True
         elif isinstance(message, SoftUpdate):
             update(self.soft, message)
+            if self.noted is not None:
+                self.noted(message)
             self.changed = self.changed or bool(message.load)
         elif isinstance(message, feed.Ask):
             self.asks.append(message)
         elif isinstance(message, feed.PlanDone):
-            self.plan_done = message.version
+            self.plan_done, self.plan_kept = message.version, message.kept
         elif isinstance(message, feed.Snapshot):
             self.cluster = feed.restore(message)
             self.changed = True

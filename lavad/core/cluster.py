@@ -16,7 +16,7 @@ from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.spec import Spec
 from lavad.core.states import WAITING, JobState
-from lavad.core.table import Pending, Table
+from lavad.core.table import Pending, Table, came
 from lavad.core.use import Use
 
 KEPT_SPECS = 1000
@@ -292,8 +292,8 @@ class Cluster:
             pending.ordered = pending.ordered and in_order
             pending.touched += 1
             return
-        last = next(reversed(pending.keys), -1)
-        pending.add(key, in_order and last < key)
+        last = next(reversed(pending.keys), None)
+        pending.add(key, in_order and (last is None or came(self.get(last), last) < came(self.get(key), key)))
 
     def _leave(self, key: int, spec: int) -> None:
         pending = self.pending.get(spec)

@@ -190,6 +190,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     dep_last_sub: bool = False
     """JOB_DEP_LAST_SUB: a name in a dependency condition means the newest job of that name."""
     submit_hosts: tuple[str, ...] = ()
+    record_days: float = 1.0
+    """For how long what plans were decided on is kept; 0: it is not recorded."""
 
 
 class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):

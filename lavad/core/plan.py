@@ -40,6 +40,13 @@ class Suspension(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """What a plan was decided on beside the events, packed for the history; ``anew``: it does not build on the one before."""
+
+    anew: bool
+    data: bytes
+
+
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A cycle's result, made on ``version`` of the cluster."""
 
@@ -59,6 +66,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Waiting jobs for which nothing shall be held any more: what was held has gone away."""
     promises: dict[int, Promise] = {}
     """Waiting job to its promised start, all of them: what is not here is promised nothing."""
+
+    recorded: Recorded | None = None
+    """What a replay needs; None: nothing is recorded."""
 
     @property
     def decides(self) -> bool:

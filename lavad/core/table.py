@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lavad.core.job import Array, Job
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -45,6 +47,11 @@ class Table(Generic[K, V]):
             elif key in self.rows:
                 self.drop(key)
         self.changed.clear()
+
+
+def came(row: Job | Array, key: int) -> tuple[float, int]:
+    """The place of a pending row: by submission, then by job and index, whatever it has been through since."""
+    return row.submitted, (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
 class Pending:

@@ -64,11 +64,11 @@ class HostUse:
         self.slots += sign * slots
         self.exclusive += sign * spec.exclusive
         for name, amount in part.reserved:
-            left = self.reserved.get(name, 0.0) + sign * amount
-            if abs(left) < 1e-9:
-                self.reserved.pop(name, None)
-            else:
+            left = self.reserved.get(name, 0.0) + sign * exact(amount)
+            if left:
                 self.reserved[name] = left
+            else:
+                self.reserved.pop(name, None)
         weight = sign * gpu_weight(spec)
         for gpu in part.gpus:
             count = self.gpus.get(gpu, 0) + weight
@@ -78,6 +78,12 @@ class HostUse:
                 self.gpus.pop(gpu, None)
 
 
+def exact(amount: float) -> float:
+    """An amount whose sums have no rounding in them: the same in whatever order jobs came and went."""
+    return round(amount * _STEPS) / _STEPS
+
+
+_STEPS = 1 << 20
 EXCLUSIVE_GPU = 1_000_000
 
 

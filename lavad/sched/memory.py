@@ -122,7 +122,7 @@ class Memory:
 
     def _count_rows(self, cluster: Cluster) -> None:
         """Other hosts than before: all rows are new."""
-        self.rows = [Row(at, name) for at, name in enumerate(cluster.hosts.rows)]
+        self.rows = [Row(at, name) for at, name in enumerate(sorted(cluster.hosts.rows))]
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
         self.codes = [-1] * len(self.rows)

@@ -9,11 +9,16 @@ import sys
 import time
 from typing import NoReturn
 
+from msgspec.structs import replace
+
+from lavad.core.plan import Plan
 from lavad.core.soft import Promise
+from lavad.core.windows import Local
 from lavad.procs import child_socket, set_title
 from lavad.replica import Ended, Replica
 from lavad.sched.cycle import schedule
 from lavad.sched.memory import Memory
+from lavad.sched.recorder import Recorder
 
 COALESCE = 0.0015
 IDLE = 5.0
@@ -28,6 +33,8 @@ def local_time(now: float) -> tuple[int, int]:
 def run(replica: Replica) -> NoReturn:
     """Serve until the master is gone."""
     memory = Memory()
+    recorder = Recorder()
+    replica.noted = recorder.note
     waiting_for = -1
     wake_at = 0.0
     told: tuple[dict[int, int], dict[int, Promise]] | None = None
@@ -38,18 +45,28 @@ def run(replica: Replica) -> NoReturn:
             if replica.plan_done < waiting_for:
                 continue
             waiting_for = -1
+            recorder.done(replica.plan_kept)
         while came and replica.wait(COALESCE):
             pass
         now = time.time()
         if not replica.changed and not (wake_at and now >= wake_at):
             continue
         replica.changed = False
-        plan = schedule(replica.cluster, replica.soft, now, local_time(now), memory)
+        local = local_time(now)
+        plan = schedule(replica.cluster, replica.soft, now, local, memory)
         wake_at = plan.wake_at
         if plan.decides or plan.why or (plan.why_job, plan.promises) != told:
             told = plan.why_job, plan.promises
-            replica.send(plan)
+            replica.send(_recorded(recorder, replica, plan, now, local))
             waiting_for = plan.version if plan.decides else -1
+
+
+def _recorded(recorder: Recorder, replica: Replica, plan: Plan, now: float, local: Local) -> Plan:
+    """The plan with what it was decided on, if that is to be kept."""
+    if replica.cluster.conf.params.record_days <= 0:
+        recorder.stop()
+        return plan
+    return replace(plan, recorded=recorder.record(plan, replica.soft, now, local)) if plan.decides else plan
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ Rule: a row is a copy; what a cycle places is written to the ledger and to the r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum
 
 from lavad.core.cluster import Cluster
 from lavad.core.conf import HostConf
@@ -93,13 +94,13 @@ class Row:
 def unrealized(use: HostUse | None, soft: Soft, host: str, name: str) -> float:
     """What started jobs have reserved on a host and do not use yet, so that no measurement shows it."""
     field = _USED_KB.get(name)
-    waiting = 0.0
+    waiting = []
     for key, part in use.jobs.items() if use is not None else ():
         amount = next((amount for own, amount in part.reserved if own == name), 0.0)
         usage = soft.usage.get(key, {}).get(host) if field is not None and amount else None
         used = getattr(usage, field) / 1024 if usage is not None and field is not None else 0.0
-        waiting += max(0.0, amount - used)
-    return waiting
+        waiting.append(max(0.0, amount - used))
+    return fsum(waiting)  # the same whatever order they started in
 
 
 def read_load(row: Row, cluster: Cluster, soft: Soft, name: str) -> float | None:

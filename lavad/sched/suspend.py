@@ -122,7 +122,7 @@ class Controls:
         closed = {name for name in closed if view.cluster.use.queues[name][2]}
         rows, specs = view.cluster.jobs.rows, view.cluster.specs.rows
         stopped: set[int] = set()
-        for key in view.cluster.started if closed else ():
+        for key in sorted(view.cluster.started) if closed else ():
             if specs[rows[key].spec].queue in closed and _runs(rows[key]):
                 stopped.add(key)
                 yield key, WINDOW
@@ -171,7 +171,7 @@ class Controls:
 
     def _jobs_on(self, row: Row) -> list[int]:
         use = self.view.cluster.use.hosts.get(row.name)
-        return list(use.jobs) if use is not None else []
+        return sorted(use.jobs) if use is not None else []
 
     def _host(self, row: Row) -> HostConf:
         return self.view.cluster.host_conf.get(row.name) or HostConf(name=row.name)

@@ -9,6 +9,7 @@ import msgspec
 from lavad.core.charge import Charge
 from lavad.core.cluster import Cluster
 from lavad.core.conf import QueueAdmin
+from lavad.core.cycle_record import RecordedCycle
 from lavad.core.events import Event, SpecAdded
 from lavad.core.groups import JobGroup
 from lavad.core.host import Host
@@ -40,6 +41,7 @@ class Batch(msgspec.Struct):
     """Hash of an environment and its msgpack; stored once."""
     answers: Sequence[tuple[str, bytes]] = ()
     """Client uuid and the answer as JSON."""
+    cycles: Sequence[RecordedCycle] = ()
     meta: dict[str, str] = {}
     epoch: int = 0
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from lavad.core.cycle_record import RecordedCycle
 from lavad.core.depend import Ended
 from lavad.core.events import Event
 from lavad.core.job import Array, Job
@@ -166,6 +167,11 @@ class Reader:
     def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
         """The next ``limit`` events after number ``seq``: for replicas and replay."""
         return self._history(_events.seq > seq, limit=limit)
+
+    def cycles_after(self, version: int, limit: int) -> list[RecordedCycle]:
+        """The next ``limit`` recorded plans that were made after this version."""
+        query = sa.select(schema.cycles).where(schema.cycles.c.version > version)
+        return [RecordedCycle(*row) for row in self._rows(query.order_by(schema.cycles.c.version).limit(limit))]
 
     def version(self) -> int:
         """Number of the newest event."""

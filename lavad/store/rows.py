@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted
 from lavad.core.job import Array, Job
 from lavad.store.batch import Batch
@@ -51,6 +53,7 @@ class Rows:
             (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
             (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
+            (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
             (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),
             (to.meta, _meta_rows(batch, submitted)),
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -129,6 +129,20 @@ groups = sa.Table(
     sa.Column("gone", sa.Boolean, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
+
+cycles = sa.Table(
+    "cycles",
+    metadata,
+    sa.Column("version", _ID, primary_key=True, autoincrement=False),
+    sa.Column("first", sa.BigInteger, nullable=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("seed", sa.Text, nullable=False),
+    sa.Column("anew", sa.Boolean, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+_ANEW = cycles.c.anew.is_(True)
+sa.Index("cycles_anew", cycles.c.at, sqlite_where=_ANEW, postgresql_where=_ANEW)
 
 answers = sa.Table(
     "answers",

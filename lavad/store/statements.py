@@ -57,6 +57,7 @@ class Statements:
         self.queue = upsert(schema.queues, dialect)
         self.group = upsert(schema.groups, dialect)
         self.charge = upsert(schema.charges, dialect)
+        self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
         # KEY SHARE meets only a take-over (FOR UPDATE), not a renewal, which changes no key

@@ -23,6 +23,7 @@ from lavad.store.statements import Statements
 from lavad.store.upgrade import upgrade
 
 _MAX_NAMES = 100_000
+_AT_ONCE = 2_000
 
 
 class Store:
@@ -81,11 +82,23 @@ class Store:
 
     def purge(self, before: float) -> int:
         """Forget the answers given before this time; how many they were."""
+        return self._delete(schema.answers.delete().where(schema.answers.c.at < before))
+
+    def purge_cycles(self, before: float) -> int:
+        """Forget some of what plans were decided on before this time; how many they were, 0: there are no more.
+
+        The newest from before it that tells all stays, as what follows builds on it.
+        """
+        cycles = schema.cycles.c
+        whole = sa.select(sa.func.max(cycles.version)).where(cycles.anew, cycles.at < before).scalar_subquery()
+        old = sa.select(cycles.version).where(cycles.version < whole).order_by(cycles.version).limit(_AT_ONCE)
+        return self._delete(schema.cycles.delete().where(cycles.version.in_(old)))
+
+    def _delete(self, statement: sa.Delete) -> int:
         with self._busy:
             try:
                 with self.connection().begin():
-                    done = self.connection().execute(schema.answers.delete().where(schema.answers.c.at < before))
-                    return int(done.rowcount)
+                    return int(self.connection().execute(statement).rowcount)
             except sa.exc.DBAPIError as error:
                 raise self._lost(error) from error
 

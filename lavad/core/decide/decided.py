@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from lavad.core.cycle_record import RecordedCycle
 from lavad.core.events import Event
 from lavad.core.spec import JobText
 
@@ -16,3 +17,5 @@ class Decided(msgspec.Struct):
     events: list[Event] = []
     answer: dict[str, Any] = {}
     texts: list[tuple[int, JobText]] = []
+    cycles: list[RecordedCycle] = []
+    """Plans that were accepted, with what they were decided on."""

@@ -1,0 +1,163 @@
+"""Runs a recorded history through the scheduler and ``accept_plan`` once more, and says whether they decide the same.
+
+Rule: events that are no decision of the scheduler (submissions, reports of hosts, what administrators do) are taken as
+they were; after a difference the recorded events stand, so that one difference does not make others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from lavad import feed
+from lavad.core.cluster import Cluster
+from lavad.core.cycle_record import RecordedCycle, digest_of, fold_record, unpack
+from lavad.core.decide.placement import accept_plan
+from lavad.core.events import Event, JobDispatched, JobEvent
+from lavad.core.ids import show
+from lavad.core.limit_book import LimitBook
+from lavad.core.moves import IllegalMove
+from lavad.core.plan import Plan
+from lavad.core.soft import Soft
+from lavad.replay.history import HistoryError, Item
+from lavad.sched.cycle import schedule
+from lavad.sched.memory import Memory
+
+_encode = msgspec.msgpack.Encoder().encode
+TOGETHER = 2_000
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first thing that was decided otherwise: event texts, "" where there is none."""
+
+    version: int
+    now: float
+    recorded: str
+    replayed: str
+
+
+class Outcome(msgspec.Struct):
+    """What a replay found."""
+
+    events: int = 0
+    plans: int = 0
+    equal: int = 0
+    """Plans that came out the same, and what the master made of them too."""
+    decisions: Counter[str] = msgspec.field(default_factory=Counter)
+    """Kind of event to how many of it the recorded plans made."""
+    before: int = 0
+    """Starts from before the first recorded plan."""
+    first: Difference | None = None
+
+
+class _Open:
+    """A plan that was made again, until all that was recorded of it has been read."""
+
+    def __init__(self, cycle: RecordedCycle, same: bool, now: float) -> None:
+        self.cycle = cycle
+        self.same = same
+        self.now = now
+        self.recorded: list[Event] = []
+
+
+class Replay:
+    """Takes a history item by item; ``outcome`` is what it found so far. ``forgetful``: with a scheduler that keeps no cache."""
+
+    def __init__(self, forgetful: bool = False) -> None:
+        self.outcome = Outcome()
+        self.cluster = Cluster()
+        self.soft = Soft()
+        self._memory = Memory()
+        self._forgetful = forgetful
+        self._book = LimitBook(self.cluster.conf)
+        self._booked = self.cluster.conf
+        self._made = Plan(0)
+        self._late: list[Event] = []
+        self._known = False
+        """Whether the soft state is known: from the first record on that tells all of it."""
+        self._open: _Open | None = None
+        self._expected: list[Event] = []
+
+    def run(self, items: Iterable[Item]) -> Outcome:
+        """All of a history; raises ``HistoryError``."""
+        for item in items:
+            if isinstance(item, RecordedCycle):
+                self._plan(item)
+            else:
+                self._event(item.seq, item.event)
+        self._fold()
+        return self.outcome
+
+    def _event(self, seq: int, event: Event) -> None:
+        if seq != self.cluster.version + len(self._late) + 1:
+            raise HistoryError(f"event {self.cluster.version + len(self._late) + 1} is missing: {seq} comes next")
+        self.outcome.events += 1
+        if self._open is not None and seq == self._open.cycle.first:
+            self._fold()
+            self._accept(self._open.cycle)
+        self._late.append(event)
+        if self._open is not None and seq >= self._open.cycle.first:
+            self._open.recorded.append(event)
+            if len(self._open.recorded) == self._open.cycle.count:
+                self._compare(self._open)
+        elif not self._known and type(event) is JobDispatched:
+            self.outcome.before += 1
+        if len(self._late) >= TOGETHER:
+            self._fold()
+
+    def _fold(self) -> None:
+        late, self._late = self._late, []
+        if not late:
+            return
+        version = self.cluster.version
+        try:
+            feed.fold(self.cluster, self.soft, late)
+        except (KeyError, IllegalMove) as error:
+            raise HistoryError(f"an event after {version} does not fit what was before: {error!r}") from error
+
+    def _plan(self, cycle: RecordedCycle) -> None:
+        """A plan was made here: make it again."""
+        self._fold()
+        if self.cluster.version != cycle.version:
+            raise HistoryError(f"a plan on version {cycle.version} stands behind event {self.cluster.version}")
+        try:
+            record = unpack(cycle.data)
+        except ValueError as error:
+            raise HistoryError(f"version {cycle.version}: {error}") from None
+        self._known = self._known or record.anew
+        if not self._known:
+            return
+        fold_record(self.soft, record)
+        memory = Memory() if self._forgetful else self._memory
+        self._made = schedule(self.cluster, self.soft, record.now, record.local, memory)
+        self._open = _Open(cycle, digest_of(self._made) == record.digest, record.now)
+
+    def _accept(self, cycle: RecordedCycle) -> None:
+        if self._booked is not self.cluster.conf:
+            self._booked = self.cluster.conf
+            self._book = LimitBook(self._booked)
+        self._expected = accept_plan(self.cluster, self._made, cycle.at, cycle.seed, self._book)
+
+    def _compare(self, plan: _Open) -> None:
+        self._open = None
+        outcome = self.outcome
+        outcome.plans += 1
+        outcome.decisions.update(type(event).__name__ for event in plan.recorded)
+        pairs = list(zip(map(_encode, plan.recorded), map(_encode, self._expected), strict=False))
+        at = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
+        if at == len(plan.recorded) == len(self._expected) and plan.same:
+            outcome.equal += 1
+        elif outcome.first is None:
+            texts = [tell(events[at]) if at < len(events) else "" for events in (plan.recorded, self._expected)]
+            outcome.first = Difference(plan.cycle.version, plan.now, *texts)
+
+
+def tell(event: Event) -> str:
+    """An event in one line."""
+    if isinstance(event, JobDispatched):
+        hosts = " ".join(f"{part.host}*{part.slots}" for part in event.parts)
+        return f"JobDispatched {show(event.key)} attempt {event.attempt} on {hosts}"
+    key = f" {show(event.key)}" if isinstance(event, JobEvent) else ""
+    return f"{type(event).__name__}{key}"

@@ -1,0 +1,131 @@
+"""The history of a cluster, in order: its events, and what its plans were decided on; from its store or from a file.
+
+Rule: a plan stands behind the event that is its version, before the next one. A file is JSON lines: a header, then
+``{"seq": 7, "event": {...}}`` and ``{"cycle": {...}}``; ``.gz`` is unpacked.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import msgspec
+
+from lavad.core.cycle_record import RecordedCycle
+from lavad.core.events import AnyEvent, Event
+from lavad.store.read import Reader
+
+AT_ONCE = 5_000
+FORMAT = 1
+
+
+class HistoryError(Exception):
+    """Why a history cannot be used, in one line."""
+
+
+class Numbered(msgspec.Struct, frozen=True, gc=False):
+    """An event and its number."""
+
+    seq: int
+    event: AnyEvent
+
+
+class _Cycle(msgspec.Struct, frozen=True):
+    cycle: RecordedCycle
+
+
+class _Header(msgspec.Struct, frozen=True):
+    lava: str
+    format: int
+
+
+Item = Numbered | RecordedCycle
+_encode = msgspec.json.Encoder().encode
+_event = msgspec.json.Decoder(Numbered)
+_cycle = msgspec.json.Decoder(_Cycle)
+_header = msgspec.json.Decoder(_Header)
+
+
+def of_store(reader: Reader) -> Iterator[Item]:
+    """What a store holds now; what is committed meanwhile is left out."""
+    top = reader.version()
+    cycles = _cycles(reader, top)
+    following = next(cycles, None)
+    seq = 0
+    while seq < top:
+        rows = reader.events_after(seq, AT_ONCE)
+        for seq, event in rows:
+            while following is not None and following.version < seq:
+                yield following
+                following = next(cycles, None)
+            if seq <= top:
+                yield Numbered(seq, event)  # type: ignore[arg-type]
+        if not rows:
+            return
+
+
+def _cycles(reader: Reader, top: int) -> Iterator[RecordedCycle]:
+    version = -1
+    while rows := reader.cycles_after(version, AT_ONCE // 10):
+        for row in rows:
+            if row.first + row.count - 1 <= top:
+                yield row
+        version = rows[-1].version
+
+
+def of_file(path: str) -> Iterator[Item]:
+    """What ``write`` wrote; raises ``HistoryError`` with file and line."""
+    try:
+        with _open(path) as lines:
+            yield from _read(path, lines)
+    except (OSError, EOFError) as error:
+        raise HistoryError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _read(path: str, lines: Iterable[bytes]) -> Iterator[Item]:
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            if number == 1:
+                _check_header(line)
+            elif line.startswith(b'{"cycle"'):
+                yield _cycle.decode(line).cycle
+            else:
+                yield _event.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise HistoryError(f"{path}:{number}: not a line of a history: {error}") from None
+    if not number:
+        raise HistoryError(f"{path}: empty")
+
+
+def _check_header(line: bytes) -> None:
+    header = _header.decode(line)
+    if header.lava != "history" or header.format != FORMAT:
+        raise msgspec.ValidationError(f"a history of format {header.format}, this lava reads {FORMAT}")
+
+
+def write(path: str, items: Iterable[Item]) -> int:
+    """Write a history to a file; how many lines. Raises ``HistoryError``."""
+    count = 1
+    try:
+        with _open(path, "wb") as file:
+            file.write(_encode(_Header("history", FORMAT)) + b"\n")
+            for item in items:
+                file.write(_encode(_Cycle(item) if isinstance(item, RecordedCycle) else item) + b"\n")
+                count += 1
+    except OSError as error:
+        raise HistoryError(f"{path}: {error.strerror or error}") from None
+    return count
+
+
+def _open(path: str, mode: str = "rb") -> IO[bytes]:
+    try:
+        return gzip.open(path, mode) if path.endswith(".gz") else open(path, mode)  # type: ignore[return-value]
+    except ValueError:
+        raise HistoryError(f"{path!r}: not a file name") from None
+
+
+def events_only(items: Iterable[Item]) -> Iterator[tuple[int, Event]]:
+    """The events of a history."""
+    return ((item.seq, item.event) for item in items if isinstance(item, Numbered))

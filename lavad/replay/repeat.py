@@ -1,0 +1,104 @@
+"""`lava replay`: the recorded decisions of a cluster made again, and whether they come out the same.
+
+Exit 0: all equal; 1: something differs, or one line on stderr says what was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NoReturn
+
+import msgspec
+
+from config.load import load
+from lavad.database import database_url
+from lavad.replay.again import Difference, Outcome, Replay
+from lavad.replay.history import HistoryError, Item, of_file, of_store, write
+from lavad.store.errors import StoreError
+from lavad.store.read import Reader
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, as every other complaint."""
+        self.exit(1, f"{self.prog}: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    options = _Parser(
+        prog="lava replay", allow_abbrev=False,
+        description="Make a cluster's recorded scheduling decisions again on a virtual clock, and compare.",
+    )  # fmt: skip
+    options.add_argument("file", nargs="?", default="", help="a history written by --export (default: the cluster's store)")
+    options.add_argument("--dir", default="", help="the folder of a cluster of lava up")
+    options.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help=argparse.SUPPRESS)
+    options.add_argument("--database", default="", metavar="URL", help="the SQLAlchemy URL of a store")
+    options.add_argument("--database-file", default="", help=argparse.SUPPRESS)
+    options.add_argument("--export", default="", metavar="FILE", help="only write the history to FILE (.gz: packed)")
+    options.add_argument("--forgetful", action="store_true", help="with an empty cache for each plan: slower, finds stale caches")
+    options.add_argument("--json", action="store_true", help="one JSON object")
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The program."""
+    options = parser().parse_args(argv)
+    try:
+        if options.export:
+            count = write(options.export, _items(options))
+            sys.stdout.write(f"{options.export}: {count} lines\n")
+            return 0
+        outcome = Replay(options.forgetful).run(_items(options))
+        sys.stdout.write(_json(outcome) if options.json else _text(outcome))
+        sys.stdout.flush()
+    except (HistoryError, StoreError, OSError) as error:
+        sys.stderr.write(f"lava replay: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0 if outcome.equal == outcome.plans else 1
+
+
+def _items(options: argparse.Namespace) -> Iterator[Item]:
+    if options.file:
+        yield from of_file(options.file)
+        return
+    url = options.database
+    if not url:
+        file = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
+        url = database_url(load(options.conf).config.params, "", file)
+    reader = Reader.open(url)
+    try:
+        yield from of_store(reader)
+    finally:
+        reader.close()
+
+
+def _json(outcome: Outcome) -> str:
+    return json.dumps(msgspec.to_builtins(outcome)) + "\n"
+
+
+def _text(outcome: Outcome) -> str:
+    lines = [f"{outcome.events} events, {outcome.plans} recorded plans"]
+    if outcome.before:
+        lines.append(f"{outcome.before} starts are older than what is recorded, and were taken as they were")
+    if outcome.decisions:
+        lines.append("decided: " + ", ".join(f"{count} {kind}" for kind, count in outcome.decisions.most_common()))
+    lines.append(f"equal: {outcome.equal} of {outcome.plans} plans")
+    if outcome.first is not None:
+        lines += _difference(outcome.first)
+    return "\n".join(lines) + "\n"
+
+
+def _difference(first: Difference) -> list[str]:
+    at = datetime.fromtimestamp(first.now).strftime("%b %d %H:%M:%S")  # noqa: DTZ006 - for a person, local time
+    lines = [f"first difference: the plan made on version {first.version} ({at})"]
+    if not first.recorded and not first.replayed:
+        return [*lines, "  what was accepted of it is equal, what was not differs"]
+    return [*lines, f"  recorded: {first.recorded or 'nothing more'}", f"  replayed: {first.replayed or 'nothing more'}"]
