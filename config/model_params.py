@@ -144,6 +144,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_lease_margin: int = 30
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
+    lava_hang_time: int = 600
+    """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_backfill: str = "EASY"
     lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_port: int = 16879

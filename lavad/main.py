@@ -66,6 +66,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
         host=options.host, confdir=options.conf, rundir=rundir, database=database, address=listen,
         tls_folder=params.lava_tls_dir, key=None if params.lava_tls_dir else key.read_bytes().strip(),
         lsf=loaded.config.lsf, heartbeat=float(params.lava_heartbeat), sample=float(params.lava_sample_period),
+        hang=float(params.lava_hang_time),
         lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
     )  # fmt: skip
 

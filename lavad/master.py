@@ -26,6 +26,7 @@ from lavad.core.plan import Plan
 from lavad.core.rights import is_admin
 from lavad.core.soft import Soft, SoftUpdate, update
 from lavad.engine import Committed, Engine
+from lavad.hangs import Hangs
 from lavad.loops import Loops
 from lavad.outbox import Outbox
 from lavad.outputs import Outputs
@@ -65,6 +66,8 @@ class Site(msgspec.Struct):
     lsf: dict[str, str] = {}
     heartbeat: float = 10.0
     sample: float = 10.0
+    hang: float = 600.0
+    """Seconds until a rank that hangs is named; 0: never."""
     lease: float = 20.0
     """Seconds of the masters' lease."""
 
@@ -98,6 +101,7 @@ class Master:
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
         self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
+        self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)
@@ -105,6 +109,7 @@ class Master:
         self.engine.listen(self._note_configuration)
         self.engine.listen(self.outbox.committed)
         self.engine.listen(self.waits.committed)
+        self.engine.listen(self.hangs.committed)
         self.engine.on_text(self.texts.seen)
 
     def _soft_now(self) -> SoftUpdate:
@@ -118,6 +123,7 @@ class Master:
         """Soft news from an agent or the scheduler."""
         update(self.soft, news)
         self.publisher.soft(news)
+        self.hangs.take(news)
 
     async def take_office(self) -> None:
         """The first commit of this master: its epoch, and the configuration if the files have changed."""
@@ -162,6 +168,7 @@ class Master:
             group.create_task(self.loops.forget_cycles())
             group.create_task(self.loops.windows())
             group.create_task(self.loops.reservations())
+            group.create_task(self.hangs.run())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)

@@ -136,7 +136,7 @@ class Heartbeat(_message.Message):
     def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ...) -> None: ...
 
 class TaskUsage(_message.Message):
-    __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem_mb", "gpu_util")
+    __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem_mb", "gpu_util", "wait_pid", "waits")
     RANK_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     CPU_FIELD_NUMBER: _ClassVar[int]
@@ -147,6 +147,8 @@ class TaskUsage(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     GPU_MEM_MB_FIELD_NUMBER: _ClassVar[int]
     GPU_UTIL_FIELD_NUMBER: _ClassVar[int]
+    WAIT_PID_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     rank: int
     pid: int
     cpu: float
@@ -157,7 +159,9 @@ class TaskUsage(_message.Message):
     state: str
     gpu_mem_mb: int
     gpu_util: int
-    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem_mb: _Optional[int] = ..., gpu_util: _Optional[int] = ...) -> None: ...
+    wait_pid: int
+    waits: str
+    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem_mb: _Optional[int] = ..., gpu_util: _Optional[int] = ..., wait_pid: _Optional[int] = ..., waits: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks")

@@ -20,6 +20,7 @@ from agent.monitor.cputime import CpuTime
 from agent.monitor.gpu import GpuSource
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
+from agent.monitor.waiting import Stillness, by_rank
 from proto import agent_pb2 as pb
 
 __all__ = ["REST", "PartRoots", "Peaks", "UsageSampler"]
@@ -130,6 +131,7 @@ class _Book:
         self._weighed = 0.0
         self._seconds = 0.0
         self._newest = pb.Usage()
+        self._stillness = Stillness()
 
     def enter(
         self, now: float, roots: PartRoots, members: Mapping[int, int], procs: Mapping[int, Proc], gpu_use: GpuUse
@@ -152,6 +154,7 @@ class _Book:
             threads += proc.threads
             if (task := tasks.get(rank)) is not None:
                 _add(task, proc, share, gpu_use.get(proc.pid))
+        self._look_at_still(now, tasks, ticks, living)
         self._weigh(now, rss, swap, len(living), threads)
         self._newest = pb.Usage(
             key=roots.key, attempt=roots.attempt, at=now, cpu=sum(ticks.values()) / TICKS, rss=rss, pss=pss, swap=swap,
@@ -160,6 +163,19 @@ class _Book:
             tasks=[tasks[rank] for rank in sorted(tasks)],
         )  # fmt: skip
         return self._newest
+
+    def _look_at_still(
+        self, now: float, tasks: Mapping[int, pb.TaskUsage], ticks: Mapping[int, int], living: list[tuple[Proc, int]]
+    ) -> None:
+        if not tasks or REST in tasks:
+            return
+        for rank, processes in by_rank(living, tasks).items():
+            stopped = any(proc.state in "Tt" for proc in processes)
+            seen = self._stillness.see(rank, ticks.get(rank, 0), now, stopped, processes)
+            if seen.waits:
+                tasks[rank].wait_pid, tasks[rank].waits = seen.pid, seen.waits
+            if stopped:
+                tasks[rank].state = "T"
 
     def final(self) -> pb.Usage:
         """The last sample as what is left of a part that has ended."""

@@ -19,7 +19,7 @@ from lavad.core.events_site import HostUp as HostUp
 from lavad.core.events_site import MasterStarted as MasterStarted
 from lavad.core.events_site import QueueSwitched as QueueSwitched
 from lavad.core.events_site import SpecAdded as SpecAdded
-from lavad.core.job import Array, End, Job, Message, Placed, Wish
+from lavad.core.job import Array, End, Job, Message, Placed, Suspect, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.states import JobState, TermReason
 
@@ -277,6 +277,13 @@ class CheckpointMade(JobEvent, frozen=True):
     generation: int
 
 
+class RanksSuspected(JobEvent, frozen=True):
+    """Ranks of an attempt seem to hang or to hold up the others; none: they no longer do."""
+
+    attempt: int
+    suspects: tuple[Suspect, ...] = ()
+
+
 class JobRequeued(JobEvent, frozen=True):
     """The attempt is over and the job waits again (``state`` PEND or PSUSP)."""
 
@@ -309,4 +316,5 @@ AnyEvent = (
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed
     | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
     | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived | ReservationFaded
+    | RanksSuspected
 )  # fmt: skip

@@ -163,6 +163,13 @@ def _checkpoint_made(cluster: Cluster, event: ev.CheckpointMade) -> None:
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
 
 
+def _ranks_suspected(cluster: Cluster, event: ev.RanksSuspected) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = replace(_attempt(job, event.attempt), suspects=event.suspects)
+    cluster.jobs.put(job.key, replace(job, run=run))
+
+
 FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.JobDispatched: _job_dispatched,
     ev.PartPrepared: _part_prepared,
@@ -178,4 +185,5 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.JobFound: _job_found,
     ev.CheckpointMade: _checkpoint_made,
     ev.ReservationFaded: _reservation_faded,
+    ev.RanksSuspected: _ranks_suspected,
 }

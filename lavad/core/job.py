@@ -93,6 +93,20 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """requeue: the state the job goes to."""
 
 
+class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A rank that seems to hang, or to hold up the others."""
+
+    rank: int
+    host: str
+    pid: int
+    how: str
+    """``stopped``; ``idle`` while the others work; ``behind``: they wait for it; all wait: ``odd`` (it for something else
+    than most) or ``all`` (one of them)."""
+    since: float = 0.0
+    waits: str = ""
+    """What its process waits for, as its kernel has it."""
+
+
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """One run of a job. It ends only when every part is GONE or FENCED."""
 
@@ -116,6 +130,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Generation of the newest whole checkpoint of the job, -1: none."""
     way: int = 0
     """Which of the alternatives of its requirement it was placed by."""
+    suspects: tuple[Suspect, ...] = ()
+    """Ranks that seem to hang, as the samples had it last."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

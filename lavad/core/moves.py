@@ -39,6 +39,7 @@ MOVES: dict[type[ev.JobEvent], dict[S, S | None]] = {
     ev.JobFound: {S.UNKWN: None, S.ZOMBI: None},
     ev.CheckpointMade: _stay(*_RUNNING),
     ev.ReservationFaded: _stay(*_RUNNING),
+    ev.RanksSuspected: _stay(*_RUNNING),
     ev.JobRequeued: dict.fromkeys(_RUNNING),
     ev.SlotsReserved: _stay(S.PEND),
     ev.SlotsReleased: _stay(S.PEND),

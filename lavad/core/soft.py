@@ -18,6 +18,9 @@ class TaskUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     state: str = "R"
     gpu_mem: int = 0
     gpu_util: int = 0
+    wait_pid: int = 0
+    """Of an idle or stopped rank: the process that was looked at."""
+    waits: str = ""
 
 
 class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING, JobState
-from lavad.queries import jobfacts, paragraphs, promises, reasons, resreqs, tasks, thresholds, times, units
+from lavad.queries import hangs, jobfacts, paragraphs, promises, reasons, resreqs, tasks, thresholds, times, units
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.view import View
@@ -75,8 +75,8 @@ class Record:
         """The whole record."""
         return "".join([
             "\n", wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
-            self.submitted(), self.promised(), paragraphs.limits(self.spec), self.started(), self.used(), self.ended(),
-            self.why(), self.memory(), self.scheduling(), self.requirements(),
+            self.submitted(), self.promised(), paragraphs.limits(self.spec), self.started(), self.used(), self.hung(),
+            self.ended(), self.why(), self.memory(), self.scheduling(), self.requirements(),
         ])  # fmt: skip
 
     def submitted(self) -> str:
@@ -120,6 +120,13 @@ class Record:
         block = self.line(usage.at, "Resource usage collected.") + "".join(_indented(line) for line in lines)
         ranks = tasks.table(usage)
         return f"{block}\n\n{ranks}" if not ranks else f"{block}\n\n{ranks}\n"
+
+    def hung(self) -> str:
+        """Ranks that seem to hang."""
+        run = self.job.run
+        if run is None or self.job.state is not JobState.RUN:
+            return ""
+        return "".join(self.line(suspect.since, f"{hangs.words(suspect, self.now)};") for suspect in run.suspects)
 
     def ended(self) -> str:
         """How it ended."""

@@ -16,7 +16,7 @@ from lavad.core.job import Attempt, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
 from lavad.core.states import JobState
-from lavad.queries import paragraphs, resreqs
+from lavad.queries import hangs, paragraphs, resreqs
 from lavad.queries.view import View
 
 
@@ -110,6 +110,12 @@ class Teller:
         """A checkpoint is on disk."""
         return [f"Checkpoint succeeded (generation {event.generation});"]
 
+    def suspected(self, event: ev.RanksSuspected) -> list[str]:
+        """Ranks that seem to hang."""
+        if not event.suspects:
+            return ["No rank seems to hang any more;"]
+        return [f"{hangs.words(suspect, event.at)};" for suspect in event.suspects]
+
     def switched(self, event: ev.JobSwitched) -> list[str]:
         """bswitch."""
         return [f"Switched to Queue <{event.queue}> by user or administrator <{event.by}>;"]
@@ -190,7 +196,7 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
     ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.JobRevived: Teller.revived,
-    ev.MessagePosted: Teller.posted,
+    ev.MessagePosted: Teller.posted, ev.RanksSuspected: Teller.suspected,
 }  # fmt: skip
 
 

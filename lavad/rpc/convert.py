@@ -45,6 +45,7 @@ def usage(message: pb.Usage) -> PartUsage:
         TaskUsage(
             rank=task.rank, pid=task.pid, cpu=task.cpu, rss=task.rss, pss=task.pss, threads=task.threads,
             processes=task.processes, state=task.state, gpu_mem=task.gpu_mem_mb, gpu_util=task.gpu_util,
+            wait_pid=task.wait_pid, waits=task.waits,
         )
         for task in message.tasks
     )  # fmt: skip

@@ -16,7 +16,7 @@ from lavad.core.events import AnyEvent, Event
 from lavad.core.gpureq import GpuReq
 from lavad.core.groups import JobGroup
 from lavad.core.host import Facts, Gpu
-from lavad.core.job import End, Job, Message, Placed, TaskEnd, Wish
+from lavad.core.job import End, Job, Message, Placed, Suspect, TaskEnd, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.spec import Checkpoint, Limits, Spec
 from lavad.core.states import JobState, TermReason
@@ -87,6 +87,7 @@ SAMPLES: list[Event] = [
     ev.GroupDropped(at=2.0, group="/risk/a"),
     ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
     ev.ReservationFaded(at=2.0, key=KEY, attempt=2),
+    ev.RanksSuspected(at=2.0, key=KEY, attempt=2, suspects=(Suspect(3, "h1", 77, "idle", 1.5, "futex"),)),
 ]  # fmt: skip
 
 

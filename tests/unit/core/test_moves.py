@@ -35,6 +35,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "JobFound": {"state": JobState.RUN},
     "CheckpointMade": {"attempt": 1, "generation": 1},
     "ReservationFaded": {"attempt": 1},
+    "RanksSuspected": {"attempt": 1},
     "JobFinished": {"state": JobState.DONE},
 }
 SIMPLE = [event for event in MOVES if event.__name__ in FIELDS or event.__struct_fields__ == ("at", "key", "by")]
