@@ -50,8 +50,13 @@ def test_what_a_reader_waits_in(reader: int) -> None:
     wait_until(lambda: "pipe" in text(), 10, text)
 
 
+def asleep(pid: int) -> Proc | None:
+    found = read_proc(pid)
+    return found if found is not None and found.state == "S" and waits_for(found) else None
+
+
 def test_only_a_rank_that_was_still_for_some_samples_is_looked_at(reader: int) -> None:
-    found = read_proc(reader)
+    found = wait_until(lambda: asleep(reader), 10, "the reader to wait")
     assert found is not None
     stillness = Stillness()
     seen = [stillness.see(0, 7, 10.0 * number, False, [found]) for number in range(STILL + 2)]
