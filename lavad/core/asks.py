@@ -35,6 +35,40 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_un
 OptionValue = str | bool | list[str]
 
 
+class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One role of a submission, as a job file says it; numbers and words are checked by ``decide.roles``."""
+
+    name: str
+    command: str = ""
+    count: int = 1
+    least: int = 0
+    """0: all of ``count``."""
+    slots: int = 1
+    gpus: int = 0
+    resreq: str = ""
+    limits: dict[str, str] = {}
+    """bsub's options of limits (``W M v c D F S C p``) with their raw text, of one task."""
+    env: dict[str, str] = {}
+    cwd: str = ""
+    restart: str = "Never"
+    spread: bool = False
+    kind: str = ""
+    actions: list[tuple[str, str, int]] = []
+    """(event, action, exit code or -1)."""
+
+
+class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the roles hang together."""
+
+    framework: str = ""
+    success: str = ""
+    clean: str = "running"
+    launcher_start: str = "when_ready"
+    backoff: int = 6
+    nproc: int = 0
+    actions: list[tuple[str, str, int]] = []
+
+
 class Submit(Ask, frozen=True):
     """bsub. ``options``: LSF option name without its dash to its raw text (True where it takes none, a list where repeated)."""
 
@@ -50,6 +84,8 @@ class Submit(Ask, frozen=True):
     """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
     restart_of: int = 0
     """brestart: the job whose checkpoint it starts from."""
+    roles: list[RoleAsk] = []
+    policy: PolicyAsk = PolicyAsk()
 
 
 class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from lavad.core.job import Attempt, Job, Part, Wish
+from lavad.core.roles import startable
 from lavad.core.states import OVER, SUSPENDED, JobState, PartState
 
 
@@ -36,6 +37,23 @@ class ReleasePart(Effect, frozen=True):
 
 class KillPart(Effect, frozen=True):
     """End everything of the part now (its gang is over, or it must not exist)."""
+
+
+class StartTask(Effect, frozen=True):
+    """Start one task of a part that runs: late, or again."""
+
+    rank: int
+    number: int
+    delay: float
+
+
+class FinishPart(Effect, frozen=True):
+    """The tasks' ends have decided the job: end what still runs (``leave``: wait for it) and tell the end."""
+
+    status: int
+    rank: int
+    why: str
+    leave: bool
 
 
 class SignalPart(Effect, frozen=True):
@@ -89,6 +107,8 @@ def _part_effects(job: Job, run: Attempt, part: Part, place: int) -> list[Effect
     stopped = job.state in SUSPENDED
     if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
         due.append(StopPart(stopped=stopped, **name))
+    if run.tasks:
+        due += _task_effects(job, run, part, place, name)
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
 
 
@@ -102,9 +122,21 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
     """A part that is to go: its gang is refused or ended. The first part's own leftovers are its agent's business."""
     if run.refused:
         return True
-    if run.verdict is None or part.end is not None:
+    if run.verdict is None or part.end is not None or run.judged:
         return False
     if run.parts[0].end is not None:
         return place > 0
     # a part beside the first that ended well is no reason to end the others: the first one tells how the job ended
     return bool(run.verdict.status or run.verdict.lost)
+
+
+def _task_effects(job: Job, run: Attempt, part: Part, place: int, name: dict[str, Any]) -> list[Effect]:
+    """Tasks to start now, or the word that the part is to finish."""
+    if run.judged and part.end is None and run.verdict is not None:
+        end = run.verdict
+        return [FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name)]
+    ending = run.verdict is not None or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes)
+    if part.state is not PartState.RUNNING or ending or job.state is not JobState.RUN:
+        return []
+    due = ((rank, task) for rank, task in startable(run) if task.place == place)
+    return [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in due]

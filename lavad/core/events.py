@@ -19,6 +19,10 @@ from lavad.core.events_site import HostUp as HostUp
 from lavad.core.events_site import MasterStarted as MasterStarted
 from lavad.core.events_site import QueueSwitched as QueueSwitched
 from lavad.core.events_site import SpecAdded as SpecAdded
+from lavad.core.events_tasks import JobJudged as JobJudged
+from lavad.core.events_tasks import TaskEnded as TaskEnded
+from lavad.core.events_tasks import TaskRetried as TaskRetried
+from lavad.core.events_tasks import TaskStarted as TaskStarted
 from lavad.core.job import Array, End, Job, Message, Placed, Suspect, Wish
 from lavad.core.ranges import Ranges
 from lavad.core.states import JobState, TermReason
@@ -317,4 +321,5 @@ AnyEvent = (
     | JobLost | JobFound | CheckpointMade | JobRequeued | JobFinished | SlotsReserved | SlotsReleased
     | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived | ReservationFaded
     | RanksSuspected
+    | TaskStarted | TaskEnded | TaskRetried | JobJudged
 )  # fmt: skip

@@ -281,7 +281,8 @@ def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None
 def _with_end(run: Attempt, end: End) -> Attempt:
     """The attempt whose only part ended without an event of its own."""
     only = replace(run.parts[0], state=PartState.GONE, end=end)
-    return replace(run, verdict=end, parts=(only, *run.parts[1:]))
+    verdict = replace(run.verdict, output=end.output) if run.judged and run.verdict is not None else end
+    return replace(run, verdict=verdict, parts=(only, *run.parts[1:]))
 
 
 def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:

@@ -11,21 +11,27 @@ from lavad.core import events as ev
 from lavad.core.cluster import Cluster
 from lavad.core.fades import faded
 from lavad.core.fold_job import live_job, put, record_of
-from lavad.core.job import Attempt, End, Job, Part
+from lavad.core.job import Attempt, End, Job, Part, TaskRun
 from lavad.core.moves import IllegalMove, move
-from lavad.core.states import JobState, PartState
+from lavad.core.roles import tasks_of
+from lavad.core.states import JobState, PartState, TaskState
 
 
 def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
     job = record_of(cluster, event.key)
     state = move(job, event)
     parts = tuple(
-        Part(host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved, fades=placed.fades)
+        Part(
+            host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved, fades=placed.fades,
+            roles=placed.roles,
+        )
         for placed in event.parts
-    )
+    )  # fmt: skip
+    spec = cluster.specs.rows[job.spec]
     run = Attempt(
-        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way
-    )
+        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way,
+        tasks=tasks_of(spec, event.parts) if spec.roles else (),
+    )  # fmt: skip
     job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())
     put(cluster, job)
 
@@ -33,7 +39,7 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
 def _reservation_faded(cluster: Cluster, event: ev.ReservationFaded) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    run = _attempt(job, event.attempt)
+    run = attempt_of(job, event.attempt)
     changes = [faded(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
         replace(part, reserved=reserved, fades=fades)
@@ -42,7 +48,8 @@ def _reservation_faded(cluster: Cluster, event: ev.ReservationFaded) -> None:
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 
 
-def _attempt(job: Job, number: int) -> Attempt:
+def attempt_of(job: Job, number: int) -> Attempt:
+    """The attempt of a fact about it; raises IllegalMove for another than the current."""
     if job.run is None or job.run.number != number:
         raise IllegalMove(f"attempt {number} is not the current one of {job}")
     return job.run
@@ -56,7 +63,7 @@ def with_part(run: Attempt, host: str, **changes: Any) -> Attempt:
 def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
     job = live_job(cluster, event.key)
     move(job, event)
-    return replace(job, run=with_part(_attempt(job, event.attempt), event.host, **changes))
+    return replace(job, run=with_part(attempt_of(job, event.attempt), event.host, **changes))
 
 
 def _part_prepared(cluster: Cluster, event: ev.PartPrepared) -> None:
@@ -66,17 +73,33 @@ def _part_prepared(cluster: Cluster, event: ev.PartPrepared) -> None:
 def _gang_released(cluster: Cluster, event: ev.GangReleased) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    run = _attempt(job, event.attempt)
+    run = attempt_of(job, event.attempt)
     parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 
 
 def _part_started(cluster: Cluster, event: ev.PartStarted) -> None:
     job = _part(cluster, event, state=PartState.RUNNING, pid=event.pid)
-    run = _attempt(job, event.attempt)
+    run = attempt_of(job, event.attempt)
     if run.parts[0].host == event.host:
         run = replace(run, started=event.started or event.at, cwd=event.cwd)
+    if run.tasks:
+        run = _with_tasks_begun(run, event.host, event.at)
     cluster.jobs.put(job.key, replace(job, run=run, failures=0))
+
+
+def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:
+    """The tasks that start with their part run."""
+    tasks = tuple(
+        replace(task, state=TaskState.RUNNING, at=at)
+        if run.parts[task.place].host == host and _begins(task) else task
+        for task in run.tasks
+    )  # fmt: skip
+    return replace(run, tasks=tasks)
+
+
+def _begins(task: TaskRun) -> bool:
+    return task.state is TaskState.WAITING and task.number == 1 and not task.late
 
 
 def _part_stopped(cluster: Cluster, event: ev.PartStopped) -> None:
@@ -88,6 +111,11 @@ def with_end(run: Attempt, host: str, end: End) -> Attempt:
     but a failure of the first part after a host was lost comes of that loss.
     """
     run = with_part(run, host, end=end)
+    if run.judged:
+        verdict = run.verdict
+        if verdict is not None and run.parts[0].host == host:
+            return replace(run, verdict=replace(verdict, output=end.output))
+        return run
     bad = bool(end.status or end.lost)
     if run.parts[0].host == host:
         lost = run.verdict is not None and bool(run.verdict.lost)
@@ -108,12 +136,12 @@ def with_fence(run: Attempt, host: str, at: float) -> Attempt:
 def _part_ended(cluster: Cluster, event: ev.PartEnded) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, run=with_end(_attempt(job, event.attempt), event.host, event.end)))
+    cluster.jobs.put(job.key, replace(job, run=with_end(attempt_of(job, event.attempt), event.host, event.end)))
 
 
 def _part_refused(cluster: Cluster, event: ev.PartRefused) -> None:
     job = _part(cluster, event, state=PartState.GONE)
-    run = replace(_attempt(job, event.attempt), refused=event.why, refused_code=event.code)
+    run = replace(attempt_of(job, event.attempt), refused=event.why, refused_code=event.code)
     cluster.jobs.put(job.key, replace(job, run=run, avoid=(*job.avoid, event.host)))
 
 
@@ -124,7 +152,7 @@ def _part_gone(cluster: Cluster, event: ev.PartGone) -> None:
 def _part_fenced(cluster: Cluster, event: ev.PartFenced) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, run=with_fence(_attempt(job, event.attempt), event.host, event.at)))
+    cluster.jobs.put(job.key, replace(job, run=with_fence(attempt_of(job, event.attempt), event.host, event.at)))
 
 
 def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
@@ -145,7 +173,7 @@ def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
 def _wish_granted(cluster: Cluster, event: ev.WishGranted) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    run = _attempt(job, event.attempt)
+    run = attempt_of(job, event.attempt)
     wishes = tuple(wish for wish in run.wishes if wish.number != event.number)
     cluster.jobs.put(job.key, replace(job, run=replace(run, wishes=wishes)))
 
@@ -159,14 +187,14 @@ def _job_found(cluster: Cluster, event: ev.JobFound) -> None:
 def _checkpoint_made(cluster: Cluster, event: ev.CheckpointMade) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    run = replace(_attempt(job, event.attempt), checkpoint=event.generation)
+    run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
 
 
 def _ranks_suspected(cluster: Cluster, event: ev.RanksSuspected) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    run = replace(_attempt(job, event.attempt), suspects=event.suspects)
+    run = replace(attempt_of(job, event.attempt), suspects=event.suspects)
     cluster.jobs.put(job.key, replace(job, run=run))
 
 

@@ -7,7 +7,7 @@ import msgspec
 from lavad.core.depend import Depend
 from lavad.core.fades import Fade
 from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.states import JobState, PartState, TermReason
+from lavad.core.states import JobState, PartState, TaskState, TermReason
 
 AVOIDED = 60.0
 """Seconds in which a job that waits again goes to no host of its ``avoid``; then it prefers the others."""
@@ -22,6 +22,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     reserved: tuple[tuple[str, float], ...] = ()
     fades: tuple[Fade, ...] = ()
     """Which of ``reserved`` is not for the whole life of the job."""
+    roles: tuple[tuple[int, int, int], ...] = ()
+    """Of a job with roles: (number of the role, index of its first task here, how many)."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -75,6 +77,29 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """The agent said that its processes are stopped."""
     end: End | None = None
     fades: tuple[Fade, ...] = ()
+    roles: tuple[tuple[int, int, int], ...] = ()
+    """As in ``Placed``."""
+
+
+class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One task of a job with roles: its place among the attempt's tasks is its rank, for the job's life."""
+
+    role: int
+    index: int
+    place: int = 0
+    """Which part it is in."""
+    number: int = 1
+    """Counts its starts in this attempt."""
+    state: TaskState = TaskState.WAITING
+    late: bool = False
+    """It starts when all that are not late run."""
+    delay: float = 0.0
+    """Seconds that its next start waits."""
+    status: int = 0
+    """Wait status of its last end."""
+    at: float = 0.0
+    """When it came into this state."""
+    pid: int = 0
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -132,6 +157,17 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which of the alternatives of its requirement it was placed by."""
     suspects: tuple[Suspect, ...] = ()
     """Ranks that seem to hang, as the samples had it last."""
+    tasks: tuple[TaskRun, ...] = ()
+    """Of a job with roles: all its tasks by rank."""
+    judged: bool = False
+    """The tasks' ends have made the verdict: the parts are to finish."""
+    leave: bool = False
+    """Tasks that still run then are let alone, and the attempt ends with the last of them."""
+    again: str = ""
+    """Why the whole job starts again once this attempt is over."""
+    retried: float = 0.0
+    """When a task was last started again, and why."""
+    retried_why: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -193,6 +229,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     blocked: int = 0
     """How it stands to its condition: MET, BLOCKED or NEVER."""
     messages: tuple[Message, ...] = ()
+    retries: int = 0
+    """Of a job with roles: how often tasks, or all of it, were started again."""
 
 
 class Array(msgspec.Struct, frozen=True, omit_defaults=True):

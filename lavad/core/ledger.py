@@ -15,6 +15,7 @@ from lavad.core.groups import lineage
 from lavad.core.host import Gpu
 from lavad.core.job import Part, Placed
 from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
+from lavad.core.roles import gpus_wanted
 from lavad.core.spec import Spec
 from lavad.core.states import HostState
 from lavad.core.use import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight
@@ -262,10 +263,11 @@ class Ledger:
         gpu = spec.gpu
         if gpu is None:
             return 0
+        count = gpus_wanted(spec, part) if spec.roles else wanted(gpu, part.slots)
         top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
         known = {card.uuid for card in host.gpus}
         free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
-        return 0 if len(free) == wanted(gpu, part.slots) else PendReason.GPU_BUSY
+        return 0 if len(free) == count else PendReason.GPU_BUSY
 
 
 def _started(column: list[int] | None) -> int:

@@ -34,6 +34,52 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     initial: int = 0
 
 
+class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is done when something happens to a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, perhaps of one exit code."""
+
+    event: str
+    action: str
+    """``RestartJob``, ``RestartTask``, ``AbortJob``, ``CompleteJob`` or ``Ignore``."""
+    code: int = -1
+
+
+class Role(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One role of a job with several: so many tasks of one kind. Needs and limits are those of one task."""
+
+    name: str
+    count: int = 1
+    least: int = 1
+    """It starts with no fewer than these; with more, up to ``count``, where there is room."""
+    slots: int = 1
+    resreq: str = ""
+    gpus: int = 0
+    limits: Limits = Limits()
+    restart: str = "Never"
+    """``Never``, ``OnFailure``, ``Always``, or ``ExitCode``: 1 to 127 is for good, 128 to 255 or a signal is tried again."""
+    spread: bool = False
+    """No two of its tasks on one host."""
+    kind: str = ""
+    """``launcher``: it starts when all others run; ``hold``: it only holds slots, for tasks that a launcher starts there."""
+    actions: tuple[Action, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the tasks of a job with roles hang together."""
+
+    framework: str = ""
+    """Whose environment they find: ``mpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's own alone."""
+    success: str = "all"
+    """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
+    clean: str = "running"
+    """What is left then: ``running`` and ``all`` end it (``all`` removes the scratch folders too), ``none`` lets it run on."""
+    launcher_start: str = "when_ready"
+    backoff: int = 6
+    """How often tasks or the job are started again."""
+    nproc: int = 0
+    """Processes that a task starts itself (torchrun), 0: it is one."""
+    actions: tuple[Action, ...] = ()
+
+
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that decides where and when a job may run. Jobs with an equal spec form one class for the scheduler."""
 
@@ -68,6 +114,17 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     requeue: str = ""
     """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is queued again."""
     interactive: bool = False
+    roles: tuple[Role, ...] = ()
+    """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
+    policy: Policy = Policy()
+
+
+class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the tasks of a role run."""
+
+    command: str = ""
+    env: dict[str, str] = {}
+    cwd: str = ""
 
 
 class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,3 +160,5 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""
     esub: str = ""
     cwd_given: bool = False
+    roles: tuple[RoleText, ...] = ()
+    """One for each role of the spec."""

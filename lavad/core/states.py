@@ -45,6 +45,18 @@ class PartState(IntEnum):
 OVER = frozenset({PartState.GONE, PartState.FENCED})
 
 
+class TaskState(IntEnum):
+    """One task of a job with roles. WAITING: to be started, for the first time or again."""
+
+    WAITING = 1
+    RUNNING = 2
+    SUCCEEDED = 3
+    FAILED = 4
+
+
+TASK_OVER = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
+
+
 class HostState(IntEnum):
     """Whether the master hears a host's agent."""
 

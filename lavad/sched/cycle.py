@@ -29,6 +29,7 @@ from lavad.sched.gates import why_not_class, why_not_limits
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
+from lavad.sched.roles import Placer
 from lavad.sched.view import View
 from lavad.sched.walk import Walk, order_now
 
@@ -106,14 +107,15 @@ class _Cycle:
 
 
 def _reads_load(need: Need) -> bool:
-    return need.moving or bool(need.per_host or need.per_slot) or not need.is_plain
+    return need.moving or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain
 
 
 class Visit:
     """A class that is being placed: its jobs one after the other."""
 
     __slots__ = (
-        "base", "candidates", "cycle", "early", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "view",
+        "base", "candidates", "cycle", "early", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "short",
+        "view",
     )  # fmt: skip
 
     def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
@@ -132,6 +134,8 @@ class Visit:
         """Elements placed of the array whose turn it is."""
         self.early = False
         """Whether a job may be placed otherwise later, by an alternative that has to wait."""
+        self.short: Need | None = None
+        """What the role needs that there was no room for."""
         self.reasons: dict[int, int] = {}
         cycle.view.memory.say_jobs(known, self.reasons)
 
@@ -157,7 +161,7 @@ class Visit:
 
     def _go_beyond(self, row: Job | Array) -> bool:
         """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
-        if self.known.blocked != self.view.memory.cycle:
+        if self.known.blocked != self.view.memory.cycle or self.need.spec.roles:
             return False
         key, beyond = self._key(row), self.cycle.beyond
         placement = beyond.preempt(self.need, self.base, key)
@@ -273,6 +277,11 @@ class Visit:
         return 0, ()
 
     def _parts(self, need: Need, most: int, avoid: frozenset[str]) -> tuple[Placed, ...]:
+        if need.spec.roles:
+            placer = Placer(self.view, need, avoid)
+            parts = placer.place(most)
+            self.short = None if parts else placer.needs[placer.short]
+            return parts
         if need.terms:
             return find_compound(self.view, need, most, avoid)
         return find_parts(self.view, need, self._offers(need, avoid), most)
@@ -324,5 +333,6 @@ class Visit:
             self.cycle.say(need.number, reason)
             return False
         self.known.blocked = view.memory.cycle
-        self.cycle.why[need.number] = host_reasons(view, need, self.base)
+        short = self.short
+        self.cycle.why[need.number] = host_reasons(view, short or need, find_base(view, short) if short else self.base)
         return False

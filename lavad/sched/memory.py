@@ -62,6 +62,8 @@ class Memory:
         self.codes: list[int] = []
         """Reason of each host's state, 0: it takes jobs."""
         self.needs: dict[int, Need | None] = {}
+        self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
+        """Class with roles to its need, and what one task of each role needs."""
         self.bases: dict[tuple[object, ...], Base] = {}
         self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
         self.texts: set[str] = set()
@@ -109,6 +111,7 @@ class Memory:
         self.conf = conf
         self.book = LimitBook(conf)
         self.rows, self.by_name = [], {}
+        self.role_needs.clear()
         for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.streams, self.why, self.why_job):
             kept.clear()
         self.ranking = Ranking(conf)

@@ -88,6 +88,10 @@ SAMPLES: list[Event] = [
     ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
     ev.ReservationFaded(at=2.0, key=KEY, attempt=2),
     ev.RanksSuspected(at=2.0, key=KEY, attempt=2, suspects=(Suspect(3, "h1", 77, "idle", 1.5, "futex"),)),
+    ev.TaskStarted(at=2.5, key=KEY, attempt=2, rank=3, number=2, pid=77),
+    ev.TaskEnded(at=2.5, key=KEY, attempt=2, rank=3, number=1, status=256, limit=TermReason.TERM_MEMLIMIT),
+    ev.TaskRetried(at=2.5, key=KEY, attempt=2, rank=3, number=2, delay=0.5, why="worker[1] on h1 ended with exit code 1"),
+    ev.JobJudged(at=2.5, key=KEY, attempt=2, end=END, again="worker[1] on h1 ended with exit code 1"),
 ]  # fmt: skip
 
 

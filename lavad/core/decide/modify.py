@@ -106,6 +106,8 @@ def _modify_one(
         spec=old, text=text, conf=cluster.conf, local=local, name=record.name,
         known_hosts=known_names(cluster), known_resources=known_resources(cluster),
     )  # fmt: skip
+    if old.roles and (rival := next((name for name in ("n", "nn", "a", "an") if name in options), "")):
+        raise Refused(f"-{rival} cannot be changed for a job with roles")
     _reset(draft, options)
     if ask.command:
         draft.say(command=ask.command, script="")

@@ -15,6 +15,7 @@ from lavad.core.effects import is_released
 from lavad.core.fold_part import with_end, with_fence, with_part
 from lavad.core.job import Attempt, End, Job, Part, Wish
 from lavad.core.requeue_exit import wants_requeue
+from lavad.core.roles import delay_of
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, JobState, PartState, TermReason
 
@@ -132,7 +133,7 @@ def ended(cluster: Cluster, key: int, uid: str, host: str, end: End, gone: bool,
 
 
 def _final(run: Attempt, part: Part, end: End) -> Attempt:
-    return replace(run, verdict=end, parts=(replace(part, end=end, state=PartState.GONE),))
+    return replace(run, verdict=run.verdict if run.judged else end, parts=(replace(part, end=end, state=PartState.GONE),))
 
 
 def gone(cluster: Cluster, key: int, uid: str, host: str, now: float) -> list[ev.Event]:
@@ -198,6 +199,9 @@ def _again(
         if wish.kind == "migrate":
             return ev.JobRequeued(at=now, key=job.key, reason=PEND_MIGRATED, end=end, why="migrated by " + wish.by,
                                   avoid=tuple(part.host for part in run.parts))  # fmt: skip
+    if run.again:
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, why=run.again, end=end,
+                              not_before=now + delay_of(job.retries - 1))  # fmt: skip
     if run.refused:
         if run.refused_code in _USERS_FAULT:
             return None
@@ -237,7 +241,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None) -> ev.JobFinish
     if verdict.lost:
         reason = TermReason.TERM_UNKNOWN
     elif verdict.first_rank >= 0 and verdict.status:
-        why = f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
+        why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
     ok = verdict.status == 0 and not verdict.lost and reason is TermReason.NONE
     state = JobState.DONE if ok else JobState.EXIT
     status = verdict.status if not verdict.lost else 255 << 8

@@ -16,6 +16,7 @@ from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
+from lavad.core.decide.roles import read_roles
 from lavad.core.decide.tasks import check_tasks
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
@@ -84,6 +85,7 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime) -
         known_hosts=known_names(cluster), known_resources=known_resources(cluster),
     )  # fmt: skip
     read_options(draft, ask.options)
+    read_roles(draft, ask)
     return draft
 
 
@@ -105,7 +107,7 @@ def apply_app(draft: Draft) -> None:
         folder, _, period = app.checkpoint.partition(" ")
         checkpoint = Checkpoint(folder=folder, period=int(period or 0) * 60, method="app")
     slots, most = spec.slots, spec.max_slots
-    if slots == 1 and most == 1 and app.default_slots > 1:
+    if slots == 1 and most == 1 and app.default_slots > 1 and not spec.roles:
         slots = most = app.default_slots
     draft.spec = replace(
         spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
@@ -178,7 +180,7 @@ def apply_queue(cluster: Cluster, draft: Draft, queue: QueueConf) -> None:
     if priority < 0 and params.max_user_priority:
         priority = params.max_user_priority // 2
     slots, most = spec.slots, spec.max_slots
-    if slots == 1 and most == 1 and queue.default_slots > 1:
+    if slots == 1 and most == 1 and queue.default_slots > 1 and not spec.roles:
         slots = most = queue.default_slots
     draft.spec = replace(
         spec,

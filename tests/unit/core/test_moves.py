@@ -36,6 +36,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "CheckpointMade": {"attempt": 1, "generation": 1},
     "ReservationFaded": {"attempt": 1},
     "RanksSuspected": {"attempt": 1},
+    "JobJudged": {"attempt": 1, "end": End()},
     "JobFinished": {"state": JobState.DONE},
 }
 SIMPLE = [event for event in MOVES if event.__name__ in FIELDS or event.__struct_fields__ == ("at", "key", "by")]
