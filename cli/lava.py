@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from cli import replay, whatif
+from cli.common.become import become
 from cli.local.folder import Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
 
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
-    commands.add_parser("whatif", help="simulate a job trace under scheduling policies", add_help=False)
+    commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
     return lava
 
 
@@ -54,9 +54,9 @@ def main(argv: list[str] | None = None) -> int:
     """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["whatif"]:
-        return whatif.main(words[1:])
+        return become("lava whatif", "lavad.replay.main", words[1:])
     if words[:1] == ["replay"]:
-        return replay.main(words[1:])
+        return become("lava replay", "lavad.replay.repeat", words[1:])
     if words[:1] == ["why"]:
         from cli.why import main as why
 

@@ -20,7 +20,7 @@ PERCENTS = (50, 90, 95, 99, 100)
 class UserMeasures(msgspec.Struct, frozen=True):
     """One user's part of a run."""
 
-    user: int
+    user: int | str
     jobs: int
     mean_wait: float
     mean_bounded_slowdown: float
@@ -88,7 +88,7 @@ def _mean(runs: Sequence[Run], value: Callable[[Run], float]) -> float:
 
 
 def _by_user(runs: Sequence[Run]) -> list[UserMeasures]:
-    parts: dict[int, list[Run]] = {}
+    parts: dict[int | str, list[Run]] = {}
     for run in runs:
         parts.setdefault(run.job.user, []).append(run)
     return [
@@ -96,5 +96,9 @@ def _by_user(runs: Sequence[Run]) -> list[UserMeasures]:
             user, len(part), _mean(part, lambda run: run.wait), _mean(part, slowdown_of),
             sum(run.job.slots * run.job.run for run in part),
         )
-        for user, part in sorted(parts.items())
+        for user, part in sorted(parts.items(), key=lambda item: _place(item[0]))
     ]  # fmt: skip
+
+
+def _place(user: int | str) -> tuple[int, str]:
+    return (user, "") if isinstance(user, int) else (-1, user)

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from typing import NoReturn
 
 import msgspec
 
-from config.load import load
-from lavad.database import database_url
 from lavad.replay.again import Difference, Outcome, Replay
-from lavad.replay.history import HistoryError, Item, of_file, of_store, write
+from lavad.replay.history import HistoryError, write
+from lavad.replay.source import add_source, read_source
 from lavad.store.errors import StoreError
-from lavad.store.read import Reader
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,10 +32,7 @@ def parser() -> argparse.ArgumentParser:
         description="Make a cluster's recorded scheduling decisions again on a virtual clock, and compare.",
     )  # fmt: skip
     options.add_argument("file", nargs="?", default="", help="a history written by --export (default: the cluster's store)")
-    options.add_argument("--dir", default="", help="the folder of a cluster of lava up")
-    options.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help=argparse.SUPPRESS)
-    options.add_argument("--database", default="", metavar="URL", help="the SQLAlchemy URL of a store")
-    options.add_argument("--database-file", default="", help=argparse.SUPPRESS)
+    add_source(options)
     options.add_argument("--export", default="", metavar="FILE", help="only write the history to FILE (.gz: packed)")
     options.add_argument("--forgetful", action="store_true", help="with an empty cache for each plan: slower, finds stale caches")
     options.add_argument("--json", action="store_true", help="one JSON object")
@@ -51,10 +44,10 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         if options.export:
-            count = write(options.export, _items(options))
+            count = write(options.export, read_source(options, options.file))
             sys.stdout.write(f"{options.export}: {count} lines\n")
             return 0
-        outcome = Replay(options.forgetful).run(_items(options))
+        outcome = Replay(options.forgetful).run(read_source(options, options.file))
         sys.stdout.write(_json(outcome) if options.json else _text(outcome))
         sys.stdout.flush()
     except (HistoryError, StoreError, OSError) as error:
@@ -63,21 +56,6 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 0 if outcome.equal == outcome.plans else 1
-
-
-def _items(options: argparse.Namespace) -> Iterator[Item]:
-    if options.file:
-        yield from of_file(options.file)
-        return
-    url = options.database
-    if not url:
-        file = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
-        url = database_url(load(options.conf).config.params, "", file)
-    reader = Reader.open(url)
-    try:
-        yield from of_store(reader)
-    finally:
-        reader.close()
 
 
 def _json(outcome: Outcome) -> str:

@@ -34,7 +34,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     run: float
     slots: int
     requested: float
-    user: int
+    user: int | str
 
 
 class Trace(msgspec.Struct, frozen=True):

@@ -94,6 +94,10 @@ def _check(cluster: Cluster, folder: Path) -> None:
     assert found["first"] is None
     assert found["equal"] == found["plans"] > 50
     assert found["before"] == 0
+    whatif = json.loads(cluster.run("lava whatif --add-hosts 2 --json").stdout)
+    assert whatif["recorded"]["jobs"] == whatif["changed"]["jobs"] > 100
+    assert whatif["changed"]["slots"] == whatif["recorded"]["slots"] + 8
+    assert whatif["changed"]["mean_wait"] < whatif["recorded"]["mean_wait"]
     decided = found["decisions"]
     assert decided["JobDispatched"] > 150
     assert decided["JobSuspended"] > 0

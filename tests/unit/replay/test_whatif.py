@@ -94,7 +94,11 @@ def test_table_and_picture(trace: str, capsys: pytest.CaptureFixture[str], tmp_p
         (["--trace", "x", "--policy", "best"],
          "lava whatif: argument --policy: 'best' is not a policy (fcfs, easy, conservative)\n"),
         (["--trace", "x", "--slots", "0"], "lava whatif: argument --slots: '0' is not a number from 1 to 10000000\n"),
-        ([], "lava whatif: the following arguments are required: --trace\n"),
+        (["--hosts", "2"], "lava whatif: argument --hosts: only with --trace\n"),
+        (["--trace", "x", "--remove-hosts", "h1"], "lava whatif: argument --remove-hosts: not with --trace\n"),
+        (["--policy", "lottery"],
+         "lava whatif: argument --policy: 'lottery' is not a policy (fcfs, fairshare, easy, conservative)\n"),
+        (["--queue-priority", "night"], "lava whatif: argument --queue-priority: 'night' is not QUEUE=PRIORITY\n"),
     ],
 )  # fmt: skip
 def test_faults_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

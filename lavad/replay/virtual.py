@@ -1,0 +1,229 @@
+"""A cluster on a virtual clock: the master's own folding, judging, planning and accepting, and hosts that do as they are told.
+
+Rule: of what happens at one instant, ends come first, then what users and administrators do, then conditions, then plans
+until nothing more is decided. A job runs as long as it is said to beforehand, wherever it runs; what it had done is lost
+when it is requeued, and kept when it is suspended.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from itertools import count
+
+import msgspec
+
+from lavad.core import events as ev
+from lavad.core.apply import apply
+from lavad.core.cluster import Cluster
+from lavad.core.decide import report
+from lavad.core.decide.depend import local_of, settle
+from lavad.core.decide.fade import fade
+from lavad.core.decide.placement import accept_plan
+from lavad.core.host import Facts
+from lavad.core.job import End, Job
+from lavad.core.limit_book import LimitBook
+from lavad.core.moves import IllegalMove
+from lavad.core.soft import Soft
+from lavad.core.spec import Spec
+from lavad.core.states import JobState
+from lavad.replay.simulate import Run
+from lavad.replay.swf import TraceJob
+from lavad.sched.cycle import schedule
+from lavad.sched.memory import Memory
+
+ROUNDS = 100
+"""Plans of one instant."""
+JUDGED = 10_000
+IDLE = 1_000
+"""Windows may open that often for jobs that never start."""
+_KILLED = ("kill", "requeue", "migrate")
+
+
+class Life(msgspec.Struct, frozen=True):
+    """How a job runs: seconds, CPU seconds and the wait status that it ends with."""
+
+    seconds: float
+    cpu: float = 0.0
+    status: int = 0
+
+
+Lives = Callable[[Job], Life]
+
+
+def idle_load(facts: Facts) -> dict[str, float]:
+    """What a host reports on which nothing but reservations counts."""
+    return {
+        "r15s": 0.0, "r1m": 0.0, "r15m": 0.0, "ut": 0.0, "pg": 0.0, "io": 0.0, "ls": 0.0, "it": 1000.0,
+        "tmp": float(facts.max_tmp), "swp": float(facts.max_swap), "mem": float(facts.max_mem),
+    }  # fmt: skip
+
+
+class Virtual:
+    """Runs until nothing is left to happen. ``done`` has the jobs that ended by themselves."""
+
+    def __init__(self, cluster: Cluster, lives: Lives, specs: Mapping[int, Spec], now: float) -> None:
+        """``specs``: of all jobs that may come."""
+        self.cluster = cluster
+        self._specs = specs
+        self.now = now
+        self.soft = Soft()
+        self.done: dict[int, Run] = {}
+        self.skipped = 0
+        """Deeds of users that met a job in another state than they had."""
+        self.history: list[ev.Event] | None = None
+        """Told every event, if it is a list."""
+        self._lives = lives
+        self._memory = Memory()
+        self._book = LimitBook(cluster.conf)
+        self._deeds: list[tuple[float, int, ev.Event]] = []
+        self._ends: list[tuple[float, int, int, str]] = []
+        self._left: dict[str, float] = {}
+        """Attempts that are suspended, and the seconds that they still have to run."""
+        self._until: dict[str, float] = {}
+        self._numbers = count()
+        self._wake_at = 0.0
+        self._idle = 0
+        """Instants in a row at which nothing but time can change anything."""
+        for host in cluster.hosts.rows.values():
+            self.soft.load[host.name] = idle_load(host.facts)
+        for key in list(cluster.started):
+            self._go_on(cluster.jobs.rows[key])
+
+    def add(self, deeds: Iterable[ev.Event]) -> None:
+        """What users, administrators and hosts do, each at its time."""
+        for event in deeds:
+            heapq.heappush(self._deeds, (event.at, next(self._numbers), event))
+
+    def run(self) -> None:
+        """To the end."""
+        self._plan()
+        while self.step():
+            pass
+
+    @property
+    def never(self) -> int:
+        """Jobs and elements that still wait."""
+        rows = self.cluster.arrays.rows.values()
+        return sum(not job.run for job in self.cluster.jobs.rows.values()) + sum(len(a.pending) + len(a.held) for a in rows)
+
+    def step(self) -> bool:
+        """The next instant; False if there is none."""
+        times = [line[0][0] for line in (self._ends, self._deeds) if line]
+        self._idle = 0 if times else self._idle + 1
+        if (self.cluster.pending or self.cluster.suspended) and self._wake_at > self.now and self._idle < IDLE:
+            times.append(self._wake_at)
+        if self.cluster.use.fading:
+            times.append(min(self.cluster.use.fading.values()))
+        if not times:
+            return False
+        self.now = max(self.now, min(times))
+        while self._ends and self._ends[0][0] <= self.now:
+            at, _, key, uid = heapq.heappop(self._ends)
+            if self._until.get(uid) == at:
+                self._end(key, uid)
+        while self._deeds and self._deeds[0][0] <= self.now:
+            self._deed(heapq.heappop(self._deeds)[2])
+        if self.cluster.use.fading:
+            self._apply(fade(self.cluster, self.now).events)
+        self._plan()
+        return True
+
+    def _plan(self) -> None:
+        for _ in range(ROUNDS):
+            self._settle()
+            local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
+            plan = schedule(self.cluster, self.soft, self.now, local, self._memory)
+            self._wake_at = plan.wake_at
+            if self._book.conf is not self.cluster.conf:
+                self._book = LimitBook(self.cluster.conf)
+            events = accept_plan(self.cluster, plan, self.now, f"{next(self._numbers):x}.", self._book) if plan.decides else []
+            if not events:
+                return
+            self._apply(events)
+            for event in events:
+                self._obey(event)
+
+    def _settle(self) -> None:
+        local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
+        while self.cluster.conditions.stirred and (events := settle(self.cluster, self.now, local, JUDGED)):
+            self._apply(events)
+
+    def _apply(self, events: list[ev.Event]) -> None:
+        if self.history is not None:
+            self.history += events
+        for event in events:
+            apply(self.cluster, event)
+        self.cluster.forget_changes()
+
+    def _deed(self, event: ev.Event) -> None:
+        """Done again, if the job is still in a state for it."""
+        if isinstance(event, ev.JobFinished) and event.key in self.cluster.started:
+            self._kill(self.cluster.jobs.rows[event.key])
+            return
+        if isinstance(event, ev.HostJoined):
+            self.soft.load[event.host] = idle_load(event.facts)
+        number = getattr(event, "spec", 0)
+        if number in self._specs and number not in self.cluster.specs.rows:
+            self._apply([ev.SpecAdded(at=event.at, spec=number, value=self._specs[number])])
+        try:
+            self._apply([event])
+        except (IllegalMove, KeyError):
+            self.skipped += 1
+
+    def _obey(self, event: ev.Event) -> None:
+        """What hosts do about a decision."""
+        if not isinstance(event, ev.JobDispatched | ev.JobSuspended | ev.JobResumed | ev.JobWished):
+            return
+        job = self.cluster.jobs.rows.get(event.key)
+        if job is None or job.run is None:
+            return
+        uid = job.run.uid
+        if isinstance(event, ev.JobDispatched):
+            for part in job.run.parts:
+                self._apply(report.started(self.cluster, job.key, uid, part.host, 1, self.now, "", self.now))
+            self._go_on(self.cluster.jobs.rows[event.key])
+        elif isinstance(event, ev.JobSuspended):
+            self._left[uid] = self._until.pop(uid, self.now) - self.now
+        elif isinstance(event, ev.JobResumed):
+            self._go_on(job)
+        elif event.wish.kind in _KILLED:
+            self._kill(job)
+
+    def _go_on(self, job: Job) -> None:
+        """A started job runs for what it has left."""
+        assert job.run is not None
+        if job.state is not JobState.RUN and job.state is not JobState.UNKWN:
+            ran = job.since - (job.run.started or job.run.dispatched) - job.run.paused
+            self._left.setdefault(job.run.uid, max(0.0, self._lives(job).seconds - ran))
+            return
+        left = self._left.pop(job.run.uid, None)
+        if left is None:
+            ran = self.now - (job.run.started or job.run.dispatched) - job.run.paused
+            left = max(0.0, self._lives(job).seconds - ran)
+        until = self._until[job.run.uid] = self.now + left
+        heapq.heappush(self._ends, (until, next(self._numbers), job.key, job.run.uid))
+
+    def _end(self, key: int, uid: str) -> None:
+        """A job has run its time."""
+        job = self.cluster.jobs.rows[key]
+        life = self._lives(job)
+        spec = self.cluster.specs.rows[job.spec]
+        assert job.run is not None
+        slots = sum(part.slots for part in job.run.parts)
+        requested = spec.limits.run or life.seconds
+        trace = TraceJob(key & 0xFFFFFFFF, key >> 32, job.submitted, life.seconds, slots, requested, spec.user)
+        again = key in self.done
+        self.done[key] = Run(trace, self.now - life.seconds)
+        self._over(job, End(status=0 if again else life.status, at=self.now, started=job.run.started, utime=life.cpu))
+
+    def _kill(self, job: Job) -> None:
+        self._over(job, End(status=9, at=self.now, started=job.run.started if job.run is not None else 0.0))
+
+    def _over(self, job: Job, end: End) -> None:
+        assert job.run is not None
+        self._until.pop(job.run.uid, None)
+        self._left.pop(job.run.uid, None)
+        for part in job.run.parts:
+            self._apply(report.ended(self.cluster, job.key, job.run.uid, part.host, end, True, self.now))
