@@ -27,6 +27,8 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     qinact [-C comment] [queue ... | all]    let queues start no jobs
     hist | hhist | qhist | mbdhist [-t time0,time1] [-f file] [name ...]   show what was done
     showconf mbd | sbd                   show the parameters in force
+    showstatus                           show the cluster in numbers
+    mbdrestart [-v] [-f]                 as reconfig
     lease extend time                    for so long (30m, 2h, seconds) no job is taken for lost
     help                                 show this
     quit                                 end"""
@@ -131,7 +133,7 @@ def _configuration(context: Context, name: str, words: list[str]) -> int:
         raise Fail(f"Invalid argument <{rest[0]}>\n{USAGE}")
     if name == "ckconfig":
         return configuration.check(context)
-    return configuration.reconfigure(context, _client(context), force="f" in options)
+    return configuration.reconfigure(context, _client(context), "f" in options, verbose="v" in options)
 
 
 def _showconf(context: Context, name: str, words: list[str]) -> int:
@@ -156,6 +158,25 @@ def _lease(context: Context, name: str, words: list[str]) -> int:
     return 0
 
 
+def _restart(context: Context, name: str, words: list[str]) -> int:
+    """What a restart of LSF's master is for: the files are read again, running jobs go on."""
+    from cli.common import configuration
+
+    options, rest = read_letters(Table(f"badmin {name}", "v f p s", "C"), words)
+    if rest:
+        raise Fail(f"Invalid argument <{rest[0]}>\n{USAGE}")
+    return configuration.reconfigure(context, _client(context), "f" in options, "MBD restart initiated", "v" in options)
+
+
+def _asked(context: Context, name: str, words: list[str]) -> int:
+    _, rest = read_letters(Table(f"badmin {name}", "f", "", "[host_name ... | all]"), words)
+    return _client(context).query({"ask": "query", "command": "badmin", "options": {}, "words": [name, *rest]})
+
+
+def _unsupported(context: Context, name: str, words: list[str]) -> int:
+    raise Fail(f"badmin: {name} is not supported by lava")
+
+
 def _duration(text: str) -> int:
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     if not (number.isascii() and number.isdigit()):
@@ -166,7 +187,9 @@ def _duration(text: str) -> int:
 COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
     "hopen": _hosts, "hclose": _hosts, "qopen": _queues, "qclose": _queues, "qact": _queues, "qinact": _queues,
     "ckconfig": _configuration, "reconfig": _configuration, "showconf": _showconf, "hist": _history,
-    "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease,
+    "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease, "mbdrestart": _restart,
+    **dict.fromkeys(("hrestart", "hshutdown", "hstartup", "showstatus"), _asked),
+    **dict.fromkeys(("mbddebug", "mbdtime", "sbddebug", "sbdtime", "schddebug", "schdtime", "perfmon", "diagnose"), _unsupported),
 }  # fmt: skip
 
 

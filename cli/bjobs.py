@@ -7,10 +7,10 @@ from cli.common.listing import run_listing
 from cli.common.options import Table
 
 FLAGS = (
-    "a A d p p0 p1 p2 p3 pe pi r s ss l w W WL WP WF UF X x fwd noheader json hms sum psum aff gpu prio plan rusage"
+    "a A d p p0 p1 p2 p3 pe pi r s ss l w W WL WP WF UF X x fwd noheader json hms sum psum aff gpu prio plan"
     " script env hostfile cname aps data pri"
 )
-VALUED = "u q m J P N g G app o sla U Lp Jd rsv"
+VALUED = "u q m J P N g G app o sla U Lp Jd rsv rusage"
 
 
 def run(context: Context) -> int:

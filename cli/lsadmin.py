@@ -1,23 +1,23 @@
 """lsadmin: the base system. lava has one system: what LSF splits between lsadmin and badmin, badmin does.
 
-Rule: what reads (``showconf``, ``ckconfig``) works, as tools ask for it; the daemons belong to the site's service manager.
+Rule: what reads (``showconf``, ``ckconfig``, ``reconfig``) works; the daemons belong to the site's service manager.
 """
 
 from __future__ import annotations
 
+from cli.common.client import Client, read_conf
 from cli.common.context import Context, start
 from cli.common.fail import LSF_FAILED, Fail
-from cli.common.options import Table, show_help
+from cli.common.options import Table, read_letters, show_help
 
 USAGE = """\
 Usage: lsadmin [-h] [-V] command [command_options] [command_args]
 
     ckconfig [-v]                        check the configuration files
+    reconfig [-v] [-f]                   check them, and let the master read them again
     showconf lim | res [host ... | all]  show the parameters in force"""
-DAEMONS = (
-    "reconfig limstartup limshutdown limrestart limlock limunlock limdebug limtime resstartup resshutdown resrestart"
-    " resdebug restime reslogon reslogoff expiry"
-)
+HOSTS = "limstartup limshutdown limrestart limlock limunlock resstartup resshutdown resrestart"
+OTHERS = "limdebug limtime resdebug restime reslogon reslogoff expiry"
 
 
 def run(context: Context) -> int:
@@ -38,7 +38,16 @@ def run(context: Context) -> int:
         if any(word != "-v" for word in words[1:]):
             raise Fail(f"Invalid argument <{words[1]}>\n{USAGE}")
         return configuration.check(context)
-    if words[0] in DAEMONS.split():
+    if words[0] == "reconfig":
+        options, rest = read_letters(Table("lsadmin reconfig", "v f", ""), words[1:])
+        if rest:
+            raise Fail(f"Invalid argument <{rest[0]}>\n{USAGE}")
+        return configuration.restart_base(context, "f" in options)
+    if words[0] in HOSTS.split():
+        _, rest = read_letters(Table(f"lsadmin {words[0]}", "f", "l t", "[host_name ... | all]"), words[1:])
+        frame = {"ask": "query", "command": "badmin", "options": {}, "words": [words[0], *rest]}
+        return Client(context, read_conf(context)).query(frame)
+    if words[0] in OTHERS.split():
         raise Fail(f"lsadmin: {words[0]} is not supported by lava: see badmin, and the services of lavad and lava-agent")
     raise Fail(f"Invalid command <{words[0]}> \n{USAGE}")
 

@@ -10,7 +10,7 @@ from cli.common.options import Table
 def run(context: Context) -> int:
     """Ask and print."""
     table = Table("lsload", "l w s N E a gpu gpuload noheader json cname", "R n I o", "[host_name ...]")
-    return run_listing(context, table, help_status=0, caller=BASE)
+    return run_listing(context, table, help_status=0, caller=BASE, form="LSF_LSLOAD_FORMAT")
 
 
 def main(argv: list[str] | None = None) -> int:

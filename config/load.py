@@ -17,7 +17,7 @@ from config.names import base_host
 from config.problems import Place, Problem, Problems
 from config.read_hosts import check_hosts_named, joined, read_lsb_hosts
 from config.read_limits import read_limits
-from config.read_params import params_of, read_lsb_params, read_lsf_text
+from config.read_params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read_queues import (
     INDEX_ALIASES,
     LOAD_INDICES,
@@ -156,6 +156,7 @@ def _assembled(
         limits=limits,
         partitions=batch.partitions,
         lsf=lsf,
+        lsb_params=params_as_written(sections["lsb.params"]),
         confdir=folders.lsf,
     )
 

@@ -197,6 +197,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[Limit, ...] = ()
     partitions: tuple[PartitionConfig, ...] = ()
     lsf: dict[str, str] = {}
+    lsb_params: tuple[tuple[str, str], ...] = ()
+    """lsb.params as it stands."""
     confdir: str = ""
 
     def queue(self, name: str) -> QueueConfig | None:

@@ -59,6 +59,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     local_max_preexec_retry: int | None = None
     max_job_requeue: int | None = None
     pg_susp_it: int = 180
+    detect_idle_job_after: int = 1200
     job_spool_dir: str = ""
     # LSF has these two on queues and applications only; here they are also the default of all queues.
     job_warning_action: str = ""

@@ -142,6 +142,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     job_warning_action: str = ""
     job_action_warning_time: int | None = None
 
+    job_overrun: int | None = None
+    job_underrun: int | None = None
+    job_idle: float | None = None
+
     fairshare: tuple[Share, ...] = ()
     hist_hours: float | None = None
     cpu_time_factor: float | None = None

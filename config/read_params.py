@@ -54,6 +54,7 @@ LSB_PARAMS: Table = {
     "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
     "MAX_JOB_REQUEUE": v.number(0),
     "PG_SUSP_IT": v.second_count,
+    "DETECT_IDLE_JOB_AFTER": v.minutes,
     "JOB_SPOOL_DIR": v.text,
     "JOB_WARNING_ACTION": v.text,
     "JOB_ACTION_WARNING_TIME": v.minutes,
@@ -184,6 +185,15 @@ def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems)
         for row in section.rows:
             fields |= fill(row, LSB_PARAMS, scope, problems, "section Parameters")
     return fields
+
+
+def params_as_written(sections: list[Section]) -> tuple[tuple[str, str], ...]:
+    """Every parameter that has a value, known or not; the last of a name holds."""
+    found: dict[str, str] = {}
+    for section in sections:
+        for row in section.rows:
+            found.update({cell.name.upper(): cell.value for cell in row.cells.values() if cell.value not in ("", "-")})
+    return tuple(found.items())
 
 
 def params_of(fields: dict[str, Any], file: str, problems: Problems) -> Params:

@@ -19,6 +19,7 @@ from lavad.configure_apps import apps
 from lavad.configure_share import aps_conf, group_shares, partitions, share_conf
 from lavad.core.conf import (
     Conf,
+    ExceptionConf,
     HostConf,
     LimitConf,
     Params,
@@ -59,6 +60,7 @@ def core_conf(config: ClusterConfig) -> Conf:
         limits=tuple(_limit(limit) for limit in config.limits),
         apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
+        site_params=config.lsb_params,
     )  # fmt: skip
 
 
@@ -160,7 +162,21 @@ def _queue(queue: QueueConfig, params: FileParams) -> QueueConf:
         job_controls=" ".join(f"{control.action}[{control.what}]" for control in queue.job_controls),
         terminate_when=" ".join(queue.terminate_when),
         migrate_after=queue.mig,
+        limit_host=queue.default_host_spec or queue.runlimit.host_spec or queue.cpulimit.host_spec,
+        hosts_a_job=queue.hostlimit_per_job,
+        success_exit_values=" ".join(map(str, queue.success_exit_values)),
+        max_requeue=queue.max_job_requeue,
+        pre_post_user=queue.pre_post_exec_user,
+        warn_before=queue.job_action_warning_time,
+        warning_action=queue.job_warning_action,
+        exceptions=_exceptions(queue, params),
     )
+
+
+def _exceptions(queue: QueueConfig, params: FileParams) -> ExceptionConf | None:
+    if queue.job_overrun is None and queue.job_underrun is None and queue.job_idle is None:
+        return None
+    return ExceptionConf(queue.job_overrun, queue.job_underrun, queue.job_idle, params.detect_idle_job_after)
 
 
 def _periods(count: int | None) -> int:

@@ -31,6 +31,7 @@ class StoreView:
         self.events_of_many = reader.events_of_many
         self.sums = reader.sums
         self.pages = reader.pages
+        self.site_events = reader.site_events
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         """All events of a time, in order."""

@@ -52,30 +52,67 @@ def _checked(context: Context) -> Loaded:
     return loaded
 
 
-def reconfigure(context: Context, client: Client, force: bool) -> int:
+def reconfigure(
+    context: Context, client: Client, force: bool, initiated: str = "Reconfiguration initiated", verbose: bool = False
+) -> int:
     """`badmin reconfig`: with errors never, with warnings after a question."""
-    loaded = _checked(context)
+    loaded = load_site(context)
+    from config.check import report
+
+    context.err(CHECKING)
+    text = report(loaded.problems) + "\n"
+    asks = bool(loaded.problems) and not (loaded.has_errors or force)
+    if verbose or not asks:
+        context.out(text)
     if loaded.has_errors:
         context.err("There are fatal errors.\n\nReconfiguration aborted.\n")
         return LSF_FAILED
-    if loaded.problems and not force and not _agreed(context):
+    if asks and not _agreed(context, "" if verbose else text):
         context.err("Reconfiguration aborted.\n")
         return LSF_FAILED
     try:
         ok = client.change({"ask": "reconfig"})
     except Refused as refused:
-        raise Refused(f"Failed: {refused.text}", refused.status) from None
+        context.out(f"Failed: {refused.text}\n")
+        return refused.status
     text = str(ok.get("text") or "").strip("\n")
-    initiated = "Reconfiguration initiated"
+    text = text.replace("Reconfiguration initiated", initiated)
     context.out(f"{text}\n" if initiated in text else f"{text}\n{initiated}\n".lstrip("\n"))
     return 0
 
 
-def _agreed(context: Context) -> bool:
-    context.out("There are warning errors.\n\nDo you want to reconfigure? [y/n] ")
-    answer = os.read(context.stdin, 4096)
-    if not answer.endswith(b"\n"):
-        context.out("\n")
+def _agreed(context: Context, text: str) -> bool:
+    """LSF's two questions; ``text`` "" has been shown."""
+    context.out("There are warning errors.\n\n")
+    if text:
+        context.out("Do you want to see detailed messages? [y/n] ")
+        if says_yes(context):
+            context.out(text)
+    context.out("Do you want to reconfigure? [y/n] ")
+    return says_yes(context)
+
+
+def restart_base(context: Context, force: bool) -> int:
+    """`lsadmin reconfig`: lava has one daemon to tell, whichever host is meant."""
+    if not force:
+        context.out("Do you really want to restart LIMs on all hosts? [y/n] ")
+        force = says_yes(context, end="")
+    if not force:
+        for host in load_site(context).config.hosts:
+            context.out(f"Restart LIM on <{host.name}> ? [y/n] ")
+            force = says_yes(context, end="") or force
+    return reconfigure(context, Client(context, read_conf(context)), force=True) if force else 0
+
+
+def says_yes(context: Context, end: str = "\n") -> bool:
+    """One line of stdin, no byte more; its end means no, and ``end`` closes the line that asks."""
+    answer = b""
+    while not answer.endswith(b"\n"):
+        byte = os.read(context.stdin, 1)
+        if not byte:
+            context.out(end)
+            break
+        answer += byte
     return answer.strip().lower() in (b"y", b"yes")
 
 

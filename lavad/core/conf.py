@@ -55,6 +55,17 @@ class ApsConf(msgspec.Struct, frozen=True, omit_defaults=True):
     graces: tuple[tuple[str, float], ...] = ()
 
 
+class ExceptionConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When a job is told apart as an exception (JOB_OVERRUN and its kin). Times in seconds; None: never."""
+
+    overrun: int | None = None
+    underrun: int | None = None
+    idle: float | None = None
+    """CPU time over run time below which a job is idle."""
+    idle_after: int = 1200
+    """DETECT_IDLE_JOB_AFTER."""
+
+
 class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """One queue of lsb.queues; None is unlimited."""
 
@@ -110,6 +121,19 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     job_controls: str = ""
     terminate_when: str = ""
     migrate_after: int | None = None
+    limit_host: str = ""
+    """DEFAULT_HOST_SPEC: the host or model that time limits without one are given for."""
+    hosts_a_job: int | None = None
+    """HOSTLIMIT_PER_JOB."""
+    success_exit_values: str = ""
+    max_requeue: int | None = None
+    pre_post_user: str = ""
+    """PRE_POST_EXEC_USER."""
+    warn_before: int | None = None
+    """JOB_ACTION_WARNING_TIME in seconds."""
+    warning_action: str = ""
+    """JOB_WARNING_ACTION."""
+    exceptions: ExceptionConf | None = None
 
 
 class HostConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -266,6 +290,8 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     apps: tuple[AppConf, ...] = ()
     models: tuple[tuple[str, float], ...] = ()
     """Model name and CPU factor."""
+    site_params: tuple[tuple[str, str], ...] = ()
+    """lsb.params as it stands: names and values, for ``bparams``."""
 
 
 class QueueAdmin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -66,6 +66,8 @@ class QueueSwitched(Event, frozen=True):
     active: bool
     by: str
     comment: str = ""
+    what: str = ""
+    """What was asked: ``qopen``, ``qclose``, ``qact``, ``qinact``."""
 
 
 class GroupSet(Event, frozen=True):

@@ -1,4 +1,4 @@
-"""Job groups: paths like /risk/daily. A group that was added stays; one that only jobs name is there while they are."""
+"""Job groups: paths like /risk/daily. A group stays until it is deleted, whether bgadd or a job made it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_DEPTH = 64
 
 
 class JobGroup(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A group that was added (bgadd)."""
+    """A group."""
 
     name: str
     owner: str

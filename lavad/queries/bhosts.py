@@ -11,7 +11,7 @@ from lavad.queries.request import Request, Shown, out
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a X gpu noheader json"
+FLAGS = "w l s a x X alloc gpu noheader json"
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -25,6 +25,10 @@ def show(request: Request) -> Iterator[Shown]:
         names = hostfacts.fitting(request, names, options.text("R"))
     if not request.words:
         names = [name for name in names if hostfacts.conf_of(request.view, name).server]
+    if "x" in options:
+        # no EXIT_RATE is watched, so no host is an exception
+        yield out("There is no exceptional host found\n")
+        return
     if not names:
         raise Refused("No suitable host found" if "R" in options else "No host found")
     given = options.find("o") or options.text("LSB_BHOSTS_FORMAT") or request.view.lsf.get("LSB_BHOSTS_FORMAT", "")

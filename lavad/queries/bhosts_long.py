@@ -14,7 +14,7 @@ from lavad.queries.view import View
 _HEADER = "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV DISPATCH_WINDOW\n"
 _LOAD = "              r15s   r1m  r15m    ut    pg    io   ls    it   tmp   swp   mem"
 _WIDTHS = (7, 6, 6, 6, 6, 6, 5, 6, 6, 6, 6)
-_MB = frozenset({"tmp", "swp", "mem"})
+MB = frozenset({"tmp", "swp", "mem"})
 
 
 def show(request: Request, names: list[str]) -> Iterator[Shown]:
@@ -74,7 +74,7 @@ def _value(index: str, value: float | None, missing: str | None) -> str:
 
 def load_text(index: str, value: float) -> str:
     """A load index as lsload and bhosts print it: sizes from MB, ``ut`` in percent."""
-    if index in _MB:
+    if index in MB:
         return units.mb_text(value)
     if index == "ut":
         return f"{value * 100:.0f}%"

@@ -13,18 +13,33 @@ from lavad.core.job import Job
 from lavad.core.ranges import Ranges
 from lavad.core.rights import expand_users
 from lavad.core.states import FINAL, WAITING, JobState
-from lavad.queries import bjobs_aps, bjobs_array, bjobs_custom, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text, columns, jobfacts
+from lavad.queries import (
+    bjobs_aps,
+    bjobs_array,
+    bjobs_custom,
+    bjobs_filters,
+    bjobs_long,
+    bjobs_rows,
+    bjobs_sum,
+    bjobs_text,
+    columns,
+    jobfacts,
+)
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, err, leave
 
-FLAGS = "a d r s A l w W WL WP WF UF X noheader json hms sum aps script env gpu p0 p1 p2 p3"
-VALUED = "u q m J P g app N G LSB_BJOBS_FORMAT"
+FLAGS = (
+    "a d r s A l w W WL WP WF UF X x noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd"
+)
+VALUED = "u q m J Jd P g app N G sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
     "d": FINAL, "p": WAITING, "s": SUSPENDED, "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
 }  # fmt: skip
+_PENDING = ("p0", "p1", "p2", "p3", "pe", "pi", "plan", "psum", "prio")
+"""Options that are about waiting jobs, as -p is."""
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
 
@@ -41,6 +56,8 @@ def show(request: Request) -> Iterator[Shown]:
         return
     jobs = JobSet(request.view, wanted, request.now - request.view.params.clean_period)
     rows = iter(jobs)
+    if "Jd" in options:
+        rows = bjobs_filters.described(request, rows, options.text("Jd"))
     first = next(rows, None)
     missing = [word for word, known in _known(request, jobs).items() if not known]
     form = choose_format(request, options, given)
@@ -79,7 +96,7 @@ def _kind(options: Options) -> str:
 
 
 def _has(options: Options, letter: str) -> bool:
-    return letter in options or (letter == "p" and options.any("p0", "p1", "p2", "p3"))
+    return letter in options or (letter == "p" and options.any(*_PENDING))
 
 
 def read_ids(words: list[str]) -> dict[int, Ranges | None] | None:
@@ -122,6 +139,8 @@ def read_wanted(request: Request, options: Options) -> Wanted:
         states = UNFINISHED
     if "sum" in options:
         states = states - FINAL
+    if "psum" in options:
+        states = WAITING
     return Wanted(
         states=states, users=_users(request, options, ids is not None), ids=ids,
         spec_test=_spec_test(request, options), job_test=_job_test(request, options),
@@ -176,6 +195,7 @@ def _job_test(request: Request, options: Options) -> Callable[[Job], bool] | Non
     if "m" in options:
         hosts = _hosts(request, options.words("m"))
         tests.append(lambda job: job.run is not None and any(part.host in hosts for part in job.run.parts))
+    tests += bjobs_filters.job_tests(request, options)
     if not tests:
         return None
     return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
@@ -226,12 +246,11 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     if options.any("l", "UF"):
         form.show = bjobs_long.show
         return form
-    if "aps" in options:
-        form.show = bjobs_aps.show
-        return form
-    if "sum" in options:
-        form.show = bjobs_sum.show
-        return form
+    for name, shown in (("aps", bjobs_aps.show), ("prio", bjobs_aps.show), ("sum", bjobs_sum.show),
+                        ("psum", bjobs_sum.show_reasons)):  # fmt: skip
+        if name in options:
+            form.show = shown
+            return form
     for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.bjobs_format):
         if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
             given = default
@@ -251,7 +270,7 @@ def pend_level(options: Options, default: int) -> int | None:
     for level in range(4):
         if f"p{level}" in options or options.find("p") == str(level):
             return level
-    return default if "p" in options else None
+    return default if options.any("p", "pe", "pi") else None
 
 
 def cpu_factor(request: Request, options: Options) -> float:

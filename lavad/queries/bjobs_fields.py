@@ -13,8 +13,8 @@ from lavad.core.gpureq import GpuReq
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
-from lavad.core.states import WAITING, JobState, TermReason
-from lavad.queries import jobfacts, reasons, resreqs, times, units
+from lavad.core.states import WAITING, TermReason
+from lavad.queries import exceptions, jobfacts, reasons, resreqs, times, units
 from lavad.queries.bjobs_rows import finish_text, left_text
 from lavad.queries.jobfacts import Usage
 from lavad.queries.request import Request
@@ -155,9 +155,7 @@ def _complete(row: Row, unit: str) -> str:
 def _pend_state(row: Row, unit: str) -> str:
     if row.job.state not in WAITING:
         return "NOTPEND"
-    code = reasons.of(row.view, row.job)[0][0]
-    waits = code in (2, 3, 4, 13, 301, 302, 607, 610) or row.job.state is JobState.PSUSP
-    return "IPEND" if waits else "EPEND"
+    return "EPEND" if reasons.is_eligible(row.view, row.job) else "IPEND"
 
 
 def _pend_time(row: Row, unit: str) -> str:
@@ -310,7 +308,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("cpu_used", 10, _cpu),
     ("run_time", 15, _run_time),
     ("idle_factor", 11, _idle),
-    ("exception_status except_stat", 16, _none),
+    ("exception_status except_stat", 16, lambda row, unit: " ".join(exceptions.of(row.job, row.view, row.now))),
     ("slots", 5, lambda row, unit: str(jobfacts.slots_of(row.job, row.spec))),
     ("mem", 10, _usage("mem")), ("max_mem", 10, _usage("max_mem")), ("avg_mem", 10, _usage("avg_mem")),
     ("memlimit", 10, _limit("mem")), ("swap", 15, _usage("swap")), ("swaplimit", 10, _limit("swap")),

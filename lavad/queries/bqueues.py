@@ -8,7 +8,7 @@ from lavad.core.asks import Refused
 from lavad.core.conf import QueueConf
 from lavad.core.host_names import preferences
 from lavad.core.rights import may_use_queue
-from lavad.queries import bqueues_custom, bqueues_long, columns, hostfacts, wrap
+from lavad.queries import bqueues_custom, bqueues_long, columns, hostfacts
 from lavad.queries.queuefacts import QueueRow, limit
 from lavad.queries.request import Request, Shown, out
 
@@ -18,7 +18,7 @@ WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RU
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
-    options = request.options("w l r noheader json", "m u o LSB_BQUEUES_FORMAT", "o")
+    options = request.options("w l r alloc noheader json", "m u o LSB_BQUEUES_FORMAT", "o")
     queues = _queues(request, options.text("m"), options.text("u"))
     rows = [QueueRow(request.view, conf, request.now) for conf in queues]
     if not rows:
@@ -26,7 +26,7 @@ def show(request: Request) -> Iterator[Shown]:
     given = options.find("o") or options.text("LSB_BQUEUES_FORMAT") or request.view.lsf.get("LSB_BQUEUES_FORMAT", "")
     if options.any("l", "r"):
         for at, row in enumerate(rows):
-            yield out((wrap.RULE if at else "") + bqueues_long.record(row, "r" in options))
+            yield out(("-" * 79 + "\n\n" if at else "\n") + bqueues_long.record(row, "r" in options))
     elif options.any("o", "json") or (given and "w" not in options):
         if "json" in options and "noheader" in options:
             raise Refused("bqueues: -json and -noheader cannot be used together")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Refused
 from lavad.core.states import HostState
-from lavad.queries import hostfacts, hostgpus, jobfacts, units
+from lavad.queries import hostfacts, hostgpus, jobfacts, rowfields, units
 from lavad.queries.bhosts_shared import places, shared
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.thresholds import BUILT_IN, site_indices
 
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
+DEFAULT = "host_name type model cpuf ncpus maxmem maxswp server resources"
 _LONG = "type             model  cpuf ncpus ndisks maxmem maxswp maxtmp rexpri server\n"
 _THRESHOLDS = "  r15s   r1m  r15m   ut    pg    io   ls   it   tmp   swp   mem"
 _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
@@ -19,7 +20,7 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
-    options = request.options("l w s gpu noheader", "R")
+    options = request.options("l w s a gpu noheader json", "R o LSF_LSHOSTS_FORMAT", "o")
     if "s" in options:
         yield from _shared(request)
         return
@@ -34,6 +35,11 @@ def show(request: Request) -> Iterator[Shown]:
             raise Refused("lshosts: No host satisfies the resource requirement")
     if "gpu" in options:
         yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
+        return
+    given = options.find("o") or options.text("LSF_LSHOSTS_FORMAT") or request.view.lsf.get("LSF_LSHOSTS_FORMAT", "")
+    if options.any("o", "json") or (given and not options.any("l", "w")):
+        table = rowfields.fields(_table(request))
+        yield from rowfields.show("lshosts", "HOSTS", table, given or DEFAULT, options, list(names))
         return
     if "l" in options:
         for name in names:
@@ -56,6 +62,41 @@ def _row(request: Request, name: str, wide: bool) -> str:
     return (
         f"{lead} {jobfacts.cpu_factor(view, name):>5.1f} {cpus:>5} {units.max_text(facts.max_mem):>6} "
         f"{units.max_text(facts.max_swap):>6} {server:>6} ({' '.join(hostfacts.booleans(view, name))})\n"
+    )
+
+
+def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
+    """The fields of -o."""
+    view = request.view
+
+    def fact(name: str) -> Callable[[str, str], object]:
+        return lambda host, unit: getattr(hostfacts.host_of(view, host).facts, name)
+
+    def size(name: str) -> Callable[[str, str], object]:
+        def read(host: str, unit: str) -> object:
+            value = getattr(hostfacts.host_of(view, host).facts, name)
+            if value and unit:
+                return units.unit_text(value * 1024, unit)
+            return "" if not value else units.max_text(value)
+
+        return read
+
+    yield "host_name hname", 20, lambda host, unit: host
+    yield "type", 10, lambda host, unit: hostfacts.type_of(view, host)
+    yield "model", 10, lambda host, unit: hostfacts.model_of(view, host)
+    yield "cpuf", 6, lambda host, unit: f"{jobfacts.cpu_factor(view, host):.1f}"
+    yield "ncpus", 6, fact("ncpus")
+    yield "maxmem", 8, size("max_mem")
+    yield "maxswp", 8, size("max_swap")
+    yield "maxtmp", 8, size("max_tmp")
+    yield "server", 6, lambda host, unit: "Yes" if hostfacts.conf_of(view, host).server else "No"
+    yield "resources", 30, lambda host, unit: f"({' '.join(hostfacts.booleans(view, host))})"
+    yield "ndisks", 6, lambda host, unit: 0
+    yield "rexpri", 6, lambda host, unit: 0
+    yield "run_windows", 20, lambda host, unit: hostfacts.conf_of(view, host).run_window or "(always open)"
+    yield "ngpus", 6, lambda host, unit: len(hostfacts.host_of(view, host).facts.gpus)
+    yield "gpu_model", 20, lambda host, unit: " ".join(
+        dict.fromkeys(gpu.model.replace(" ", "") for gpu in hostfacts.host_of(view, host).facts.gpus)
     )
 
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Refused
 from lavad.core.states import HostState
-from lavad.queries import hostfacts, jobfacts
-from lavad.queries.bhosts_long import load_text
+from lavad.queries import hostfacts, jobfacts, rowfields, units
+from lavad.queries.bhosts_long import MB, load_text
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.thresholds import BUILT_IN, site_indices
 
 _DEFAULT = ("r15s", "r1m", "r15m", "ut", "pg", "ls", "it", "tmp", "swp", "mem")
+DEFAULT = "host_name status " + " ".join(_DEFAULT)
 _WIDTHS = {"ut": 5, "ls": 4, "io": 6}
 _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each host."""
-    options = request.options("l w N E s noheader", "R n I")
+    options = request.options("l w N E s a noheader json", "R n I o LSF_LSLOAD_FORMAT", "o")
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
         return
     names = _hosts(request, options)
+    given = options.find("o") or options.text("LSF_LSLOAD_FORMAT") or request.view.lsf.get("LSF_LSLOAD_FORMAT", "")
+    if options.any("o", "json") or (given and not options.any("l", "w", "I", "N", "E")):
+        known = rowfields.fields(_table(request, options))
+        yield from rowfields.show("lsload", "HOSTS", known, given or DEFAULT, options, names)
+        return
     indices = _indices(request, options)
     column = 23 if "l" in options else max([15, *map(len, names)] if "w" in options else [15])
     if "noheader" not in options:
@@ -81,24 +87,53 @@ def _title(index: str) -> str:
 
 def _row(request: Request, options: Options, name: str, indices: list[str], column: int) -> str:
     view = request.view
-    host = hostfacts.host_of(view, name)
     shown = f"{name:<{column}}" if "w" in options else f"{name:<{column}.{column}}"
-    load = view.soft.load.get(name, {})
-    if host.state is not HostState.OK or not load:
+    status = _status(request, name)
+    if status == "unavail":
         return f"{shown} {'unavail':>6}\n"
     busy = set(hostfacts.busy_indices(view, name))
-    factor = jobfacts.cpu_factor(view, name)
     cells = []
     for index in indices:
-        value = load.get(index)
-        if value is None:
-            cells.append(f"{'-':>{_width(index)}}")
-            continue
-        if index in ("r15s", "r1m", "r15m"):
-            value = _queue_length(value, options, factor, host.facts.ncpus)
-        text = load_text(index, value)
-        cells.append(f"{'*' + text if index in busy else text:>{_width(index)}}")
-    return f"{shown} {'busy' if busy else 'ok':>6}{''.join(cells)}\n"
+        text = _text(request, options, name, index) or "-"
+        cells.append(f"{'*' + text if index in busy and text != '-' else text:>{_width(index)}}")
+    return f"{shown} {status:>6}{''.join(cells)}\n"
+
+
+def _status(request: Request, name: str) -> str:
+    view = request.view
+    if hostfacts.host_of(view, name).state is not HostState.OK or not view.soft.load.get(name):
+        return "unavail"
+    return "busy" if hostfacts.busy_indices(view, name) else "ok"
+
+
+def _text(request: Request, options: Options, name: str, index: str) -> str:
+    """The value of an index, "" where the host does not report it."""
+    value = request.view.soft.load.get(name, {}).get(index)
+    if value is None or _status(request, name) == "unavail":
+        return ""
+    if index in ("r15s", "r1m", "r15m"):
+        cpus = hostfacts.host_of(request.view, name).facts.ncpus
+        value = _queue_length(value, options, jobfacts.cpu_factor(request.view, name), cpus)
+    return load_text(index, value)
+
+
+def _table(request: Request, options: Options) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
+    """The fields of -o."""
+    yield "host_name hname", 20, lambda name, unit: name
+    yield "status", 15, lambda name, unit: _status(request, name)
+    for index in (*BUILT_IN, *site_indices(request.cluster.conf)):
+        names = " ".join([index, *(alias for alias, own in _ALIASES.items() if own == index)])
+        yield names, 10, _reader(request, options, index)
+
+
+def _reader(request: Request, options: Options, index: str) -> Callable[[str, str], object]:
+    def read(name: str, unit: str) -> object:
+        value = request.view.soft.load.get(name, {}).get(index)
+        if unit and index in MB and value is not None and _status(request, name) != "unavail":
+            return units.unit_text(value * 1024, unit)
+        return _text(request, options, name, index)
+
+    return read
 
 
 def _queue_length(value: float, options: Options, factor: float, cpus: int) -> float:

@@ -33,16 +33,17 @@ class Options:
             if value is True:
                 raise Refused(f"{self.command}: option requires an argument -- '{name}'")
             self._values[name] = value
-        elif len(name) > 1 and self._glued(name):
+        elif len(name) > 1 and self._glued(name, value is True):
             for letter in name[:-1]:
                 self._values[letter] = True
             self._take(name[-1], value)
         else:
             raise Refused(f"{self.command}: option -{name} is not supported by lava")
 
-    def _glued(self, name: str) -> bool:
+    def _glued(self, name: str, alone: bool) -> bool:
         known = self._flags | self._maybe
-        return all(letter in known for letter in name[:-1]) and name[-1] in known | self._valued
+        last = known if alone else self._valued | self._maybe
+        return all(letter in known for letter in name[:-1]) and name[-1] in last
 
     def __contains__(self, name: str) -> bool:
         return name in self._values

@@ -9,7 +9,7 @@ from lavad.core import gpureq
 from lavad.core.depend import Depend
 from lavad.core.ids import index_of
 from lavad.core.job import Job
-from lavad.core.spec import JobText, Spec
+from lavad.core.spec import JobText, Limits, Spec
 from lavad.core.states import JobState, TermReason
 from lavad.queries import jobfacts, times, units
 from lavad.queries.view import View
@@ -90,17 +90,18 @@ def short_path(path: str, home: str) -> str:
 
 
 def limits(spec: Spec) -> str:
-    """The tables of limits, "" if there are none; they begin with an empty line."""
-    own = spec.limits
+    """The tables of a job's limits, "" if there are none; they begin with an empty line."""
+    return limit_tables(spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host)
+
+
+def limit_tables(own: Limits, cpu_host: str, run_host: str) -> str:
+    """Times (of a host or model, if named) and sizes, each in a table of its own."""
     tables = ""
     timed = [
         (title, f" {seconds / 60:.1f} min{f' of {host}' if host else ''}")
-        for title, seconds, host in (
-            ("CPULIMIT", own.cpu, spec.cpu_host or spec.from_host),
-            ("RUNLIMIT", own.run, spec.run_host or spec.from_host),
-        )
+        for title, seconds, host in (("CPULIMIT", own.cpu, cpu_host), ("RUNLIMIT", own.run, run_host))
         if seconds is not None
-    ]  # fmt: skip
+    ]
     if timed:
         tables += "\n" + "".join(f"{' ' + title:<25}" for title, _ in timed)
         tables += "\n" + "".join(f"{value:<25}" for _, value in timed) + "\n"

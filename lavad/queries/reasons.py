@@ -36,6 +36,18 @@ def of(view: View, job: Job) -> list[Reason]:
     return [(job.reason or _R.JOB_NEW, 0, ())]
 
 
+_INELIGIBLE = frozenset({
+    _R.JOB_START_TIME, _R.JOB_DEPEND, _R.JOB_DEP_INVALID, _R.JOB_DELAY_SCHED, _R.QUE_INACT, _R.QUE_WINDOW, _R.USER_STOP,
+    _R.ADMIN_STOP,
+})  # fmt: skip
+"""A job with one of these would not start on an empty cluster either."""
+
+
+def is_eligible(view: View, job: Job) -> bool:
+    """Whether a waiting job could start if there were room (-pe), or waits for something else (-pi)."""
+    return job.state is not JobState.PSUSP and of(view, job)[0][0] not in _INELIGIBLE
+
+
 def key_text(view: View, job: Job) -> str:
     """The single most important reason, as ``pend_reason`` of -o and -p1 show it."""
     code, count, _ = of(view, job)[0]
@@ -67,6 +79,11 @@ def _categories(view: View, found: list[Reason], level: int, names: bool) -> lis
         lines.append(f" {title} host pending reasons ({count} of {total} hosts){':' if chosen else '.'}\n")
         lines += [f"   {_line(view, code, n, hosts if names else ())};\n" for code, n, hosts in chosen]
     return lines
+
+
+def text_of(view: View, code: int) -> str:
+    """What a reason is called."""
+    return text(code, view.cluster.conf)
 
 
 def _line(view: View, code: int, count: int, hosts: tuple[str, ...] = ()) -> str:

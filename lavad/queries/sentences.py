@@ -200,16 +200,23 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
 }  # fmt: skip
 
 
+_ASKED = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
+
+
+def _queue_state(event: ev.QueueSwitched) -> str:
+    known = _ASKED.get(event.what)
+    return known or f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
+
+
 def cluster_sentence(event: ev.Event) -> str:
     """What happened to a host, a queue or the master; "" for an event of another kind."""
     if isinstance(event, ev.MasterStarted):
-        return f"lavad started on host <{event.host}>."
+        return f"mbatchd started on host <{event.host}>."
     if isinstance(event, ev.HostSwitched):
         verb = "closed" if event.closed else "opened"
         return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
     if isinstance(event, ev.QueueSwitched):
-        state = f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
-        return f"Queue <{event.queue}> {state} by administrator or by time window <{event.by}> {event.comment}."
+        return f"Queue <{event.queue}> {_queue_state(event)} by administrator <{event.by}> {event.comment}."
     if isinstance(event, ev.HostDown):
         return f"Host <{event.host}> is unavailable."
     return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""

@@ -60,6 +60,9 @@ class Reader(Protocol):
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         """All events of a time, in order."""
 
+    def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
+        """Events of these kinds (names of classes) that are about no job, in order."""
+
 
 class View:
     """One query's view of the cluster."""

@@ -164,6 +164,11 @@ class Reader:
         """Events with start <= at < end, in order."""
         return self._history(_events.at >= start, _events.at < end, limit=limit)
 
+    def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
+        """Events of these kinds that are about no job, in order."""
+        own = (_events.job.is_(None), _events.kind.in_(list(kinds)))
+        return self._history(*own, _events.at >= start, _events.at < end)
+
     def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
         """The next ``limit`` events after number ``seq``: for replicas and replay."""
         return self._history(_events.seq > seq, limit=limit)

@@ -106,5 +106,9 @@ class MemoryReader:
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         raise NotImplementedError("a real store pages")
 
+    def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
+        wanted = set(kinds)
+        return [row for row in self.events if type(row[1]).__name__ in wanted and start <= row[1].at < end]
+
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         return [row for row in self.events if begin <= row[1].at <= end]

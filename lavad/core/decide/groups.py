@@ -20,12 +20,16 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
     path = _path(ask.group)
     if path in cluster.groups.rows:
         raise Refused("Job group exists already.")
-    missing = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows]
-    events: list[ev.Event] = []
-    for name in missing:
-        limit = _limit(ask.limit) if name == path else None
-        events.append(ev.GroupSet(at=now, value=JobGroup(name=name, owner=caller.user, limit=limit, added=now)))
-    return Decided(events=events, answer={"group": ask.group})
+    return Decided(events=missing_groups(cluster, path, caller.user, now, _limit(ask.limit)), answer={"group": ask.group})
+
+
+def missing_groups(cluster: Cluster, path: str, owner: str, now: float, limit: int | None = None) -> list[ev.Event]:
+    """The group and those above it, where they are not there; a limit is the group's own."""
+    missing = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
+    return [
+        ev.GroupSet(at=now, value=JobGroup(name=name, owner=owner, limit=limit if name == path else None, added=now))
+        for name in missing
+    ]
 
 
 def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> Decided:
@@ -38,7 +42,7 @@ def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> 
     path = _path(ask.group)
     row = cluster.groups.rows.get(path)
     if row is None:
-        raise Refused(f"{BAD}.")
+        raise Refused("The job group is not empty." if _in_use(cluster, path) else f"{BAD}.")
     if row.owner != caller.user and not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
     below = [name for name in cluster.groups.rows if name.startswith(path + "/")]

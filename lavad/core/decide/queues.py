@@ -28,7 +28,7 @@ def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> 
         opened = {"qopen": True, "qclose": False}.get(ask.what, row.open)
         active = {"qact": True, "qinact": False}.get(ask.what, row.active)
         event = ev.QueueSwitched(
-            at=now, queue=name, open=opened, active=active, by=caller.user, comment=ask.comment
+            at=now, queue=name, open=opened, active=active, by=caller.user, comment=ask.comment, what=ask.what
         )  # fmt: skip
         decided.events.append(event)
     return decided

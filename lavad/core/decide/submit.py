@@ -14,6 +14,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
+from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
 from lavad.core.decide.roles import read_roles
@@ -262,6 +263,7 @@ def _submitted(
     job = next_job_id(cluster)
     events: list[ev.Event] = []
     spec = spec_number(cluster, draft.spec, events, now)
+    events += missing_groups(cluster, draft.spec.group, caller.user, now)
     array = name if isinstance(name, ArraySpec) else None
     text = draft.text if array is None else replace(draft.text, array_spec=draft.name)
     events.append(

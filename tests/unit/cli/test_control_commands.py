@@ -278,7 +278,7 @@ def test_a_good_configuration_is_read_again(caller: Caller):
     with FakeMaster(caller.socket, [{"ok": {"text": ""}}], [{"refused": "User permission denied"}]):
         assert caller.run("badmin", "reconfig").out == "No errors found.\n\nReconfiguration initiated\n"
         ran = caller.run("badmin", "reconfig")
-    assert (ran.status, ran.err.splitlines()[-1]) == (255, "Failed: User permission denied")
+    assert (ran.status, ran.out.splitlines()[-1]) == (255, "Failed: User permission denied")
 
 
 def test_a_warning_is_asked_about(caller: Caller):
@@ -287,7 +287,7 @@ def test_a_warning_is_asked_about(caller: Caller):
     assert ran.status == 255
     assert ran.err.endswith("Reconfiguration aborted.\n")
     with FakeMaster(caller.socket, [{"ok": {"text": "Reconfiguration initiated"}}]):
-        assert caller.run("badmin", "reconfig", stdin=b"y\n").out.endswith("Reconfiguration initiated\n")
+        assert caller.run("badmin", "reconfig", stdin=b"n\ny\n").out.endswith("Reconfiguration initiated\n")
         assert caller.run("badmin", "reconfig", "-f").status == 0
 
 

@@ -256,7 +256,7 @@ def test_history_of_administrators() -> None:
     c.feed(ev.HostSwitched(at=at("11:33:49"), host="ol3", closed=True, by="openlava", comment="disk swap"))
     c.feed(ev.QueueSwitched(at=at("11:33:50"), queue="fair", open=False, active=True, by="openlava"))
     out = c.ask("badmin", "hist")[0]
-    assert "lavad started on host <ol1>; cluster name <openlava>" in out
+    assert "mbatchd started on host <ol1>; cluster name <openlava>" in out
     assert "Fri Nov 20 11:33:49: Host <ol3> closed by administrator <openlava> disk swap.\n" in out
     assert c.ask("badmin", "qhist", "fair")[0].count("\n") == 2
     assert c.ask("badmin", "hhist", "ol9") == ("", "", 0)

@@ -1,0 +1,65 @@
+"""The filters of bjobs that look at more than a state, an owner and a queue: eligibility, plans, exceptions, texts.
+
+Rule: a test sees one job; what needs the text of the store goes batch by batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from lavad.core.asks import Refused
+from lavad.core.job import Job
+from lavad.core.resreq import ResReqError, parse
+from lavad.core.states import WAITING
+from lavad.queries import exceptions, promises, reasons
+from lavad.queries.options import Options
+from lavad.queries.request import Request
+
+Test = Callable[[Job], bool]
+_BATCH = 500
+
+
+def job_tests(request: Request, options: Options) -> Iterator[Test]:
+    """What the options ask of each job."""
+    view, now = request.view, request.now
+    if ("pe" in options) != ("pi" in options):
+        wanted = "pe" in options
+        yield lambda job: job.state in WAITING and reasons.is_eligible(view, job) is wanted
+    if "plan" in options:
+        yield lambda job: promises.find(view, job) is not None
+    if "x" in options:
+        yield lambda job: bool(exceptions.of(job, view, now))
+    if options.any("fwd", "sla", "Lp"):
+        yield lambda job: False
+    if "rusage" in options:
+        yield _asks_for(request, options.text("rusage"))
+
+
+def _asks_for(request: Request, text: str) -> Test:
+    """-rusage: jobs that ask for one of these resources."""
+    names = set(text.replace(",", " ").split())
+    if not names:
+        raise Refused("bjobs: -rusage: no resource is named")
+    known: dict[int, bool] = {}
+
+    def test(job: Job) -> bool:
+        found = known.get(job.spec)
+        if found is None:
+            try:
+                asked = {use.name for one in parse(request.view.spec(job).resreq).rusage for use in one.uses}
+            except ResReqError:
+                asked = set()
+            found = known[job.spec] = bool(names & asked)
+        return found
+
+    return test
+
+
+def described(request: Request, jobs: Iterator[Job], pattern: str) -> Iterator[Job]:
+    """-Jd: jobs whose description is this; ``*`` stands for anything."""
+    exact = re.compile(re.escape(pattern).replace(r"\*", ".*"), re.DOTALL)
+    while batch := list(islice(jobs, _BATCH)):
+        texts = request.view.texts(batch)
+        yield from (job for job in batch if exact.fullmatch(texts[job.key].description))

@@ -1,0 +1,184 @@
+"""Options of LSF 10's listings, and the paragraphs of bqueues -l and bparams -l."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.conf import ExceptionConf
+from lavad.core.soft import WhyClass
+from lavad.core.spec import Limits
+from tests.support.query_cluster import ADMIN, ALICE, QueryCluster, at
+
+
+def with_queue(c: QueryCluster, name: str, **fields: object) -> None:
+    conf = c.cluster.conf
+    queues = tuple(replace(queue, **fields) if queue.name == name else queue for queue in conf.queues)
+    c.feed(ev.Configured(at=at("11:39:00"), conf=replace(conf, queues=queues)))
+
+
+def waiting() -> QueryCluster:
+    c = QueryCluster()
+    c.submit(1, name="held", held=True)
+    c.submit(2, name="full", text={"description": "nightly run"})
+    c.submit(3, name="big", resreq="rusage[scratch=5]", slots=2, max_slots=2)
+    for job, code in ((2, 303), (3, 2)):
+        c.soft.why[c.cluster.jobs.rows[job].spec] = WhyClass(((code, 0, ()),))
+    return c
+
+
+def names(c: QueryCluster, *words: str, **options: object) -> list[str]:
+    return c.ask("bjobs", *words, o="job_name", noheader=True, **options)[0].split()
+
+
+def test_eligible_and_ineligible_jobs() -> None:
+    assert names(waiting(), pe=True) == ["full"]
+    assert names(waiting(), pi=True) == ["held", "big"]
+    assert " The queue" in waiting().ask("bjobs", pe=True)[0]
+
+
+def test_jobs_by_description_and_by_the_resources_they_ask_for() -> None:
+    assert names(waiting(), Jd="night*") == ["full"]
+    assert names(waiting(), rusage="scratch,mem") == ["big"]
+    assert waiting().ask("bjobs", rusage=" ")[2] == 255
+
+
+@pytest.mark.parametrize("option", [{"sla": "gold"}, {"Lp": "p"}, {"fwd": True}, {"plan": True}, {"x": True}])
+def test_what_no_job_has_finds_none(option: dict[str, object]) -> None:
+    assert waiting().ask("bjobs", **option)[::2] == ("", 0)
+
+
+def test_a_long_name_with_a_value_is_no_bundle_of_flags() -> None:
+    assert waiting().ask("bjobs", dal="x")[1:] == ("bjobs: option -dal is not supported by lava\n", 255)
+
+
+def test_pend_reasons_summed_up() -> None:
+    lines = waiting().ask("bjobs", psum=True)[0].splitlines()
+    assert lines[1] == " Summarizing 3 pending jobs in cluster (openlava):"
+    assert "  The job has a specified start time: 1 job" in lines
+
+
+def test_jobs_that_run_too_long_do_nothing_or_ended_too_soon() -> None:
+    c = QueryCluster()
+    c.submit(1, name="long")
+    c.start(1, "11:20:00")
+    c.submit(2, name="short")
+    c.start(2, "11:39:50")
+    c.finish(2, "11:39:51")
+    with_queue(c, "normal", exceptions=ExceptionConf(overrun=600, underrun=60, idle=0.5, idle_after=60))
+    assert c.ask("bjobs", x=True, noheader=True, o="job_name exception_status")[0].split() == ["long", "overrun", "idle"]
+    assert c.ask("bjobs", x=True, a=True, noheader=True, o="except_stat")[0].split() == ["overrun", "idle", "underrun"]
+    long = c.ask("bqueues", "normal", l=True)[0]
+    assert "JOB EXCEPTION PARAMETERS:" in long
+    assert [row.split() for row in long.splitlines() if row.startswith((" Threshold", " Jobs"))] == [
+        ["Threshold", "10", "1", "0.50"], ["Jobs", "1", "0", "1"],
+    ]  # fmt: skip
+
+
+def test_a_queue_at_length_shows_every_parameter() -> None:
+    c = QueryCluster()
+    with_queue(
+        c, "fair", nice=5, admins=("ann", "bob"), users=("ugA", "carl"), hosts=("hgA", "ol3"), processor_limit=1.5,
+        defaults=Limits(run=600), limits=Limits(run=3600, cpu=7200, mem=5000, core=0, processes=20), limit_host="ol1",
+        min_slots=2, default_slots=4, job_max_slots=64, hosts_a_job=16, migrate_after=600, new_job_delay=2,
+        job_accept_interval=1, exclusive=True, backfill=True, ignore_deadline=True, interactive="no",
+        preemption="PREEMPTIVE[low+1] PREEMPTABLE", run_window="20:00-8:30", dispatch_window="18:00-7:00", pre_exec="/pre",
+        post_exec="/post", pre_post_user="root", job_starter="csh -c", requeue_exit_values="99", success_exit_values="3 4",
+        resreq="select[mem>10]", gpu="num=1", slot_reserve=20, stop_cond="ut > 0.9", resume_cond="ut < 0.5",
+        checkpoint="/ckpt 30", rerunnable=True, max_requeue=3, warn_before=120, warning_action="URG",
+        job_controls="SUSPEND[CHKPNT] TERMINATE[kill -9 $LSB_JOBPIDS; echo [gone]]", terminate_when="WINDOW LOAD",
+    )  # fmt: skip
+    text = c.ask("bqueues", "fair", l=True)[0]
+    for line in (
+        "  35   5  Open:Inact_Win ", "   - ", " 1.5 ", "Migration threshold is 10 minutes",
+        "Schedule delay for a new job is 2 seconds",
+        "Interval for a host to accept two jobs is 1 seconds", "DEFAULT LIMITS:\n RUNLIMIT                \n 10.0 min of ol1",
+        "MAXIMUM LIMITS:\n CPULIMIT                 RUNLIMIT                \n 120.0 min of ol1         60.0 min of ol1",
+        " CORELIMIT MEMLIMIT PROCESSLIMIT\n", " TASKLIMIT\n 2 4 64", " HOSTLIMIT_PER_JOB\n 16",
+        "SCHEDULING POLICIES:  BACKFILL  IGNORE_DEADLINE  EXCLUSIVE  NO_INTERACTIVE  PREEMPTIVE  PREEMPTABLE",
+        "DEFAULT HOST SPECIFICATION:  ol1", "RUN_WINDOWS:  20:00-8:30", "DISPATCH_WINDOW:  18:00-7:00", "USERS:  ugA/ carl",
+        "HOSTS:  hgA/ ol3", "ADMINISTRATORS:  ann bob", "PRE_EXEC:  /pre", "POST_EXEC:  /post", "PRE_POST_EXEC_USER:  root",
+        "REQUEUE_EXIT_VALUES:  99", "SUCCESS_EXIT_VALUES:  3 4", "RES_REQ:  select[mem>10]", "GPU_REQ:  num=1",
+        "Maximum slot reservation time:  20 periods", "RESUME_COND:  ut < 0.5", "STOP_COND:  ut > 0.9", "JOB_STARTER:  csh -c",
+        "CHKPNTDIR:  /ckpt", "CHKPNTPERIOD:  30", "RERUNNABLE:  yes", "MAX_JOB_REQUEUE:  3",
+        "JOB_ACTION_WARNING_TIME:  2 minutes", "JOB_WARNING_ACTION:  URG",
+        "JOB_CONTROLS:\n    SUSPEND:      [CHKPNT]\n    TERMINATE:    [kill -9 $LSB_JOBPIDS; echo [gone]]",
+        "TERMINATE_WHEN = WINDOW LOAD",
+    ):  # fmt: skip
+        assert line in text, line
+
+
+def test_the_default_queue_says_so() -> None:
+    c = QueryCluster()
+    assert "  --   This is the default queue.\n" in c.ask("bqueues", "normal", l=True)[0]
+    assert "default queue" not in c.ask("bqueues", "night", l=True)[0]
+
+
+def test_limits_stand_under_their_titles() -> None:
+    line = QueryCluster().ask("bqueues", "priority", l=True)[0].splitlines()[6]
+    assert line == "  43   0    Open:Active     -     2  1.0    4    0     0     0     0     0    0"
+
+
+def test_parameters_with_their_explanations() -> None:
+    c = QueryCluster(sleep=10, max_user_priority=100)
+    c.feed(ev.Configured(at=at("11:39:00"), conf=replace(c.cluster.conf, site_params=(("SBD_SLEEP_TIME", "7"), ("X_Y", "2")))))
+    assert c.ask("bparams")[0] == (
+        "Default Queues:  normal\nMBD_SLEEP_TIME used for calculations:  10 seconds\n"
+        "Job Checking Interval:  7 seconds\nJob Accepting Interval:  0 seconds\n"
+    )
+    long = c.ask("bparams", l=True)[0]
+    for text in (
+        "System default queues for automatic queue selection:\n    DEFAULT_QUEUE = normal\n",
+        "The interval for checking jobs by slave batch daemon:\n    SBD_SLEEP_TIME = 7 (seconds)\n",
+        "    MAX_USER_PRIORITY = 100\nThe default job priority is: 50\n", "    X_Y = 2\n",
+    ):
+        assert text in long
+    assert "        X_Y = 2\n" in c.ask("bparams", a=True)[0]
+
+
+def test_fields_and_json_of_load_and_hosts() -> None:
+    c = QueryCluster()
+    table = c.ask("lsload", "ol1", o="host_name status mem::M ut")[0]
+    assert table == "HOST_NAME STATUS MEM    UT\nol1       ok     23500M 64%\n"
+    hosts = json.loads(c.ask("lshosts", json=True)[0])
+    assert (hosts["COMMAND"], hosts["HOSTS"]) == ("lshosts", 3)
+    assert hosts["RECORDS"][1]["RESOURCES"] == "(cs fs)"
+    assert json.loads(c.ask("lsload", "ol1", json=True)[0])["RECORDS"][0]["R1M"] == "1.4"
+    assert c.ask("lshosts", o="nosuch")[2] == 255
+    assert c.ask("lshosts", json=True, noheader=True)[2] == 255
+
+
+def test_daemons_are_left_to_the_service_manager() -> None:
+    c = QueryCluster()
+    assert c.ask("badmin", "hrestart", "ol2", caller=ALICE)[1:] == (
+        "Restart slave batch daemon on <ol2> ...... Host control failed.: User permission denied\n", 255
+    )  # fmt: skip
+    assert c.ask("badmin", "limshutdown", "ol1", caller=ALICE)[1:] == (
+        "Shut down LIM on <ol1> ...... ls_limcontrol: Operation permission denied by LIM\n", 255
+    )  # fmt: skip
+    assert "service lava-agent" in c.ask("badmin", "hshutdown", "ol2", caller=ADMIN)[1]
+    assert c.ask("badmin", "hrestart", "nosuch")[1:] == ("nosuch: Bad host name, host group name or cluster name\n", 255)
+
+
+def test_the_cluster_in_numbers() -> None:
+    c = waiting()
+    c.submit(4)
+    c.start(4)
+    rows = dict(row.strip().split(":", 1) for row in c.ask("badmin", "showstatus")[0].splitlines()[1:])
+    shown = {name: value.strip() for name, value in rows.items()}
+    assert (shown["Servers"], shown["Pending"], shown["Running"], shown["Ok"]) == ("3/3", "3", "1", "3")
+
+
+def test_what_was_done_to_a_queue() -> None:
+    c = QueryCluster()
+    c.feed(ev.QueueSwitched(at=at("11:33:50"), queue="fair", open=True, active=False, by="ann", comment="why", what="qinact"))
+    assert c.ask("badmin", "qhist")[0] == "Fri Nov 20 11:33:50: Queue <fair> inactivated by administrator <ann> why.\n"
+
+
+def test_no_host_is_an_exception() -> None:
+    assert QueryCluster().ask("bhosts", x=True) == ("There is no exceptional host found\n", "", 0)
+
+
