@@ -6,7 +6,7 @@ Rule: the field's name is the parameter's in lower case (`JL/U` -> `jl_u`), so a
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from config import known
+from config import known, without_effect
 from config import values as v
 from config import values_share as vs
 from config.problems import Problems
@@ -95,6 +95,8 @@ QUEUE: Table = {
     "RESOURCE_RESERVE": v.reserve_time,
     "BACKFILL": v.yes_no,
     "IGNORE_DEADLINE": v.yes_no,
+    "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
+    "LOCAL_MAX_PREEXEC_RETRY_ACTION": v.choice("SUSPEND", "EXIT"),
     "IMPT_JOBBKLG": v.number(0),
     "MAX_RSCHED_TIME": v.number(0),
     "JOBS_PER_SCHED_CYCLE": v.number(1),
@@ -147,6 +149,7 @@ def fill(
             report_unknown(cell, owner, problems)
         elif cell.value not in ("", "-"):
             take(fields, key, cell, parser, scope, problems, owner)
+            report_without_effect(cell, key, owner, problems)
     return fields
 
 
@@ -158,6 +161,15 @@ def take(
         fields[key.lower().replace("/", "_")] = parser(cell.value, scope)
     except ValueError as wrong:
         problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
+
+
+def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) -> None:
+    """A parameter that is read and changes nothing here: a note where nothing is missing without it, else a warning."""
+    file = cell.place.file.rpartition("/")[2]
+    if key in without_effect.NEEDLESS.get(file, ()):
+        problems.note(cell.place, f"{owner}: {cell.name} is not needed by lava and has no effect")
+    elif key in without_effect.MISSING.get(file, ()):
+        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
 
 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:

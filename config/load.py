@@ -44,6 +44,10 @@ class Loaded(msgspec.Struct, frozen=True):
     def has_errors(self) -> bool:
         return any(problem.fatal for problem in self.problems)
 
+    @property
+    def has_warnings(self) -> bool:
+        return any(not problem.note for problem in self.problems)
+
 
 class Folders(msgspec.Struct, frozen=True):
     """Where the lsf.* and the lsb.* files of one cluster lie."""

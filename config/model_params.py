@@ -57,6 +57,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     job_preproc_timeout: int | None = None
     max_preexec_retry: int | None = None
     local_max_preexec_retry: int | None = None
+    local_max_preexec_retry_action: str = ""
     max_job_requeue: int | None = None
     pg_susp_it: int = 180
     detect_idle_job_after: int = 1200

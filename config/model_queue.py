@@ -136,6 +136,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     job_starter: str = ""
     requeue_exit_values: RequeueExit = RequeueExit()
     max_job_requeue: int | None = None
+    local_max_preexec_retry: int | None = None
+    local_max_preexec_retry_action: str = ""
     success_exit_values: tuple[int, ...] = ()
     job_controls: tuple[JobControl, ...] = ()
     terminate_when: tuple[str, ...] = ()

@@ -9,13 +9,15 @@ import msgspec
 class Problem(msgspec.Struct, frozen=True):
     """`fatal`: the value was not understood, its default stands, and a reconfiguration is refused.
 
-    Not fatal is a warning: the file says something that lava does not do.
+    Not fatal is a warning: the file says something that lava does not do. ``note`` is a warning that asks for no answer:
+    the parameter is about daemons or files that lava does not have, so nothing is missing without it.
     """
 
     file: str
     line: int
     text: str
     fatal: bool = False
+    note: bool = False
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -33,6 +35,9 @@ class Problems:
 
     def warn(self, place: Place, text: str) -> None:
         self._add(Problem(place.file, place.line, text))
+
+    def note(self, place: Place, text: str) -> None:
+        self._add(Problem(place.file, place.line, text, note=True))
 
     def error(self, place: Place, text: str) -> None:
         self._add(Problem(place.file, place.line, text, fatal=True))

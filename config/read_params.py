@@ -5,7 +5,7 @@ from typing import Any
 
 from config import known
 from config import values as v
-from config.fields import Table, fill, take
+from config.fields import Table, fill, report_without_effect, take
 from config.lsfconf import parse_lsf_conf
 from config.model_params import Params
 from config.problems import Place, Problems
@@ -52,6 +52,7 @@ LSB_PARAMS: Table = {
     "JOB_PREPROC_TIMEOUT": v.second_count,
     "MAX_PREEXEC_RETRY": v.number(0),
     "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
+    "LOCAL_MAX_PREEXEC_RETRY_ACTION": v.choice("SUSPEND", "EXIT"),
     "MAX_JOB_REQUEUE": v.number(0),
     "PG_SUSP_IT": v.second_count,
     "DETECT_IDLE_JOB_AFTER": v.minutes,
@@ -168,9 +169,11 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         key = synonyms.get(name, name)
         if key in LSF_CONF:
             if value:
-                take(fields, key, Cell(name, value, place), LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                cell = Cell(name, value, place)
+                take(fields, key, cell, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                report_without_effect(cell, key, "lsf.conf", problems)
         elif name.startswith(known.LSF_PREFIXES):
-            problems.warn(place, f"{name} is not supported by lava and has no effect")
+            problems.note(place, f"{name} is not supported by lava and has no effect")
         else:
             problems.warn(place, f"unknown parameter {name}")
     return conf, fields

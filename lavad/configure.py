@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from config.model import (
     UNLIMITED,
     ClusterConfig,
     HostConfig,
     Limit,
-    LoadThreshold,
-    QueueConfig,
-    RequeueExit,
     ResourceConfig,
 )
 from config.model import Params as FileParams
 from lavad.configure_apps import apps
-from lavad.configure_share import aps_conf, group_shares, partitions, share_conf
+from lavad.configure_queues import queue_conf, thresholds_of
+from lavad.configure_share import group_shares, partitions
 from lavad.core.conf import (
     Conf,
-    ExceptionConf,
     HostConf,
     LimitConf,
     Params,
-    QueueConf,
     ResourceConf,
-    Thresholds,
     UserConf,
 )
-from lavad.core.spec import Limits
 
 _UNIT_KB = {"KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3, "PB": 1024**4, "EB": 1024**5}
-_NAMES = {
-    "run": "runlimit", "cpu": "cpulimit", "mem": "memlimit", "swap": "swaplimit", "file": "filelimit",
-    "data": "datalimit", "stack": "stacklimit", "core": "corelimit", "processes": "processlimit",
-}  # fmt: skip
-
 
 def core_conf(config: ClusterConfig) -> Conf:
     """The records of the core, defaults filled in."""
@@ -43,7 +30,7 @@ def core_conf(config: ClusterConfig) -> Conf:
         cluster=config.name,
         admins=config.admins,
         params=_params(config),
-        queues=tuple(_queue(queue, config.params) for queue in config.queues),
+        queues=tuple(queue_conf(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=tuple((group.name, group.members) for group in config.host_groups),
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
@@ -102,111 +89,16 @@ def _params(config: ClusterConfig) -> Params:
         bjobs_format=file.lsb_bjobs_format,
         dep_last_sub=file.job_dep_last_sub,
         default_app=file.default_application,
+        default_host_spec=file.default_host_spec,
+        default_group=file.default_jobgroup,
+        default_user_group=file.default_user_group,
+        default_cwd=file.default_job_cwd,
+        default_outdir=file.default_job_outdir,
+        positions_by_admin=file.job_position_control_by_admin,
+        max_messages=file.max_job_msg_num,
+        consistent_exit=file.lsb_bjobs_consistent_exit_code,
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
         record_days=file.lava_record_days,
-    )
-
-
-def _limits(queue: QueueConfig, which: str) -> Limits:
-    return Limits(**{field: getattr(getattr(queue, name), which) for field, name in _NAMES.items()})
-
-
-def _queue(queue: QueueConfig, params: FileParams) -> QueueConf:
-    checkpoint = queue.chkpnt
-    period = "" if checkpoint is None or checkpoint.period is None else f" {checkpoint.period // 60}"
-    tasks = queue.tasklimit
-    return QueueConf(
-        name=queue.name,
-        description=queue.description,
-        priority=queue.priority,
-        nice=queue.nice,
-        users=queue.users,
-        hosts=queue.hosts,
-        admins=queue.administrators,
-        max_slots=queue.qjob_limit,
-        user_limit=queue.ujob_limit,
-        processor_limit=queue.pjob_limit,
-        host_limit=queue.hjob_limit,
-        min_slots=tasks.minimum or 1,
-        default_slots=tasks.default or tasks.minimum or 1,
-        job_max_slots=tasks.maximum,
-        limits=_limits(queue, "maximum"),
-        defaults=_limits(queue, "default"),
-        resreq=queue.res_req,
-        gpu=queue.gpu_req,
-        exclusive=queue.exclusive,
-        interactive={"YES": "yes", "NO": "no", "ONLY": "only"}[queue.interactive.upper()],
-        rerunnable=queue.rerunnable,
-        checkpoint="" if checkpoint is None else checkpoint.dir + period,
-        run_window=" ".join(queue.run_window),
-        dispatch_window=" ".join(queue.dispatch_window),
-        pre_exec=queue.pre_exec,
-        post_exec=queue.post_exec,
-        job_starter=queue.job_starter,
-        requeue_exit_values=_requeue(queue.requeue_exit_values),
-        thresholds=_thresholds(queue.thresholds),
-        stop_cond=queue.stop_cond,
-        resume_cond=queue.resume_cond,
-        backfill=queue.backfill,
-        slot_reserve=_periods(queue.slot_reserve),
-        resource_reserve=_periods(queue.resource_reserve),
-        ignore_deadline=queue.ignore_deadline,
-        fairshare=" ".join(f"[{share.name}, {share.shares}]" for share in queue.fairshare),
-        share=share_conf(queue, params),
-        aps=aps_conf(queue),
-        preemption=_preemption(queue),
-        job_accept_interval=queue.job_accept_interval,
-        new_job_delay=queue.new_job_sched_delay,
-        lease=None if queue.lease is None else float(queue.lease),
-        host_timeout=None if queue.host_timeout is None else float(queue.host_timeout),
-        job_controls=" ".join(f"{control.action}[{control.what}]" for control in queue.job_controls),
-        terminate_when=" ".join(queue.terminate_when),
-        migrate_after=queue.mig,
-        limit_host=queue.default_host_spec or queue.runlimit.host_spec or queue.cpulimit.host_spec,
-        hosts_a_job=queue.hostlimit_per_job,
-        success_exit_values=" ".join(map(str, queue.success_exit_values)),
-        max_requeue=queue.max_job_requeue,
-        pre_post_user=queue.pre_post_exec_user,
-        warn_before=queue.job_action_warning_time,
-        warning_action=queue.job_warning_action,
-        exceptions=_exceptions(queue, params),
-    )
-
-
-def _exceptions(queue: QueueConfig, params: FileParams) -> ExceptionConf | None:
-    if queue.job_overrun is None and queue.job_underrun is None and queue.job_idle is None:
-        return None
-    return ExceptionConf(queue.job_overrun, queue.job_underrun, queue.job_idle, params.detect_idle_job_after)
-
-
-def _periods(count: int | None) -> int:
-    """MAX_RESERVE_TIME without a number: as long as it takes."""
-    return 0 if count is None else count or 100_000
-
-
-def _preemption(queue: QueueConfig) -> str:
-    rule = queue.preemption
-    words = []
-    if rule.preemptive:
-        words.append("PREEMPTIVE" + (f"[{' '.join(rule.preempts)}]" if rule.preempts else ""))
-    if rule.preemptable:
-        words.append("PREEMPTABLE" + (f"[{' '.join(rule.preempted_by)}]" if rule.preempted_by else ""))
-    return " ".join(words)
-
-
-def _requeue(rule: RequeueExit) -> str:
-    words = ["all"] if rule.all else [str(value) for value in rule.values]
-    words += [f"~{value}" for value in rule.never]
-    if rule.excluding:
-        words.append(f"EXCLUDE({' '.join(str(value) for value in rule.excluding)})")
-    return " ".join(words)
-
-
-def _thresholds(rows: Iterable[LoadThreshold]) -> Thresholds:
-    rows = tuple(rows)
-    return Thresholds(
-        sched=tuple((row.index, row.sched) for row in rows if row.sched is not None),
-        stop=tuple((row.index, row.stop) for row in rows if row.stop is not None),
     )
 
 
@@ -222,7 +114,7 @@ def _host(host: HostConfig) -> HostConf:
         resources=tuple(_pair(text) for text in host.resources),
         dispatch_window=" ".join(host.dispatch_window),
         run_window=" ".join(host.run_window),
-        thresholds=_thresholds(host.thresholds),
+        thresholds=thresholds_of(host.thresholds),
     )
 
 

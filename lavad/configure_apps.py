@@ -17,6 +17,17 @@ def apps(config: ClusterConfig) -> tuple[AppConf, ...]:
     return tuple(_app(app) for app in config.applications)
 
 
+def _controls(app: ApplicationConfig) -> str:
+    """JOB_CONTROLS, or the three parameters of profiles that each set one of them."""
+    found = {control.action: control.what for control in app.job_controls}
+    for action, what in (
+        ("SUSPEND", app.suspend_control), ("RESUME", app.resume_control), ("TERMINATE", app.terminate_control)
+    ):  # fmt: skip
+        if what:
+            found[action] = what
+    return " ".join(f"{action}[{what}]" for action, what in found.items())
+
+
 def _app(app: ApplicationConfig) -> AppConf:
     tasks = app.tasklimit
     rule = app.requeue_exit_values
@@ -38,4 +49,12 @@ def _app(app: ApplicationConfig) -> AppConf:
         pre_exec=app.pre_exec,
         post_exec=app.post_exec,
         requeue=" ".join(words),
+        success_exit_values=" ".join(map(str, app.success_exit_values)),
+        max_requeue=app.max_job_requeue,
+        nice=app.nice,
+        job_starter=app.job_starter,
+        cwd=app.job_cwd,
+        job_controls=_controls(app),
+        warn_before=app.job_action_warning_time,
+        warning_action=app.job_warning_action,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lavad.core.cluster import Cluster
-from lavad.core.conf import QueueConf
+from lavad.core.conf import AppConf, QueueConf
+from lavad.core.cpu_factor import scale
 from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Array, Attempt, Job
@@ -18,11 +19,11 @@ START_EXPIRES = 60.0
 """Seconds after which a start order is too old to be obeyed."""
 
 
-def limits_message(limits: Limits, factor: float) -> pb.Limits:
-    """Limits for the wire; ``factor`` scales the times (1 where they are wall clock)."""
+def limits_message(limits: Limits, run_scale: float = 1.0, cpu_scale: float = 1.0) -> pb.Limits:
+    """Limits for the wire; the scales multiply the times (1 where they are wall clock)."""
     return pb.Limits(
-        run=round(limits.run / factor) if limits.run else 0,
-        cpu=round(limits.cpu / factor) if limits.cpu else 0,
+        run=max(1, round(limits.run * run_scale)) if limits.run else 0,
+        cpu=max(1, round(limits.cpu * cpu_scale)) if limits.cpu else 0,
         mem=limits.mem or 0, swap=limits.swap or 0, file=limits.file or 0, data=limits.data or 0,
         stack=limits.stack or 0, core=-1 if limits.core is None else limits.core, processes=limits.processes or 0,
     )  # fmt: skip
@@ -37,7 +38,10 @@ def text_message(
     queue = cluster.queue_conf.get(spec.queue) or QueueConf(name=spec.queue)
     record = cluster.get(key)
     array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
-    factor = 1.0 if params.abs_runlimit else cluster.hosts.rows[host].facts.cpu_factor
+    app = next((app for app in conf.apps if app.name == spec.app), None) or AppConf(name=spec.app)
+    run_scale = 1.0 if params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
+    cpu_scale = scale(cluster, spec.cpu_host or spec.from_host, host)
+    warned = queue.warn_before if app.warn_before is None else app.warn_before
     checkpoint = spec.checkpoint
     return pb.JobText(
         id=number, job=job_of(key), user=spec.user, command=text.command, script=text.script, env=env, cwd=text.cwd,
@@ -48,16 +52,17 @@ def text_message(
         name=record.name if array is None else array.spec_text, from_host=spec.from_host,
         launch=spec.launch, resreq=spec.resreq, cluster=conf.cluster, submitted=record.submitted,
         array_end=_array_end(array), array_step=_array_step(array),
-        limits=limits_message(spec.limits, factor), direct_output=params.stdout_direct,
+        limits=limits_message(spec.limits, run_scale, cpu_scale), direct_output=params.stdout_direct,
         leased=spec.rerunnable or checkpoint is not None,
         checkpoint_dir=checkpoint.folder if checkpoint else "", checkpoint_period=checkpoint.period if checkpoint else 0,
         checkpoint_method=checkpoint.method if checkpoint else "",
-        checkpoint_initial=checkpoint.initial if checkpoint else 0, nice=queue.nice, job_starter=queue.job_starter,
+        checkpoint_initial=checkpoint.initial if checkpoint else 0, nice=queue.nice if app.nice is None else app.nice,
+        job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "", description=text.description, mail_user=text.mail_user,
         cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
         terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
-        run_warning=params.run_warning, notify_start=text.notify_start,
+        run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
         queue_post_exec=queue.post_exec,
     )  # fmt: skip

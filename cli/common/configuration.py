@@ -61,7 +61,7 @@ def reconfigure(
 
     context.err(CHECKING)
     text = report(loaded.problems) + "\n"
-    asks = bool(loaded.problems) and not (loaded.has_errors or force)
+    asks = loaded.has_warnings and not (loaded.has_errors or force)
     if verbose or not asks:
         context.out(text)
     if loaded.has_errors:

@@ -127,6 +127,11 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """HOSTLIMIT_PER_JOB."""
     success_exit_values: str = ""
     max_requeue: int | None = None
+    """MAX_JOB_REQUEUE: how often an exit value may make a job wait again."""
+    max_preexec: int | None = None
+    """LOCAL_MAX_PREEXEC_RETRY: after so many failures of its pre-execution command in a row a job is held."""
+    preexec_exit: bool = False
+    """LOCAL_MAX_PREEXEC_RETRY_ACTION=EXIT: it ends instead."""
     pre_post_user: str = ""
     """PRE_POST_EXEC_USER."""
     warn_before: int | None = None
@@ -216,6 +221,18 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     submit_hosts: tuple[str, ...] = ()
     record_days: float = 1.0
     """For how long what plans were decided on is kept; 0: it is not recorded."""
+    default_host_spec: str = ""
+    default_group: str = ""
+    """DEFAULT_JOBGROUP."""
+    default_user_group: str = ""
+    default_cwd: str = ""
+    default_outdir: str = ""
+    positions_by_admin: bool = False
+    """JOB_POSITION_CONTROL_BY_ADMIN: btop and bbot are for administrators."""
+    max_messages: int = 128
+    """MAX_JOB_MSG_NUM: numbers of messages to a job."""
+    consistent_exit: bool = False
+    """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
 
 
 class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -252,6 +269,14 @@ class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
     post_exec: str = ""
     requeue: str = ""
     """REQUEUE_EXIT_VALUES."""
+    success_exit_values: str = ""
+    max_requeue: int | None = None
+    nice: int | None = None
+    job_starter: str = ""
+    cwd: str = ""
+    job_controls: str = ""
+    warn_before: int | None = None
+    warning_action: str = ""
 
 
 class UserConf(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -299,6 +299,8 @@ class JobRequeued(JobEvent, frozen=True):
     not_before: float = 0.0
     end: End | None = None
     top: bool = False
+    requeues: int = 0
+    """Of an exit value: how often it has happened to the job now."""
 
 
 class JobFinished(JobEvent, frozen=True):

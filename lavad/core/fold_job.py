@@ -293,6 +293,7 @@ def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:
     job = replace(
         job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
         failures=event.failures, not_before=event.not_before, lent=0, lent_all=False,
+        requeues=event.requeues or job.requeues,
     )  # fmt: skip
     cluster.jobs.put(job.key, job)
 

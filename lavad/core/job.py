@@ -216,6 +216,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Starts in a row that failed before the command ran."""
     not_before: float = 0.0
     """Earliest next dispatch after such a failure."""
+    requeues: int = 0
+    """How often an exit value has made it wait again."""
     before: JobState = JobState.RUN
     """UNKWN or ZOMBI: the state it had when its host was last heard."""
     lent: int = 0

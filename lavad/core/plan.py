@@ -6,6 +6,7 @@ import msgspec
 
 from lavad.core.job import Placed
 from lavad.core.soft import Promise, WhyClass
+from lavad.core.states import TermReason
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
@@ -33,11 +34,15 @@ class Preemption(msgspec.Struct, frozen=True, gc=False):
 
 
 class Suspension(msgspec.Struct, frozen=True, gc=False):
-    """Suspend a running job; ``why`` is what bjobs -s says."""
+    """Suspend a running job; ``why`` is what bjobs -s says.
+
+    ``reason``: what it would be called if it is ended instead (TERMINATE_WHEN of its queue).
+    """
 
     key: int
     uid: str
     why: str
+    reason: TermReason = TermReason.NONE
 
 
 class Recorded(msgspec.Struct, frozen=True):

@@ -1,9 +1,40 @@
-"""REQUEUE_EXIT_VALUES: which exit codes let a job wait again. ``1 2 EXCLUDE(3)``, ``all ~0``; LSF's syntax."""
+"""What an exit code means: REQUEUE_EXIT_VALUES (``1 2 EXCLUDE(3)``, ``all ~0``), MAX_JOB_REQUEUE, SUCCESS_EXIT_VALUES."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+import msgspec
+
+from lavad.core.conf import Conf
+from lavad.core.spec import Spec
+
+
+class ExitRule(msgspec.Struct, frozen=True, gc=False):
+    """What holds for a job: its own option before its application profile, that before its queue."""
+
+    requeue: str = ""
+    most: int | None = None
+    success: str = ""
+
+
+def exit_rule(conf: Conf, spec: Spec) -> ExitRule:
+    """The rule of a job."""
+    queue = next((queue for queue in conf.queues if queue.name == spec.queue), None)
+    app = next((app for app in conf.apps if app.name == spec.app), None) if spec.app else None
+    values = [(app.max_requeue, app.success_exit_values)] if app is not None else []
+    values += [(queue.max_requeue, queue.success_exit_values)] if queue is not None else []
+    return ExitRule(
+        requeue=spec.requeue or (queue.requeue_exit_values if queue is not None else ""),
+        most=next((most for most, _ in values if most is not None), None),
+        success=next((success for _, success in values if success), ""),
+    )
+
+
+def is_success(text: str, exit_code: int) -> bool:
+    """Whether SUCCESS_EXIT_VALUES has this code."""
+    return exit_code > 0 and str(exit_code) in text.split()
 
 
 @lru_cache(maxsize=256)

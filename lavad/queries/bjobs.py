@@ -65,7 +65,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield from bjobs_custom.show_json(request, form, _with_first(first, rows), missing)
     elif first is not None:
         yield from form.show(request, form, _with_first(first, rows))
-    yield from _leave(options, first is not None, missing, form.json)
+    yield from _leave(options, first is not None, missing, form.json, request.view.params.consistent_exit)
 
 
 def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
@@ -74,11 +74,11 @@ def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
         yield from rest
 
 
-def _leave(options: Options, found: bool, missing: list[str], told: bool) -> Iterator[Shown]:
+def _leave(options: Options, found: bool, missing: list[str], told: bool, consistent: bool) -> Iterator[Shown]:
     """Errors for what was not found, and the exit status (see PRECEDENCE: nothing found is no failure)."""
     for word in () if told else missing:
         yield err(f"Job <{word}> is not found")
-    if missing and not found:
+    if missing and (not found or consistent):
         yield leave(255)
     elif not found:
         if options.text("J"):

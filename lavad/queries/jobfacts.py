@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lavad.core.cpu_factor import factor_of, scale
 from lavad.core.job import End, Job, Part
 from lavad.core.soft import PartUsage
 from lavad.core.spec import Spec
@@ -91,23 +92,12 @@ def run_limit(job: Job, spec: Spec, view: View) -> float | None:
     parts = parts_of(job)
     if limit is None or view.params.abs_runlimit or not parts:
         return limit
-    factor = cpu_factor(view, parts[0].host)
-    given = cpu_factor(view, spec.run_host or spec.from_host)
-    return limit * given / factor if factor else limit
+    return limit * scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
 
 
 def cpu_factor(view: View, name: str) -> float:
     """The CPU factor of a host or model, 1 if unknown."""
-    models = dict(view.cluster.conf.models)
-    if name in models:
-        return models[name]
-    host = view.cluster.hosts.rows.get(name)
-    conf = view.cluster.host_conf.get(name)
-    if conf is not None and conf.model in models:
-        return models[conf.model]
-    if host is None:
-        return 1.0
-    return models.get(host.facts.model, host.facts.cpu_factor or 1.0)
+    return factor_of(view.cluster, name)
 
 
 def time_left(job: Job, spec: Spec, view: View, now: float) -> float | None:

@@ -16,7 +16,7 @@ from lavad.core.plan import Suspension
 from lavad.core.resreq import ResReqError, parse
 from lavad.core.resreq_eval import compile_select
 from lavad.core.spec import Spec
-from lavad.core.states import OVER, JobState
+from lavad.core.states import OVER, JobState, TermReason
 from lavad.sched.needs import unit_mb
 from lavad.sched.rows import Row, read_values
 from lavad.sched.view import View
@@ -45,7 +45,8 @@ class Controls:
             for key in self._stopped():
                 job = view.cluster.jobs.rows[key[0]]
                 assert job.run is not None
-                self.suspensions.append(Suspension(key[0], job.run.uid, key[1]))
+                reason = TermReason.TERM_WINDOW if key[1] in (WINDOW, HOST_WINDOW) else TermReason.TERM_LOAD
+                self.suspensions.append(Suspension(key[0], job.run.uid, key[1], reason))
                 view.preempted.add(key[0])
         for key_ in view.cluster.suspended:
             job = view.cluster.jobs.rows[key_]
@@ -214,5 +215,5 @@ def _runs(job: Job) -> bool:
     run = job.run
     return (
         job.state is JobState.RUN and run is not None and run.verdict is None and not run.refused and not job.lent_all
-        and any(part.state not in OVER for part in run.parts)
+        and any(part.state not in OVER for part in run.parts) and not any(wish.kind == "kill" for wish in run.wishes)
     )  # fmt: skip

@@ -16,8 +16,9 @@ MAX_BODY = 64 << 10
 
 def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     """One message; it takes the place of an older one with its number."""
-    if not 0 <= ask.number <= MAX_NUMBER:
-        raise Refused(f"{ask.number}: Bad message index: 0 to {MAX_NUMBER}")
+    most = min(MAX_NUMBER, cluster.conf.params.max_messages - 1)
+    if not 0 <= ask.number <= most:
+        raise Refused(f"{ask.number}: Bad message index: 0 to {most}")
     if len(ask.text) > MAX_TEXT or len(ask.body) > MAX_BODY:
         raise Refused(f"The message is too long: at most {MAX_TEXT} characters, and {MAX_BODY} of attached data")
     target = find_one(cluster, ask.job, caller)

@@ -245,6 +245,8 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
         raise Refused(f"{ask.job}: Job has already started")
     spec = cluster.specs.rows[record.spec]
     admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
+    if cluster.conf.params.positions_by_admin and not admin:
+        raise Refused(f"{ask.job}: User permission denied")
     others = sorted(_positions(cluster, spec, key, None if admin else spec.user), key=_order)
     place = min(max(ask.place, 1), len(others) + 1)
     events: list[ev.Event] = []

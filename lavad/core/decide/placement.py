@@ -10,14 +10,14 @@ from collections import defaultdict
 
 from lavad.core.cluster import Cluster
 from lavad.core.decide import preempt
-from lavad.core.events import Event, JobDispatched, JobSuspended, SlotsReleased, SlotsReserved
+from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
 from lavad.core.ids import index_of, job_of
-from lavad.core.job import AVOIDED, Job, Placed
+from lavad.core.job import AVOIDED, Job, Placed, Wish
 from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.limits import Limits
 from lavad.core.pend_reason import PendReason
-from lavad.core.plan import Placement, Plan, Preemption
+from lavad.core.plan import Placement, Plan, Preemption, Suspension
 from lavad.core.spec import Spec
 from lavad.core.states import JobState
 
@@ -56,13 +56,23 @@ class _Draft:
     def suspend(self, plan: Plan) -> None:
         """Jobs that the system stops, and promises that cannot be kept."""
         for one in plan.suspensions:
-            if preempt.running(self.cluster, one.key, one.uid) is not None:
-                self.events.append(JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why))
+            run = preempt.running(self.cluster, one.key, one.uid)
+            if run is not None and not any(wish.kind == "kill" for wish in run.wishes):
+                self.events.append(self._stop(one))
                 self.used.add(one.key)
         for key in plan.releases:
             waiting = self.cluster.jobs.rows.get(key)
             if waiting is not None and waiting.promised:
                 self.events.append(SlotsReleased(at=self.now, key=key, why="a host of it went away"))
+
+    def _stop(self, one: Suspension) -> Event:
+        """Suspended, or ended where the queue says so."""
+        queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
+        word = one.reason.name.removeprefix("TERM_")
+        if queue is not None and word in queue.terminate_when.split():
+            wish = Wish(kind="kill", at=self.now, by="", reason=one.reason)
+            return JobWished(at=self.now, key=one.key, wish=wish)
+        return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 
     def place(self, placement: Placement) -> None:
         """Start a job, or hold for it what its victims have, if it still may be so."""

@@ -14,7 +14,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.effects import is_released
 from lavad.core.fold_part import with_end, with_fence, with_part
 from lavad.core.job import Attempt, End, Job, Part, Wish
-from lavad.core.requeue_exit import wants_requeue
+from lavad.core.requeue_exit import ExitRule, exit_rule, is_success, wants_requeue
 from lavad.core.roles import delay_of
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, JobState, PartState, TermReason
@@ -178,7 +178,7 @@ def _over(cluster: Cluster, job: Job, now: float, end: End | None = None) -> lis
     again = _again(cluster, job, run, spec, now, end)
     if again is not None:
         return [again]
-    return [_finish(job, run, now, end)]
+    return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
 
 
 def _again(
@@ -187,7 +187,6 @@ def _again(
     """The event that lets the job wait again, if it is to."""
     if _killed(run) is not None:
         return None
-    hosts = tuple(dict.fromkeys(job.avoid))
     verdict = run.verdict
     done = verdict is not None and not verdict.lost and verdict.status == 0
     for wish in run.wishes:
@@ -205,10 +204,7 @@ def _again(
     if run.refused:
         if run.refused_code in _USERS_FAULT:
             return None
-        delay = min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
-        reason = PEND_PRE_EXEC if run.refused_code == "pre_exec" else PEND_START_FAIL
-        return ev.JobRequeued(at=now, key=job.key, reason=reason, why=run.refused, failures=job.failures + 1,
-                              not_before=now + delay, avoid=hosts, end=end)  # fmt: skip
+        return _start_again(cluster, job, run, spec, now, end)
     if verdict is None:
         return None
     lost = tuple(part for part in run.parts if _is_lost(part))
@@ -217,16 +213,33 @@ def _again(
         fenced_at = tuple(part.host for part in run.parts if part.state is PartState.FENCED)
         return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, avoid=fenced_at, end=end,
                               why=verdict.lost or f"host {lost[0].host} was lost") if restarts else None  # fmt: skip
-    queue = cluster.queue_conf.get(spec.queue)
     exit_code = os.waitstatus_to_exitcode(verdict.status)
-    values = spec.requeue or (queue.requeue_exit_values if queue is not None else "")
-    if verdict.limit is TermReason.NONE and wants_requeue(values, exit_code):
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end,
+    rule = exit_rule(cluster.conf, spec)
+    often = rule.most is not None and job.requeues >= rule.most
+    if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1,
                               why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
     return None
 
 
-def _finish(job: Job, run: Attempt, now: float, end: End | None) -> ev.JobFinished:
+def _start_again(
+    cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None
+) -> ev.JobRequeued | None:
+    """After a start that failed: later and elsewhere; held, or no more, where the queue says so of pre-execution."""
+    state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
+    reason, why = PEND_START_FAIL, run.refused
+    queue = cluster.queue_conf.get(spec.queue)
+    if run.refused_code == "pre_exec":
+        reason = PEND_PRE_EXEC
+        if queue is not None and queue.max_preexec is not None and job.failures >= queue.max_preexec:
+            if queue.preexec_exit:
+                return None
+            state, why = JobState.PSUSP, f"{why}: it was retried LOCAL_MAX_PREEXEC_RETRY times"
+    return ev.JobRequeued(at=now, key=job.key, reason=reason, why=why, failures=job.failures + 1, state=state,
+                          not_before=now + delay, avoid=tuple(dict.fromkeys(job.avoid)), end=end)  # fmt: skip
+
+
+def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
     verdict = run.verdict
     killed = _killed(run)
     if verdict is None:
@@ -242,7 +255,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None) -> ev.JobFinish
         reason = TermReason.TERM_UNKNOWN
     elif verdict.first_rank >= 0 and verdict.status:
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
-    ok = verdict.status == 0 and not verdict.lost and reason is TermReason.NONE
+    good = verdict.status == 0 or is_success(rule.success, os.waitstatus_to_exitcode(verdict.status))
+    ok = good and not verdict.lost and reason is TermReason.NONE
     state = JobState.DONE if ok else JobState.EXIT
     status = verdict.status if not verdict.lost else 255 << 8
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end)

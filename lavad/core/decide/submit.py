@@ -18,6 +18,7 @@ from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
 from lavad.core.decide.roles import read_roles
+from lavad.core.decide.site_defaults import apply_host_spec, apply_site
 from lavad.core.decide.tasks import check_tasks
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
@@ -38,9 +39,11 @@ def submit(
     _check_caller(cluster, ask, caller)
     draft = read_draft(cluster, ask, caller, local)
     apply_app(draft)
+    apply_site(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(cluster, draft, queue)
     check_against_queue(draft, queue)
+    apply_host_spec(draft, queue)
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
     _check_pending_limits(cluster, draft, name)

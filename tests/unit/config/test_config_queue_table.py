@@ -171,7 +171,7 @@ def queue_of(tmp_path):
 
 def test_a_big_queue_is_read_whole(queue_of):
     queue, problems = queue_of(BIG)
-    assert problems == ()
+    assert not any(problem.fatal for problem in problems)
     found = msgspec.structs.asdict(queue)
     assert {name: found[name] for name in EXPECTED} == EXPECTED
     assert queue.description.split() == ["For", "big", "jobs,", "on", "two", "lines."]
