@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
+    commands.add_parser("secret", help="values that jobs get as variables (set, rm, ls)", add_help=False)
     return lava
 
 
@@ -61,6 +62,10 @@ def main(argv: list[str] | None = None) -> int:
         from cli.why import main as why
 
         return why(words[1:])
+    if words[:1] == ["secret"]:
+        from cli.secret import main as secret
+
+        return secret(words[1:])
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:

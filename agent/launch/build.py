@@ -154,6 +154,8 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
     }
     if text.enforce_memory and text.limits.mem:
         fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
+    if text.secrets:
+        fields["secrets"] = dict(text.secrets)
     if not text.script:
         fields["argv"] = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
     return fields

@@ -13,7 +13,7 @@ from typing import Any
 from agent.starter import prepare, rlimits
 from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
-from agent.starter.spec import Spec
+from agent.starter.spec import Spec, encode_env
 from agent.starter.taskhub import TaskHub
 from agent.starter.watch import Watch
 
@@ -36,6 +36,7 @@ class Outfit:
         spec = self._spec
         os.umask(int(spec.get("umask", 0o022)))
         self.cwd = prepare.enter_folder(spec)
+        spec.env.update(encode_env(prepare.read_secrets(spec)))
         if spec.get("ports"):
             self._ports = Ports(spec.get("ports"))
         gang = is_gang(spec)

@@ -13,6 +13,8 @@ from typing import Any
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused, open_input, open_output
 
+SECRET_BYTES = 64 << 10
+
 
 class Files:
     """The open files of a part."""
@@ -53,6 +55,38 @@ def enter_folder(spec: Spec) -> str:
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))
     raise Refused("cwd", f"working folder {cwd}: {why}")
+
+
+def read_secrets(spec: Spec) -> dict[str, str]:
+    """Variables whose values lie in files that nobody but the user can read; a line end after the last line is no part of one."""
+    return {name: _secret(name, path) for name, path in spec.get("secrets", {}).items()}
+
+
+def _secret(name: str, path: str) -> str:
+    try:
+        # another's pipe must not hold this process up, nor a link lead a value elsewhere than its owner meant
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            found = os.fstat(fd)
+            data = os.read(fd, SECRET_BYTES + 1)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as e:
+        raise Refused("secret", f"secret {name}: {path}: {getattr(e, 'strerror', None) or e}") from None
+    why = ""
+    if not stat.S_ISREG(found.st_mode):
+        why = "not a plain file"
+    elif found.st_uid not in (os.getuid(), 0):
+        why = "it belongs to another user"
+    elif found.st_mode & 0o077:
+        why = "others can read it (chmod 600)"
+    elif len(data) > SECRET_BYTES:
+        why = f"longer than {SECRET_BYTES} bytes"
+    elif b"\0" in data:
+        why = "a NUL character in it"
+    if why:
+        raise Refused("secret", f"secret {name}: {path}: {why}")
+    return os.fsdecode(data.removesuffix(b"\n"))
 
 
 def open_files(spec: Spec, with_output: bool) -> Files:

@@ -16,7 +16,7 @@ FLAGS = "B H I Ip Is IS ISp ISs IX K N Ne Ns Nd r rn x ul ar hl ti XF tty datach
 VALUED = (
     "a alloc_flags app b C c clusters cn_cu cn_mem core_isolation csm cwd D data datagrp E Ep e eo env eptl ext"
     " extsched F f freq G g gpu hostfile i is J Jd jobaff json jsdl jsdl_strict jsm k L Lp ln_mem ln_slots M m mig n"
-    " network nnodes notify o oo outdir P p pack ptl Q q R rankfiles rcacct rnc S s sla smt sp stage step_cgroup T t"
+    " network nnodes notify o oo outdir P p pack ptl Q q R rankfiles rcacct rnc S s secret sla smt sp stage step_cgroup T t"
     " U u v W We Wep w wa wt yaml"
 )
 REFUSED = (

@@ -162,3 +162,5 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd_given: bool = False
     roles: tuple[RoleText, ...] = ()
     """One for each role of the spec."""
+    secrets: tuple[tuple[str, str], ...] = ()
+    """Variables whose values stay in files of the user's: (variable, path on the execution host)."""

@@ -18,6 +18,7 @@ from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, 
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.named import Known
 from lavad.core.ids import job_of
+from lavad.core.secrets import without_secrets
 from lavad.engine import Decide, Engine
 from lavad.lookups import Lookups
 from lavad.outputs import Outputs
@@ -124,11 +125,12 @@ class Dispatch:
         return await self._engine.ask(_bound(decide, ask, caller), ask.uuid)
 
     async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
-        packed = _packer.encode(ask.env)
+        env = without_secrets(ask.env, ask.options.get("secret"))
+        packed = _packer.encode(env)
         if len(packed) > MAX_ENVIRONMENT:
             raise Refused("The environment is too large")
         name = hashlib.sha256(packed).hexdigest()
-        self._texts.seen_env(name, ask.env)
+        self._texts.seen_env(name, env)
         ask = replace(ask, env={}, env_hash=name)
 
         async def decided(known: Known) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lavad.core import gpureq, resreq, when
+from lavad.core import gpureq, resreq, secrets, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
 from lavad.core.decide import frameworks, options_lsf
@@ -284,6 +284,11 @@ def _login_shell(draft: Draft, value: OptionValue) -> None:
     draft.say(login_shell=shell)
 
 
+def _secrets(draft: Draft, value: OptionValue) -> None:
+    """``"VARIABLE[=file] ..."``: only the names come here; without a file it is the one that ``lava secret`` keeps."""
+    draft.say(secrets=secrets.read(text_of("secret", value), draft.text.home))
+
+
 def _never(draft: Draft, value: OptionValue) -> None:
     draft.never_rerun = bool(value)
 
@@ -298,7 +303,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "b": _begin, "t": _deadline, "a": _launch, "o": _file("output", False), "oo": _file("output", True),
     "e": _file("error", False), "eo": _file("error", True), "i": _file("input"), "outdir": _file("output_dir"),
     "cwd": _cwd, "L": _login_shell, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"),
-    "u": _say("mail_user"),
+    "u": _say("mail_user"), "secret": _secrets,
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
     "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,

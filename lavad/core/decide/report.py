@@ -25,6 +25,7 @@ _USERS_FAULT = {
     "cwd": TermReason.TERM_CWD_NOTEXIST,
     "output": TermReason.TERM_OTHER,
     "input": TermReason.TERM_OTHER,
+    "secret": TermReason.TERM_OTHER,
 }
 """Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
 MAX_BACKOFF = 300.0

@@ -164,6 +164,7 @@ TEXTS: dict[str, tuple[OptionValue, dict[str, object]]] = {
     "Ep": ("post x", {"post_exec": "post x"}),
     "Jd": ("about", {"description": "about"}),
     "u": ("a@b", {"mail_user": "a@b"}),
+    "secret": ("A=/a B=/b", {"secrets": (("A", "/a"), ("B", "/b"))}),
     "B": (True, {"notify_start": True}),
     "N": (True, {"notify_end": True}),
     "label": (True, {"label": True}),
