@@ -146,6 +146,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_lease_margin: int = 30
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
+    lava_metrics_address: str = ""
     lava_hang_time: int = 600
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_backfill: str = "EASY"

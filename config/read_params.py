@@ -138,6 +138,7 @@ LSF_CONF: Table = {
     "LAVA_HEARTBEAT": v.positive_seconds,
     "LAVA_SAMPLE_PERIOD": v.positive_seconds,
     "LAVA_HANG_TIME": v.second_count,
+    "LAVA_METRICS_ADDRESS": v.text,
     "LAVA_SUBMIT_HOSTS": v.words,
     "LAVA_PORT": v.number(0, 65535),
     "LAVA_TLS_DIR": v.text,

@@ -18,6 +18,7 @@ from lavad.configure import core_conf
 from lavad.database import database_url
 from lavad.loops import LeaseLost
 from lavad.master import Master, Site
+from lavad.metrics import is_loopback, split_address
 from lavad.procs import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
@@ -66,9 +67,21 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
         host=options.host, confdir=options.conf, rundir=rundir, database=database, address=listen,
         tls_folder=params.lava_tls_dir, key=None if params.lava_tls_dir else key.read_bytes().strip(),
         lsf=loaded.config.lsf, heartbeat=float(params.lava_heartbeat), sample=float(params.lava_sample_period),
-        hang=float(params.lava_hang_time),
+        hang=float(params.lava_hang_time), metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
         lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
     )  # fmt: skip
+
+
+def _metrics(address: str, tls_folder: str) -> str:
+    if not address:
+        return ""
+    try:
+        host, _ = split_address(address)
+    except ValueError:
+        raise Cannot(f"LAVA_METRICS_ADDRESS {address}: not PORT or HOST:PORT") from None
+    if not is_loopback(host) and not tls_folder:
+        raise Cannot(f"LAVA_METRICS_ADDRESS {address}: without LAVA_TLS_DIR on loopback only")
+    return address
 
 
 async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:

@@ -28,6 +28,7 @@ from lavad.core.soft import Soft, SoftUpdate, update
 from lavad.engine import Committed, Engine
 from lavad.hangs import Hangs
 from lavad.loops import Loops
+from lavad.metrics import Metrics, Server
 from lavad.outbox import Outbox
 from lavad.outputs import Outputs
 from lavad.peeks import Peeks
@@ -68,6 +69,8 @@ class Site(msgspec.Struct):
     sample: float = 10.0
     hang: float = 600.0
     """Seconds until a rank that hangs is named; 0: never."""
+    metrics: str = ""
+    """Where a Prometheus finds numbers, "": nowhere."""
     lease: float = 20.0
     """Seconds of the masters' lease."""
 
@@ -102,6 +105,7 @@ class Master:
         self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
+        self.metrics = Metrics(cluster) if site.metrics else None
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)
@@ -110,6 +114,8 @@ class Master:
         self.engine.listen(self.outbox.committed)
         self.engine.listen(self.waits.committed)
         self.engine.listen(self.hangs.committed)
+        if self.metrics is not None:
+            self.engine.listen(self.metrics.committed)
         self.engine.on_text(self.texts.seen)
 
     def _soft_now(self) -> SoftUpdate:
@@ -141,9 +147,12 @@ class Master:
 
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
+        page = Server(self.metrics, self.site.metrics, self.site.tls_folder) if self.metrics is not None else None
         try:
             await self._serve()
         finally:
+            if page is not None:
+                await asyncio.to_thread(page.close)
             if self.server is not None:
                 await self.server.stop(0)
 
@@ -190,6 +199,8 @@ class Master:
         if not isinstance(message, Plan):
             return
         kept = False
+        if self.metrics is not None:
+            self.metrics.planned(message)
         if message.decides and message.version >= self._configured:
             seed = secrets.token_hex(6)
 

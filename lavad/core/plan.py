@@ -75,6 +75,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     recorded: Recorded | None = None
     """What a replay needs; None: nothing is recorded."""
 
+    took: float = 0.0
+    """Seconds that the cycle took."""
+
     @property
     def decides(self) -> bool:
         """Whether the master has anything to do about it."""

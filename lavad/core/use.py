@@ -15,6 +15,7 @@ from lavad.core.spec import Spec
 from lavad.core.states import OVER, STARTED, JobState
 
 PEND, PSUSP, RUN, SSUSP, USUSP, RSV = range(6)
+COLUMNS = ("pend", "psusp", "run", "ssusp", "ususp", "rsv")
 _COLUMN = {
     JobState.PEND: PEND,
     JobState.PSUSP: PSUSP,

@@ -53,7 +53,9 @@ def run(replica: Replica) -> NoReturn:
             continue
         replica.changed = False
         local = local_time(now)
+        began = time.perf_counter()
         plan = schedule(replica.cluster, replica.soft, now, local, memory)
+        plan = replace(plan, took=time.perf_counter() - began)
         wake_at = plan.wake_at
         if plan.decides or plan.why or (plan.why_job, plan.promises) != told:
             told = plan.why_job, plan.promises

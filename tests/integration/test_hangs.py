@@ -1,10 +1,12 @@
-"""Ranks that hang are named by bjobs -l and bhist -l, and ranks that are alike are not."""
+"""What watches running jobs: ranks that hang are named by bjobs -l and bhist -l; numbers for a Prometheus."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,8 +24,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("hangs")
     folder.chmod(0o755)
     (folder / "conf").mkdir()
-    (folder / "conf" / "lsf.conf").write_text("LAVA_HANG_TIME=3\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (folder / "conf" / "lsf.conf").write_text(f"LAVA_HANG_TIME=3\nLAVA_METRICS_ADDRESS={port}\n")
     with Cluster(folder / "cluster", hosts=2, slots=8, options=("--conf", str(folder / "conf"))) as running:
+        running.environ["METRICS"] = f"http://127.0.0.1:{port}/metrics"
         yield running
 
 
@@ -62,3 +68,25 @@ def test_a_stopped_rank_and_one_that_waits_are_named_and_balanced_ranks_are_not(
     cluster.run("bkill 0")
     for job in (balanced, stopped, waiting):
         cluster.wait_end(job)
+
+
+def test_a_prometheus_counts_good_and_bad_jobs(cluster: Cluster, tmp_path: Path) -> None:
+    """0.7, 1.24: three good and two bad jobs of a kind; the page survives a new master."""
+    words = '-a mpi -n 2 -R "span[ptile=1]" -o /dev/null'
+    jobs = [cluster.submit(f"{words} {command}", cwd=tmp_path) for command in ("true", "true", "true", "false", "false")]
+
+    def page() -> str:
+        with urllib.request.urlopen(cluster.environ["METRICS"], timeout=10) as answer:
+            return str(answer.read().decode())
+
+    for job in jobs:
+        cluster.wait_end(job)
+    text = page()
+    assert 'lava_jobs_ended_total{kind="mpi",queue="normal",state="DONE"} 3.0' in text
+    assert 'lava_jobs_ended_total{kind="mpi",queue="normal",state="EXIT"} 2.0' in text
+    assert 'lava_jobs_submitted_total{kind="mpi",queue="normal"} 5.0' in text
+    assert 'lava_gang_prepare_seconds_count{kind="mpi",queue="normal"} 5.0' in text
+    assert 'lava_launch_seconds_count{kind="mpi",queue="normal"} 5.0' in text
+    cluster.kill("lavad")
+    cluster.up()
+    assert 'lava_hosts{state="ok"} 2.0' in page()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
+from lavad.core.decide import suspect
 from lavad.core.effects import is_released
 from lavad.core.fold_part import with_end, with_fence, with_part
 from lavad.core.job import Attempt, End, Job, Part, Wish
@@ -195,7 +196,7 @@ def _again(
             break  # it was done before the wish came to it
         if wish.kind == "requeue":
             return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, state=wish.state, end=end, top=True,
-                                  why="requeued by " + wish.by)  # fmt: skip
+                                  avoid=suspect.hung(run), why="requeued by " + wish.by)  # fmt: skip
         if wish.kind == "migrate":
             return ev.JobRequeued(at=now, key=job.key, reason=PEND_MIGRATED, end=end, why="migrated by " + wish.by,
                                   avoid=tuple(part.host for part in run.parts))  # fmt: skip
@@ -211,14 +212,14 @@ def _again(
     lost = tuple(part for part in run.parts if _is_lost(part))
     if verdict.lost or (lost and verdict.status):
         restarts = spec.rerunnable or spec.checkpoint is not None
-        fenced_at = tuple(part.host for part in run.parts if part.state is PartState.FENCED)
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, avoid=fenced_at, end=end,
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, avoid=suspect.lost(run), end=end,
                               why=verdict.lost or f"host {lost[0].host} was lost") if restarts else None  # fmt: skip
     exit_code = os.waitstatus_to_exitcode(verdict.status)
     rule = exit_rule(cluster.conf, spec)
     often = rule.most is not None and job.requeues >= rule.most
     if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
         return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1,
+                              avoid=suspect.first_failed(run, spec),
                               why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
     return None
 
