@@ -65,6 +65,7 @@ def text_message(
         run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets),
+        software=["\t".join(step) for step in text.software],
     )  # fmt: skip
 
 

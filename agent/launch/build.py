@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import command, environ, frameworks, launchers, mpi, prepost, torchrun
+from agent.launch import command, environ, frameworks, launchers, mpi, prepost, software, torchrun
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -157,7 +157,8 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
     if text.secrets:
         fields["secrets"] = dict(text.secrets)
     if not text.script:
-        fields["argv"] = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
+        argv = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
+        fields["argv"] = software.wrap(text.software, argv)
     return fields
 
 
@@ -197,7 +198,8 @@ def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: 
     if text.script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         path = jobfile(order, made, site)
         fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
-        fields["argv"] = command.script_argv(text.script, path, text.login_shell, text.job_starter)
+        argv = command.script_argv(text.script, path, text.login_shell, text.job_starter)
+        fields["argv"] = software.wrap(text.software, argv)
         fields["jobfile"] = {"path": path, "text": text.script, "mode": 0o700, "remove": True}
 
 
@@ -251,7 +253,8 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
         env |= torchrun.variables(options)
         if not text.script:
             line = torchrun.command(text.command, options)
-            fields["argv"] = command.command_argv(line, made.path, text.login_shell, text.job_starter)
+            argv = command.command_argv(line, made.path, text.login_shell, text.job_starter)
+            fields["argv"] = software.wrap(text.software, argv)
     tasks = frameworks.tasks(launch, start)
     for task in tasks:
         task["env"] = env | task["env"]

@@ -160,6 +160,8 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""
     esub: str = ""
     cwd_given: bool = False
+    software: tuple[tuple[str, ...], ...] = ()
+    """What is put around the command, the outermost first: modules, container, conda, venv; each a name and its values."""
     roles: tuple[RoleText, ...] = ()
     """One for each role of the spec."""
     secrets: tuple[tuple[str, str], ...] = ()

@@ -113,6 +113,22 @@ done; wait
     assert (code, sorted(text.splitlines())) == (0, ["host1 host1", "host2 host2"])
 
 
+def test_what_other_launchers_left_behind_does_no_harm(cluster: Cluster, tmp_path: Path, program: Path) -> None:
+    """4.16: submitted from inside other people's launchers, whose variables make MPICH abort side by side."""
+    stale = (
+        "PMI_FD=9 PMI_RANK=7 PMI_SIZE=99 PMI_PORT=h:1 PMIX_NAMESPACE=x PMIX_RANK=3 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=9"
+        " PRTE_MCA_ess=x HYDI_CONTROL_FD=8 SLURM_JOB_ID=4 SLURM_PROCID=2 SLURM_NTASKS=9 MPI_LOCALRANKID=5 LSB_MCPU_HOSTS='x 9'"
+    )
+    words = '-n 4 -R "span[ptile=2]" -m "host1 host2"'
+    direct = cluster.submit(f"-a mpi {words} -o direct {program}", cwd=tmp_path)
+    job = int(cluster.run(f"{stale} bsub -a mpi {words} -o again {program}", cwd=tmp_path).stdout[5:].split(">")[0])
+    hydra = int(cluster.run(f"{stale} bsub {words} -o hydra mpiexec {program}", cwd=tmp_path).stdout[5:].split(">")[0])
+    for one in (direct, job, hydra):
+        cluster.wait_for(one, "DONE", timeout=60)
+    assert by_host((tmp_path / "again").read_text(), 4) == by_host((tmp_path / "direct").read_text(), 4)
+    assert sum(by_host((tmp_path / "hydra").read_text(), 4).values()) == 4
+
+
 def test_64_ranks_on_four_hosts(cluster: Cluster, tmp_path: Path, program: Path) -> None:
     """0.1: direct launch, one wiring for all."""
     job = cluster.submit(f'-a mpi -n 64 -R "span[ptile=16]" -o out {program}', cwd=tmp_path)

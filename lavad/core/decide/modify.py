@@ -49,6 +49,7 @@ _RESET_TEXT: dict[str, dict[str, Any]] = {
     "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
     "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
     "cwd": {"cwd_given": False}, "L": {"login_shell": ""}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
+    "a": {"software": (), "esub": ""},
     "We": {}, "secret": {"secrets": ()},
 }  # fmt: skip
 _WORDS = {

@@ -14,7 +14,7 @@ import msgspec
 from lavad.core import gpureq, resreq, secrets, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
-from lavad.core.decide import frameworks, options_lsf
+from lavad.core.decide import frameworks, options_lsf, software
 from lavad.core.decide.draft import Draft, text_of
 from lavad.core.decide.tasks import settle_tasks
 from lavad.core.spec import Checkpoint, Limits
@@ -203,9 +203,13 @@ _LIBRARIES = ("openmpi", "intelmpi", "mpich")
 def _launch(draft: Draft, value: OptionValue) -> None:
     """``-a``: lava's built-in ways to start tasks; a site's own esub has been run by the command already."""
     texts = _texts(value)
+    steps: list[software.Step] = []
     for name, inside in [found for text in texts for found in frameworks.names(text)]:
         if name in frameworks.WORDS:
             draft.set(launch=frameworks.launch_of(name, inside, draft.text.command))
+            continue
+        if name in software.NAMES:
+            steps.append(software.step_of(name, inside))
             continue
         if name in _LIBRARIES:
             draft.set(launch=name)
@@ -219,7 +223,7 @@ def _launch(draft: Draft, value: OptionValue) -> None:
                 f"or leave -a mpi out (bsub -n N {first} …)"
             )
         draft.set(launch="mpi")
-    draft.say(esub=" ".join(word for text in texts for word in text.split()))
+    draft.say(esub=" ".join(word for text in texts for word in text.split()), software=software.in_order(steps))
 
 
 def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionValue], None]:

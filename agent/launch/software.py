@@ -1,0 +1,140 @@
+"""The software of a job: environment modules, conda or venv by name, a container, put around its command.
+
+Rule: pure. Each is a piece of POSIX shell that runs as the user on the host of the task, and becomes the command (exec); what is
+not there is said by name on the task's standard error, and the task ends with 127, as a missing program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.launch.rootfs import ROOTFS
+
+_NO = """
+lava_no() { printf 'lava: %s: %s\\n' "${LAVA_HOST:-this host}" "$1" >&2; exit 127; }
+lava_has() { command -v "$1" >/dev/null 2>&1; }
+"""
+
+_MODULES = _NO + """
+n=$1; shift
+if ! lava_has module; then
+    for f in "${MODULESHOME:-/none}/init/sh" "${LMOD_PKG:-/none}/init/sh" /usr/share/modules/init/sh \\
+        /usr/share/lmod/lmod/init/sh /usr/local/Modules/init/sh /opt/lmod/lmod/init/sh /etc/profile.d/modules.sh \\
+        /etc/profile.d/lmod.sh; do
+        if [ -r "$f" ]; then . "$f"; break; fi
+    done
+fi
+lava_has module || lava_no 'there are no environment modules here'
+module purge >/dev/null 2>&1
+while [ "$n" -gt 0 ]; do
+    module load "$1" || lava_no "module $1 cannot be loaded"
+    n=$((n - 1)); shift
+done
+exec "$@"
+"""
+
+_CONDA = _NO + """
+name=$1; shift
+found=
+case $name in
+*/*) found=$name ;;
+*)
+    IFS=:
+    for folder in ${CONDA_ENVS_PATH-}; do
+        if [ -z "$found" ] && [ -d "$folder/$name/conda-meta" ]; then found=$folder/$name; fi
+    done
+    unset IFS
+    for root in "${CONDA_ROOT-}" "${CONDA_EXE:+${CONDA_EXE%/*/*}}" "${MAMBA_ROOT_PREFIX-}" "$HOME/miniconda3" \\
+        "$HOME/miniforge3" "$HOME/mambaforge" "$HOME/anaconda3" "$HOME/micromamba" "$HOME/.conda" /opt/conda \\
+        /opt/miniconda3 /opt/miniforge3 /opt/anaconda3; do
+        if [ -n "$found" ] || [ -z "$root" ]; then continue; fi
+        if [ "$name" = base ] && [ -d "$root/conda-meta" ]; then found=$root; fi
+        if [ -d "$root/envs/$name/conda-meta" ]; then found=$root/envs/$name; fi
+    done ;;
+esac
+[ -n "$found" ] && [ -d "$found/conda-meta" ] || lava_no "there is no conda environment $name here"
+unset PYTHONHOME
+PATH=$found/bin:$PATH CONDA_PREFIX=$found CONDA_DEFAULT_ENV=$name CONDA_SHLVL=1
+export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL
+for f in "$found"/etc/conda/activate.d/*.sh; do
+    if [ -r "$f" ]; then . "$f"; fi
+done
+exec "$@"
+"""
+
+_VENV = _NO + """
+path=$1; shift
+case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
+[ -r "$path/pyvenv.cfg" ] && [ -x "$path/bin/python" ] || lava_no "there is no virtual environment in $path"
+VIRTUAL_ENV=$(cd "$path" && pwd)
+PATH=$VIRTUAL_ENV/bin:$PATH
+export VIRTUAL_ENV PATH
+unset PYTHONHOME
+exec "$@"
+"""
+
+_CONTAINER = _NO + """
+image=$1 runner=$2 pull=$3 rootfs=$4; shift 4
+case $image in '~/'*) image=$HOME/${image#'~/'} ;; esac
+if [ -z "$runner" ]; then
+    for one in apptainer singularity; do
+        if [ -z "$runner" ] && lava_has "$one"; then runner=$one; fi
+    done
+    if [ -z "$runner" ] && [ -d "$image" ]; then runner=unshare; fi
+    if [ -z "$runner" ] && lava_has podman; then runner=podman; fi
+    [ -n "$runner" ] || lava_no "container $image: there is no apptainer, singularity or podman here, and it is no folder"
+fi
+lava_has "$runner" || lava_no "container $image: there is no $runner here"
+cwd=$(pwd)
+jobs=${LSB_JOBFILENAME-}; jobs=${jobs%/*}
+lists=${LSB_DJOB_HOSTFILE-}; lists=${lists%/*}
+case $runner in
+apptainer|singularity)
+    case $image in
+    *://*) [ "$pull" != never ] || lava_no "container $image: $runner fetches it, and pull=never" ;;
+    *) [ -e "$image" ] || lava_no "container $image: there is no such image" ;;
+    esac
+    set -- "$image" "$@"
+    for d in "$jobs" "$lists"; do
+        if [ -n "$d" ] && [ -d "$d" ]; then set -- --bind "$d" "$@"; fi
+    done
+    if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then set -- --nv "$@"; fi
+    exec "$runner" --silent exec --bind "$cwd" --pwd "$cwd" "$@" ;;
+podman)
+    [ -z "${PMI_FD-}" ] || lava_no "container $image: podman hands no PMI connection on; use apptainer or a folder"
+    set -- "$image" "$@"
+    for d in "$jobs" "$lists" "$HOME"; do
+        if [ -n "$d" ] && [ -d "$d" ] && [ "$d" != / ]; then set -- --volume "$d:$d" "$@"; fi
+    done
+    if [ "$(id -u)" != 0 ]; then set -- --userns=keep-id "$@"; fi
+    exec podman run --rm --pull="$pull" --network=host --ipc=host --cgroups=disabled --env-host --volume /tmp:/tmp \\
+        --volume "$cwd:$cwd" --workdir "$cwd" "$@" ;;
+unshare)
+    [ -d "$image" ] || lava_no "container $image: not a folder with a root file system"
+    own="--mount --propagation private"
+    user=$(id -u) group=$(id -g)
+    if [ "$user" != 0 ]; then own="--user --map-root-user $own"; fi
+    exec unshare $own /bin/sh -c "$rootfs" lava "$image" "$cwd" "$user" "$group" "$jobs" "$lists" "$@" ;;
+esac
+"""
+
+
+def wrap(software: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """What is executed: the command inside of all that it asked for. Each is its name and values, joined by tabs."""
+    words = list(argv)
+    for step in reversed(software):
+        name, *values = step.split("\t")
+        words = [*_STEPS[name](values), *words]
+    return words
+
+
+def _shell(text: str, *values: str) -> list[str]:
+    return ["/bin/sh", "-c", text, "lava", *values]
+
+
+_STEPS = {
+    "modules": lambda values: _shell(_MODULES, str(len(values)), *values),
+    "conda": lambda values: _shell(_CONDA, *values),
+    "venv": lambda values: _shell(_VENV, *values),
+    "container": lambda values: _shell(_CONTAINER, *values, _NO + ROOTFS),
+}
