@@ -60,7 +60,8 @@ def test_1024_ranks_on_16_agents(cluster: Cluster, tmp_path: Path, program: Path
 def test_what_64_busy_ranks_cost_the_agent(tmp_path: Path) -> None:
     """CPU of the agent beside 64 ranks that compute, at the default sampling period of 10 s."""
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "lsf.conf").write_text("LAVA_SAMPLE_PERIOD=10\nLAVA_HEARTBEAT=10\nLAVA_HOST_TIMEOUT=60\nLAVA_LEASE=600\nLAVA_LEASE_MARGIN=30\n")
+    defaults = "LAVA_SAMPLE_PERIOD=10 LAVA_HEARTBEAT=10 LAVA_HOST_TIMEOUT=60 LAVA_LEASE=600 LAVA_LEASE_MARGIN=30"
+    (tmp_path / "conf" / "lsf.conf").write_text(defaults.replace(" ", "\n") + "\n")
     tmp_path.chmod(0o755)
     with Cluster(tmp_path / "c", slots=64, options=("--conf", str(tmp_path / "conf"))) as cluster:
         job = cluster.submit("-a pytorch -n 64 -o /dev/null sh -c 'while :; do :; done'", cwd=tmp_path)

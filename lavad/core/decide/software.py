@@ -21,20 +21,20 @@ Step = tuple[str, ...]
 
 def step_of(name: str, inside: str) -> Step:
     """One of them as the agents read it; raises Refused."""
-    if not inside.strip():
+    words = [word for word in re.split(r"[\s,]+", inside) if word]
+    if not words:
         raise Refused(f"{name}: -a {name} needs something in parentheses, as in {_EXAMPLE[name]}")
     if any(ord(char) < 32 for char in inside) or len(inside) > 4096:
         raise Refused(f"{name}({inside[:40]!r}): Bad name")
     if name == "modules":
-        words = re.split(r"[\s,]+", inside.strip())
         for word in words:
             if not _MODULE.fullmatch(word):
                 raise Refused(f"modules({word}): Bad module name")
         return (name, *words)
     if name == "container":
-        return _container(inside)
+        return _container(*words)
     value = inside.strip()
-    if value.startswith("-") or (name == "venv" and "/" not in value and value in ("", ".", "..")):
+    if value.startswith("-") or value in (".", ".."):
         raise Refused(f"{name}({value}): Bad name")
     return (name, value)
 
@@ -45,8 +45,7 @@ _EXAMPLE = {
 }  # fmt: skip
 
 
-def _container(inside: str) -> Step:
-    image, *options = [word for word in re.split(r"[\s,]+", inside.strip()) if word]
+def _container(image: str, *options: str) -> Step:
     given = {"runner": "", "pull": "missing"}
     for option in options:
         key, equal, value = option.partition("=")
