@@ -35,6 +35,7 @@ class Entry:
         "order",
         "orphan",
         "over",
+        "over_limit",
         "part",
         "received",
         "shepherd",
@@ -70,6 +71,8 @@ class Entry:
         """Its beginning was mailed."""
         self.looked = 0.0
         """When a look into its checkpoint folder was begun that is not answered yet."""
+        self.over_limit: dict[int, str] = {}
+        """Rank to the limit of its role that the task went over."""
         self.over = False
         self.told = False
         """The master was told how it ended (or that it was refused)."""
@@ -99,6 +102,11 @@ class Entry:
         self.shepherd = int(said.get("shepherd") or self.shepherd or parent_of(self.tasks))
         if self.tasks and not self.cwd:
             self.cwd = folder_of(self.tasks[0][1])
+
+    def task_started(self, rank: int, pid: int, starttime: int) -> None:
+        """One task runs that was started by itself."""
+        self.tasks = (*(task for task in self.tasks if task[0] != rank), (rank, pid, starttime))
+        self.over_limit.pop(rank, None)
 
     def status(self) -> pb.PartStatus:
         """As the master is told in Hello. An end whose report is still being written is not told yet."""

@@ -21,7 +21,7 @@ from agent.core import effects as eff
 from agent.core.part import Part, Stage
 from agent.ends import Ends
 from agent.entry import Entry
-from agent.launch import build, frameworks, rendezvous
+from agent.launch import build, frameworks, rendezvous, roles
 from agent.launch.site import Site
 from agent.link import Outbox
 from agent.outgoing import Outgoing
@@ -102,6 +102,8 @@ class Parts:
             at = status.get("at") or entry.started_at or entry.received
             self._started(entry, {"tasks": status["tasks"], "at": at, "shepherd": status.get("shepherd")})
             self._ends.put(saying.started(entry), entry)
+        for said in status.get("news") or ():
+            _HEARD[said["is"]](self, entry, said)
         if status.get("end") is not None:
             entry.over = entry.over or state == "gone"
             self._ended(entry, status["end"])
@@ -127,6 +129,10 @@ class Parts:
         self._started(entry, said)
         self._ends.put(saying.started(entry), entry)
         self._ends.begun(entry)
+
+    def _task_started(self, entry: Entry, said: dict[str, Any]) -> None:
+        entry.task_started(int(said["rank"]), int(said["pid"]), int(said["starttime"]))
+        self._ends.put(saying.task_started(entry, said), entry)
 
     def _ended_now(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.over = entry.over or bool(said.get("gone"))
@@ -298,6 +304,18 @@ class Parts:
                 mem = min(use.rss, use.pss or use.rss)
                 self.decided(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids)))
                 self._note_for_first_host(entry)
+                self._watch_roles(entry, use)
+
+    def _watch_roles(self, entry: Entry, use: pb.Usage) -> None:
+        """A task over the memory limit of its role is killed; the others go on, as far as the master lets them."""
+        text = entry.text
+        if text is None or not text.roles:
+            return
+        for task in use.tasks:
+            most = roles.memory_limit(text, entry.order.start.hosts, task.rank)
+            if most and (task.pss or task.rss) > most and task.rank not in entry.over_limit:
+                entry.over_limit[task.rank] = "TERM_MEMLIMIT"
+                self.starter.put({"do": "end_task", "uid": entry.uid, "rank": task.rank})
 
     def _note_for_first_host(self, entry: Entry) -> None:
         """The report of a job over several hosts is written on its first one, where only the shepherds are heard."""
@@ -336,6 +354,8 @@ _HEARD: dict[str, Callable[[Parts, Entry, dict[str, Any]], None]] = {
     "started": Parts._started_now,
     "ended": Parts._ended_now,
     "deaf": lambda parts, entry, said: parts._deaf(entry),
+    "task_started": Parts._task_started,
+    "task_ended": lambda parts, entry, said: parts._ends.put(saying.task_ended(entry, said), entry),
     "wrote": lambda parts, entry, said: parts._ends.wrote(entry, str(said["error"])),
     "gone": lambda parts, entry, said: parts._gone(entry),
     "refused": lambda parts, entry, said: parts._refuse(entry, str(said["code"]), str(said["reason"])),

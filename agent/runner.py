@@ -139,6 +139,12 @@ class Runner:
             log.info("an order for attempt %s, which is not here: %s", order.uid, what)
         elif what == "release":
             self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release.root)})
+        elif what == "start_task":
+            task = order.start_task
+            due = {"rank": task.rank, "number": task.number, "delay": task.delay}
+            self.parts.starter.put({"do": "task", "uid": order.uid, **due})
+        elif what == "finish":
+            self.parts.starter.put(_finish(order))
         elif what == "stop":
             self.parts.decided(entry, *decide.stop(entry.part, order.stop.stopped, now()))
         elif what == "signal":
@@ -233,6 +239,12 @@ class Runner:
         data = base64.b64decode(frame.get("data") or "")
         size, error = int(frame.get("size") or 0), str(frame.get("error") or "")
         self.peeks.append(pb.PeekData(id=int(frame["id"]), data=data, size=size, error=error))
+
+
+def _finish(order: pb.Order) -> dict[str, Any]:
+    end = order.finish
+    first = {"rank": end.rank, "status": end.status, "reason": end.why} if end.status else None
+    return {"do": "finish", "uid": order.uid, "first": first, "leave": end.leave}
 
 
 def _saved(order: pb.Order) -> bytes:

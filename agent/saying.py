@@ -44,6 +44,21 @@ def again(entry: Entry) -> pb.Report | None:
     return started(entry) if entry.part.stage is Stage.RUNNING and entry.started_at else None
 
 
+def task_started(entry: Entry, said: dict[str, Any]) -> pb.Report:
+    """A task that was ordered by itself runs."""
+    about_it = {name: int(said[name]) for name in ("rank", "number", "pid")}
+    return about(entry, task_started=pb.TaskStarted(**about_it))
+
+
+def task_ended(entry: Entry, said: dict[str, Any]) -> pb.Report:
+    """A task of a part that goes on ended."""
+    rank = int(said["rank"])
+    ended = pb.TaskEnded(
+        rank=rank, number=int(said["number"]), status=int(said["status"]), limit=entry.over_limit.get(rank, "")
+    )
+    return about(entry, task_ended=ended)
+
+
 def gone(entry: Entry) -> pb.Report:
     """Nothing of it is left."""
     return about(entry, gone=pb.Gone())
@@ -139,6 +154,8 @@ def story(entry: Entry, host: str) -> Story:
     assert entry.made is not None
     first = end.get("first") or {}
     why = f"rank {first['rank']}: {first.get('reason') or 'failed'}" if first else ""
+    if first and text.roles:
+        why = str(first.get("reason") or "failed")
     if end.get("lease"):
         why = "the master was not heard for the lease of the job"
     folder = entry.folder()

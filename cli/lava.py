@@ -22,7 +22,7 @@ def _count(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
-    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | why | replay | whatif")
+    commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | run | why | …")
     helps = {
         "up": "start a cluster (or what of it is not running) and print the exports for your shell",
         "down": "end every process of the cluster, and its jobs",
@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument("--cluster", default="lava")
     certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
+    commands.add_parser("run", help="submit a job file: lava's own, or a manifest of a training job", add_help=False)
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
@@ -58,6 +59,10 @@ def main(argv: list[str] | None = None) -> int:
         return become("lava whatif", "lavad.replay.main", words[1:])
     if words[:1] == ["replay"]:
         return become("lava replay", "lavad.replay.repeat", words[1:])
+    if words[:1] == ["run"]:
+        from cli.jobs.run import main as run
+
+        return run(words[1:])
     if words[:1] == ["why"]:
         from cli.why import main as why
 

@@ -69,8 +69,8 @@ class Hangs:
             if run is None:
                 del self._ranks[key]
                 continue
-            if run.number != attempt:
-                continue
+            if run.number != attempt or run.tasks:
+                continue  # tasks of several roles are not alike: that one waits says nothing
             suspects = self._judge(run, ranks, now)
             if suspects is not None and _names(suspects) != _names(run.suspects):
                 found[key] = (attempt, suspects)

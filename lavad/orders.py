@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
 from lavad.core.cpu_factor import scale
-from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart
+from lavad.core.effects import Effect, FinishPart, KillPart, ReleasePart, SignalPart, StartPart, StartTask, StopPart
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Array, Attempt, Job
 from lavad.core.spec import JobText, Limits, Spec
@@ -64,9 +64,21 @@ def text_message(
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
-        queue_post_exec=queue.post_exec, secrets=dict(text.secrets),
+        queue_post_exec=queue.post_exec, secrets=dict(text.secrets), roles=_roles(spec, text, run_scale, cpu_scale),
+        framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
         software=["\t".join(step) for step in text.software],
     )  # fmt: skip
+
+
+def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> list[pb.Role]:
+    return [
+        pb.Role(
+            name=role.name, command=own.command, env=own.env, cwd=own.cwd,
+            limits=limits_message(role.limits, run_scale, cpu_scale),
+            gpus=role.gpus, slots=role.slots, kind=role.kind, least=role.least, count=role.count,
+        )
+        for role, own in zip(spec.roles, text.roles, strict=True)
+    ]  # fmt: skip
 
 
 def mail_to(spec: Spec, text: JobText) -> str:
@@ -90,7 +102,10 @@ def start_order(
     session.sequence += 1
     spec = cluster.specs.rows[job.spec]
     hosts = [
-        pb.HostSlots(host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host))
+        pb.HostSlots(
+            host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host),
+            roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in part.roles],
+        )
         for part in run.parts
     ]
     start = pb.Start(
@@ -131,6 +146,11 @@ def other_order(effect: Effect) -> pb.Order:
         order.release.root = effect.root
     elif isinstance(effect, StopPart):
         order.stop.stopped = effect.stopped
+    elif isinstance(effect, StartTask):
+        order.start_task.rank, order.start_task.number, order.start_task.delay = effect.rank, effect.number, effect.delay
+    elif isinstance(effect, FinishPart):
+        end = order.finish
+        end.status, end.rank, end.why, end.leave = effect.status, effect.rank, effect.why, effect.leave
     elif isinstance(effect, SignalPart):
         wish = effect.wish
         order.signal.wish, order.signal.kind, order.signal.signal = wish.number, wish.kind, wish.signal

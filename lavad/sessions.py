@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lavad.core.effects import Effect, KillPart, effects_due, effects_of_end
+from lavad.core.effects import Effect, FinishPart, KillPart, effects_due, effects_of_end
 from lavad.core.ids import job_of
 from lavad.core.job import Job, Part
 from lavad.core.states import PartState
@@ -135,7 +135,7 @@ def _awaits(job: Job, part: Part) -> bool:
     run = job.run
     if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
         return False
-    return any(isinstance(effect, KillPart) and effect.host == part.host for effect in effects_due(job))
+    return any(isinstance(effect, KillPart | FinishPart) and effect.host == part.host for effect in effects_due(job))
 
 
 class Sessions:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import command, environ, frameworks, launchers, mpi, prepost, software, torchrun
+from agent.launch import command, environ, frameworks, launchers, mpi, prepost, roles, software, torchrun
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -134,7 +134,10 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
         fields["cwd"] = env["PWD"] = where.cwd
     _add_program(fields, order, made, site)
     _add_checkpoint(fields, order, text)
-    _add_tasks(fields, order, made, site)
+    if text.roles:
+        _add_roles(fields, order, made, site, files)
+    else:
+        _add_tasks(fields, order, made, site)
     return fields
 
 
@@ -221,6 +224,19 @@ def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText) -
 def checkpoint_folder(text: pb.JobText, key: int) -> str:
     """The job's own folder below the one that ``-k`` names."""
     return os.path.join(text.cwd, text.checkpoint_dir, job_stem(key))
+
+
+def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> None:
+    text = made.text
+
+    def write(names: Sequence[str]) -> tuple[str, str, str]:
+        shown = launchers.names_of(names, order.start.hosts, site.address, socket.gethostname())
+        return (*files.of(names), files.slots_of(shown))
+
+    found = roles.fields(order, text, made.path, site.address, write)
+    fields["env"] |= found.pop("env")
+    fields |= found
+    _add_rank_files(fields["tasks"], text, order.key)
 
 
 def _add_tasks(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:

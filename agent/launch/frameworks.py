@@ -26,10 +26,11 @@ FIRST_PORT, PORTS = 20000, 12000
 _LEFT = (
     "MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK GROUP_WORLD_SIZE"
     " LOCAL_SIZE CROSS_RANK CROSS_SIZE TF_CONFIG LAVA_PEERS LAVA_LAUNCH JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES"
-    " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME"
+    " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME LAVA_ROLE LAVA_INDEX LAVA_RANK LAVA_SIZE LAVA_PORT LAVA_RESTARTS"
+    " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX"
 )
 _LEFT_BY_RANKS = frozenset(_LEFT.split())
-_LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_")
+_LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_", "LAVA_PEER_", "LAVA_COUNT_")
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ def parse(launch: str) -> Launch | None:
 
 def on_every_host(launch: str) -> bool:
     """Whether tasks are started on all hosts of the job, not the command once."""
-    return launch == "mpi" or parse(launch) is not None
+    return launch in ("mpi", "roles") or parse(launch) is not None
 
 
 def inherited(env: Mapping[str, str]) -> Mapping[str, str]:

@@ -80,8 +80,13 @@ def names(hosts: Sequence[pb.HostSlots], address: str, machine: str) -> list[str
 
     Open MPI tells nodes apart by what they call themselves, and two that are called the same do not find each other.
     """
+    return names_of([host.host for host in hosts for _ in range(host.slots)], hosts, address, machine)
+
+
+def names_of(slots: Sequence[str], hosts: Sequence[pb.HostSlots], address: str, machine: str) -> list[str]:
+    """The same for a list with one of these hosts a slot."""
     here = bool(address) and all(host.address == address for host in hosts)
-    return [machine if here else host.host for host in hosts for _ in range(host.slots)]
+    return [machine] * len(slots) if here else list(slots)
 
 
 def slots_text(hosts: Sequence[str]) -> str:

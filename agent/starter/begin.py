@@ -14,6 +14,9 @@ from agent.starter.gang import Gang
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused, write_all
 
+CANNOT = 126
+"""Exit code of a task that could not be started for another reason than that its program is not there."""
+
 
 def begin(
     task: Task, of: dict[str, Any], spec: Spec, fds: tuple[int, int, int], gang: Gang | None, limits: rlimits.Limits
@@ -28,7 +31,13 @@ def begin(
     if extra:
         env = {**env, **{k: os.fsencode(f"{k}={v}") for k, v in extra.items()}}
         path = extra.get("PATH", path)
-    argv = spec.get("argv", [""])
+    argv = of.get("argv") or spec.get("argv", [""])
+    if of.get("rlimits"):
+        limits = rlimits.clamp(of["rlimits"])
+    if (folder := of.get("cwd")) and (why := _enter(folder)):
+        write_all(fds[2], f"{folder}: {why}\n".encode(errors="replace"))
+        task.ended((0, CANNOT << 8, 0.0, 0.0, 0))
+        return
     try:
         programs = tasks.candidates(argv[0], path)
         task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, int(spec.get("nice", 0)))
@@ -36,6 +45,24 @@ def begin(
         code, line = tasks.as_a_shell_says(argv[0], e)
         write_all(fds[2], line)
         task.ended((0, code << 8, 0.0, 0.0, 0))
+
+
+def _enter(folder: str) -> str:
+    """Why a task's own folder cannot be entered, "" when it is the current one now."""
+    try:
+        os.chdir(folder)
+    except (OSError, ValueError) as e:
+        return getattr(e, "strerror", None) or str(e)
+    return ""
+
+
+def as_refused(e: Exception, spec: Spec) -> Refused:
+    """The refusal that an error before the start means."""
+    if isinstance(e, Refused):
+        return e
+    if isinstance(e, OSError):
+        return Refused("nomem", f"part {spec.get('title', spec.uid)}: {e.strerror or e}")
+    return Refused("bad", f"part {spec.uid}: {type(e).__name__}: {e}")
 
 
 def begin_setup(spec: Spec, command: str, more: dict[str, str]) -> int:

@@ -26,7 +26,7 @@ DONE_SECONDS = 10.0
 
 def is_gang(spec: Spec) -> bool:
     """More than one plain process: its output goes through pipes, and one failure ends all."""
-    return bool(spec.get("pmi") or spec.get("link") or spec.get("label") or len(spec.tasks) > 1)
+    return bool(spec.get("led") or spec.get("pmi") or spec.get("link") or spec.get("label") or len(spec.tasks) > 1)
 
 
 class Gang:
@@ -47,7 +47,9 @@ class Gang:
         self._ranks = [int(t.get("rank", -1)) for t in spec.tasks]
         self._tasks: list[Task] = []
         self._to_start = len(self._ranks)
-        self._output = RankOutput(watch, bool(spec.get("label")), self._put)
+        self._led = bool(spec.get("led"))
+        labels = {int(t.get("rank", -1)): str(t.get("label") or t.get("rank", -1)) for t in spec.tasks}
+        self._output = RankOutput(watch, labels if spec.get("label") else {}, self._put)
         self._pmi_of: dict[int, socket.socket] = {}
         self._eof_at: dict[int, float] = {}
         self._childs: list[int] = []
@@ -160,6 +162,8 @@ class Gang:
             while self._pmi_ready(task.rank):
                 pass
         status = task.status or 0
+        if self._led:
+            return  # what it means, the master says
         if status:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -181,6 +185,16 @@ class Gang:
             self._net.fail(first)
         self._say("failed")
 
+    def finish(self, first: dict[str, Any] | None, leave: bool) -> None:
+        """The master has decided the end, on all hosts: end the tasks, or (``leave``) let them end."""
+        if self.failed:
+            return
+        self.failed = True
+        self.first = first
+        if not leave:
+            self._failed_at = time.monotonic()
+            self._say("failed")
+
     def leave(self, tell: bool) -> None:
         """This host's part is being killed: the other hosts must not wait for it. Untold, they see the link break."""
         if not self.failed:
@@ -193,7 +207,8 @@ class Gang:
 
     def over(self) -> bool:
         """True when nothing of the gang is left to wait for."""
-        if any(t.status is None for t in self._tasks) or (self._to_start and not self.failed):
+        waits = (self._to_start or self._led) and not self.failed
+        if waits or any(t.status is None for t in self._tasks):
             return False
         if not self._net:
             return True

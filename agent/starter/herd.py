@@ -128,6 +128,9 @@ class Herd:
             self._report(message)
         elif what == "deaf":
             self._report(message)
+        elif what in ("task_started", "task_ended"):
+            part.news[int(message["rank"])] = message
+            self._report(message)
         elif what == "killing":
             part.kill_asked = 0
             self._arm(KILL_AGAIN, "again", part.uid)

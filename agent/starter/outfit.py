@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import prepare, rlimits
+from agent.starter import account, prepare, rlimits
 from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
 from agent.starter.spec import Spec, encode_env
@@ -52,18 +52,24 @@ class Outfit:
 
     def address(self) -> list[Any] | None:
         """What the other hosts must know before they go."""
-        addresses = [one.address() for one in (self.gang, self._hub) if one]
-        link = next(filter(None, addresses), None)
-        return self._ports.address(link) if self._ports else link
+        found = [at for one in (self.gang, self._hub) if one and (at := one.address())]
+        link = found[0] if found else None
+        address = self._ports.address(link) if self._ports else link
+        # With two links the second one's port stands behind the ports that are kept.
+        return [*(address or ["", 0]), found[1][1]] if len(found) > 1 else address
 
     def go(self, root: list[Any] | None) -> None:
         """The part runs: marks are filled, links made; a gang says when its tasks may start."""
         if self._ports:
             self._ports.fill(self._spec, root)
         if self._hub:
-            self._hub.go(root)
+            self._hub.go([root[0], root[2][0][-1]] if self._has_two_links and root and len(root) > 2 else root)
         if self.gang:
             self.gang.go(root)
+
+    @property
+    def _has_two_links(self) -> bool:
+        return bool(self._spec.get("link") and self._spec.get("star"))
 
     def starts(self) -> None:
         """The processes start now."""
@@ -80,9 +86,16 @@ class Outfit:
         if self._hub:
             self._hub.ended(seen)
 
-    def used(self) -> list[float]:
-        """What the tasks that blaunch started used: seconds of user and system time, and peak memory (KB)."""
-        return self._hub.used if self._hub else [0.0, 0.0, 0]
+    def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> account.End:
+        """END of the part; what its ranks left in their pipes is written before."""
+        if self.gang:
+            self.gang.flush()
+        end = account.end_record(tasks, status, started, expired)
+        end["cwd"] = self.cwd
+        if self.gang:
+            end |= self.gang.verdict()
+        account.add_used(end, self._hub.used if self._hub else [0.0, 0.0, 0])
+        return end
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""

@@ -13,11 +13,12 @@ from typing import Any
 
 from agent.starter import account, frames, kernel, prepare, proctree, shm
 from agent.starter.account import Task
-from agent.starter.begin import begin, begin_setup, why_setup_failed
+from agent.starter.begin import as_refused, begin, begin_setup, why_setup_failed
 from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
 from agent.starter.catching import Catching
 from agent.starter.gang import Gang
 from agent.starter.lease import LOOK_AGAIN, Lease
+from agent.starter.led import Led
 from agent.starter.outfit import Outfit
 from agent.starter.phase import Phase, why_no_task
 from agent.starter.spec import Spec
@@ -48,6 +49,7 @@ class PartRun:
         self._by_pid: dict[int, Task] = {}
         self._setup_pid = 0
         self._outfit = Outfit(spec, host, watch, self._gang_says, self._why_no_task)
+        self._led = Led(spec, tell) if spec.get("led") else None
         self._started = 0.0
         self._asking: Catching | None = None
         self._timers: dict[str, float] = {}
@@ -77,12 +79,8 @@ class PartRun:
     def _or_refuse(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Refused as e:
-            self._refuse(e)
-        except OSError as e:
-            self._refuse(Refused("nomem", f"part {self.spec.get('title', self.uid)}: {e.strerror or e}"))
-        except (LookupError, TypeError, ValueError, AttributeError) as e:
-            self._refuse(Refused("bad", f"part {self.uid}: {type(e).__name__}: {e}"))
+        except (Refused, OSError, LookupError, TypeError, ValueError, AttributeError) as e:
+            self._refuse(as_refused(e, self.spec))
 
     def go(self, root: list[Any] | None) -> None:
         """The second phase of a two-phase part."""
@@ -105,6 +103,26 @@ class PartRun:
             self._timers["ask"] = time.monotonic() + ASK_AGAIN
         elif self._asking and self._asking.in_vain:
             self._tell({"uid": self.uid, "is": "deaf", "sig": self._asking.sig})
+
+    def start_task(self, rank: int, number: int, delay: float) -> None:
+        """Start a task of a led part, late or again."""
+        if self._led and self.phase is Phase.RUNNING and not self.killing:
+            self._led.ask(rank, number, delay)
+            self._start_due()
+
+    def end_task(self, rank: int) -> None:
+        """SIGKILL one task and all below it."""
+        for task in self._tasks:
+            if task.rank == rank and task.pid in self._by_pid:
+                proctree.kill_all(lambda root=task.pid: {root} | proctree.below([root]))  # type: ignore[misc]
+
+    def finish(self, first: dict[str, Any] | None, leave: bool) -> None:
+        """The tasks of a led part have decided its end: end what runs, or (``leave``) wait for it."""
+        if self._led and self._gang and not self._led.finishing and not self.killing:
+            self._led.finish()
+            self._gang.finish(first, leave)
+            self._end_when_over()
+            self.look()
 
     def note(self, use: dict[str, Any]) -> None:
         """What the agent saw of it so far; the first host's report will tell it."""
@@ -131,8 +149,9 @@ class PartRun:
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        if (at := self._outfit.wake_at()) is not None:
-            times.append(at)
+        for one in (self._outfit, self._led):
+            if one and (at := one.wake_at()) is not None:
+                times.append(at)
         due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
         if left is not None:
@@ -147,6 +166,7 @@ class PartRun:
             self._expired = True
             self.kill()
         self._outfit.on_time()
+        self._start_due()
         if not self._timers:
             return
         now = time.monotonic()
@@ -182,8 +202,7 @@ class PartRun:
             task = self._by_pid.pop(pid, None)
             if task is not None:
                 task.ended(seen)
-                if self._gang:
-                    self._gang.task_ended(task)
+                self._task_over(task)
                 self._end_when_over()
             else:
                 self._outfit.ended(seen)
@@ -275,7 +294,7 @@ class PartRun:
     def _start_tasks(self) -> None:
         self._started = time.time()
         self._outfit.starts()
-        for spec in self.spec.tasks:
+        for spec in self._led.first() if self._led else self.spec.tasks:
             self._start_task(spec)
             if self._gang and self._gang.failed:
                 break
@@ -287,6 +306,15 @@ class PartRun:
             if self._ended_report is not None:
                 self.look()
 
+    def _start_due(self) -> None:
+        """Start the tasks that were ordered and whose time has come."""
+        if not self._led or self.phase is not Phase.RUNNING or self.killing:
+            return
+        for of in self._led.due():
+            self._start_task({**of, "cwd": of.get("cwd") or self._outfit.cwd})
+            self._led.started(self._tasks[-1])
+            os.chdir("/")
+
     def _start_task(self, of: dict[str, Any]) -> None:
         task = Task(int(of.get("rank", -1)), 0)
         self._tasks.append(task)
@@ -297,7 +325,13 @@ class PartRun:
         if self._gang:
             self._gang.started(task)
             if task.status is not None:
-                self._gang.task_ended(task)
+                self._task_over(task)
+
+    def _task_over(self, task: Task) -> None:
+        if self._gang:
+            self._gang.task_ended(task)
+        if self._led:
+            self._led.ended(task)
 
     def _report_started(self) -> None:
         if self.phase is Phase.RUNNING:
@@ -319,14 +353,8 @@ class PartRun:
             return
         if self._gang and not force and not self.killing and not self._gang.over():
             return
-        if self._gang:
-            self._gang.flush()
         self.phase = Phase.ENDED
-        end = account.end_record(self._tasks, self._final_status(), self._started, self._expired)
-        end["cwd"] = self._outfit.cwd
-        if self._gang:
-            end |= self._gang.verdict()
-        account.add_used(end, self._outfit.used())
+        end = self._outfit.end(self._tasks, self._final_status(), self._started, self._expired)
         # Encoded once, for disk and report alike.
         self._ended_report = frames.text({"uid": self.uid, "is": "ended", "end": end})
         if not self.silent:
@@ -357,14 +385,16 @@ class PartRun:
 
     def _gang_says(self, what: str) -> None:
         """``ready``: its tasks may start; ``failed``: end them; ``over``: nothing more to wait for."""
-        if what == "ready":
+        if what == "ready" and not (self._led and self._led.finishing):
             if not self.killing and self.phase is Phase.RUNNING:
                 self._start_tasks()
         elif what == "failed":
+            if self._led:
+                self._led.fail()
             if not self.killing and self.phase in (Phase.RUNNING, Phase.PREPARED):
                 proctree.signal_groups(proctree.below([os.getpid()]), signal.SIGTERM)
                 self._timers["kill"] = time.monotonic() + TERM_TO_KILL
-        elif what == "over":
+        else:
             self._end_when_over()
             if self._ended_report is not None:
                 self.look()

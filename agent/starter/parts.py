@@ -37,6 +37,7 @@ class Part:
         "key",
         "kill_asked",
         "lane",
+        "news",
         "pid",
         "reason",
         "started",
@@ -65,6 +66,8 @@ class Part:
         self.kill_asked = 0
         self.forgotten = False
         self.cgroup: list[str] = []
+        self.news: dict[int, dict[str, Any]] = {}
+        """Of a led part: rank to the newest report of that task."""
         self.writing = False
         self.wrote: str | None = None
         """What became of what was written for it after its end: "" is well, None not asked or under way."""
@@ -86,6 +89,8 @@ class Part:
             status["tasks"] = self.started["tasks"]
             status["at"] = self.started["at"]
             status["shepherd"] = self.started.get("shepherd")
+        if self.news:
+            status["news"] = list(self.news.values())
         if self.wrote is not None:
             status["wrote"] = self.wrote
         if self.reason is not None:

@@ -7,8 +7,10 @@ host knows: the program may take seconds to bind it, and no other job is given i
 from __future__ import annotations
 
 import errno
+import os
 import re
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from agent.starter.spec import Spec
@@ -70,9 +72,10 @@ class Ports:
 
         fields = spec.fields
         fields["argv"] = [_MARK.sub(port, word) for word in fields.get("argv") or [""]]
-        fields["tasks"] = [
-            {**task, "env": {name: _MARK.sub(port, value) for name, value in task["env"].items()}} for task in spec.tasks
-        ]
+        fields["tasks"] = [_filled(task, port) for task in spec.tasks]
+        for name, value in spec.env.items():
+            if b"@LAVA_PORT_" in value:
+                spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
 
     def free(self) -> None:
         """The processes start: the ports are theirs to bind."""
@@ -86,6 +89,13 @@ class Ports:
         for name in self._names:
             name.close()
         self._names.clear()
+
+
+def _filled(task: dict[str, Any], port: Callable[[re.Match[str]], str]) -> dict[str, Any]:
+    filled = {**task, "env": {name: _MARK.sub(port, value) for name, value in task["env"].items()}}
+    if "argv" in task:
+        filled["argv"] = [_MARK.sub(port, word) for word in task["argv"]]
+    return filled
 
 
 def _bound(port: int) -> socket.socket:

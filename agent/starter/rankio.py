@@ -31,11 +31,11 @@ class _Pipe:
 
 
 class RankOutput:
-    """Reads the pipes of this host's ranks and gives whole lines to ``put``."""
+    """Reads the pipes of this host's ranks and gives whole lines to ``put``; those of a rank with a label begin with it."""
 
-    def __init__(self, watch: Watch, label: bool, put: Put) -> None:
+    def __init__(self, watch: Watch, labels: dict[int, str], put: Put) -> None:
         self._watch = watch
-        self._label = label
+        self._labels = labels
         self._put = put
         self._pipes: dict[int, _Pipe] = {}
         self._paused = False
@@ -44,7 +44,7 @@ class RankOutput:
         """A pipe for one stream of a rank: the end to write to (the caller closes it after the start)."""
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(read_end, False)
-        label = f"[{rank}] ".encode() if self._label else b""
+        label = f"[{self._labels[rank]}] ".encode() if rank in self._labels else b""
         self._pipes[read_end] = _Pipe(read_end, rank, stream, label)
         if not self._paused:
             self._watch.add(read_end, lambda _: self._ready(read_end))

@@ -144,6 +144,12 @@ class Shepherd:
                 part.signal(int(order["sig"]), order.get("scope") == "tasks")
         elif do == "go":
             part.go(order.get("root"))
+        elif do == "task":
+            part.start_task(int(order["rank"]), int(order["number"]), float(order.get("delay") or 0.0))
+        elif do == "end_task":
+            part.end_task(int(order["rank"]))
+        elif do == "finish":
+            part.finish(order.get("first"), bool(order.get("leave")))
         elif do == "note":
             part.note(dict(order["use"]))
         elif do == "renew":

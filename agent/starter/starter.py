@@ -51,6 +51,9 @@ class Starter:
             "hello": self._hello,
             "list": self._tell_list,
             "go": self._go,
+            "task": self._pass_on,
+            "end_task": self._pass_on,
+            "finish": self._pass_on,
             "signal": self._signal,
             "kill": self._kill,
             "note": self._note,
@@ -128,6 +131,11 @@ class Starter:
     def _go(self, order: dict[str, Any]) -> None:
         for part in self._known([order["uid"]]):
             self._herd.order(part, {"do": "go", "root": order.get("root")})
+
+    def _pass_on(self, order: dict[str, Any]) -> None:
+        """Orders about the tasks of a led part: its shepherd reads them."""
+        for part in self._known([order["uid"]]):
+            self._herd.order(part, order)
 
     def _signal(self, order: dict[str, Any]) -> None:
         signal_order = {"do": "signal", "sig": int(order["sig"]), "scope": order.get("scope", "groups")}

@@ -47,7 +47,7 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpus: int = 0
     resreq: str = ""
     limits: dict[str, str] = {}
-    """bsub's options of limits (``W M v c D F S C p``) with their raw text, of one task."""
+    """bsub's options of limits (``M c D F S C``) with their raw text, of one task."""
     env: dict[str, str] = {}
     cwd: str = ""
     restart: str = "Never"

@@ -5,11 +5,12 @@ Effects are idempotent: (key, attempt, uid, wish number) tell the agent whether 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from lavad.core.job import Attempt, Job, Part, Wish
+from lavad.core.job import Attempt, Job, Part, TaskRun, Wish
 from lavad.core.roles import startable
 from lavad.core.states import OVER, SUSPENDED, JobState, PartState
 
@@ -74,8 +75,9 @@ def effects_due(job: Job) -> list[Effect]:
     if run is None:
         return []
     due: list[Effect] = []
+    tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
-        due += _part_effects(job, run, part, place)
+        due += _part_effects(job, run, part, place, tasks.get(place, ()))
     return due
 
 
@@ -91,7 +93,7 @@ def is_released(run: Attempt) -> bool:
     return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
 
 
-def _part_effects(job: Job, run: Attempt, part: Part, place: int) -> list[Effect]:
+def _part_effects(job: Job, run: Attempt, part: Part, place: int, tasks: Sequence[tuple[int, TaskRun]]) -> list[Effect]:
     if part.state in OVER:
         return []
     name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": run.uid}
@@ -107,8 +109,11 @@ def _part_effects(job: Job, run: Attempt, part: Part, place: int) -> list[Effect
     stopped = job.state in SUSPENDED
     if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
         due.append(StopPart(stopped=stopped, **name))
-    if run.tasks:
-        due += _task_effects(job, run, part, place, name)
+    if run.judged and part.end is None and run.verdict is not None:
+        end = run.verdict
+        due.append(FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name))
+    elif part.state is PartState.RUNNING:
+        due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
 
 
@@ -130,13 +135,10 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
     return bool(run.verdict.status or run.verdict.lost)
 
 
-def _task_effects(job: Job, run: Attempt, part: Part, place: int, name: dict[str, Any]) -> list[Effect]:
-    """Tasks to start now, or the word that the part is to finish."""
-    if run.judged and part.end is None and run.verdict is not None:
-        end = run.verdict
-        return [FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name)]
+def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:
+    """Place to (rank, task) of what is to be started there by itself."""
     ending = run.verdict is not None or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes)
-    if part.state is not PartState.RUNNING or ending or job.state is not JobState.RUN:
-        return []
-    due = ((rank, task) for rank, task in startable(run) if task.place == place)
-    return [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in due]
+    found: dict[int, list[tuple[int, TaskRun]]] = {}
+    for rank, task in () if ending or job.state is not JobState.RUN else startable(run):
+        found.setdefault(task.place, []).append((rank, task))
+    return found

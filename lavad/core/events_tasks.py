@@ -14,6 +14,8 @@ class TaskStarted(JobEvent, frozen=True):
     rank: int
     number: int
     pid: int = 0
+    name: str = ""
+    """``worker[1]``."""
 
 
 class TaskEnded(JobEvent, frozen=True):
@@ -24,6 +26,7 @@ class TaskEnded(JobEvent, frozen=True):
     number: int
     status: int = 0
     limit: TermReason = TermReason.NONE
+    name: str = ""
 
 
 class TaskRetried(JobEvent, frozen=True):

@@ -50,15 +50,19 @@ def ended(run: Attempt, event: ev.TaskEnded) -> Attempt:
 def _task_retried(cluster: Cluster, event: ev.TaskRetried) -> None:
     job, run = _job(cluster, event)
     run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
-    run = replace(run, retried=event.at, retried_why=event.why)
-    cluster.jobs.put(job.key, replace(job, run=run, retries=job.retries + 1))
+    cluster.jobs.put(job.key, _again(job, run, event.at, event.why))
+
+
+def _again(job: Job, run: Attempt, at: float, why: str) -> Job:
+    return replace(job, run=run, retries=job.retries + 1, retried=at, retried_why=why)
 
 
 def _job_judged(cluster: Cluster, event: ev.JobJudged) -> None:
     job, run = _job(cluster, event)
     leave = cluster.specs.rows[job.spec].policy.clean == "none" and not event.end.status
     run = replace(run, verdict=event.end, judged=True, leave=leave, again=event.again)
-    cluster.jobs.put(job.key, replace(job, retries=job.retries + bool(event.again), run=run))
+    job = _again(job, run, event.at, event.again) if event.again else replace(job, run=run)
+    cluster.jobs.put(job.key, job)
 
 
 FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {

@@ -165,9 +165,6 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tasks that still run then are let alone, and the attempt ends with the last of them."""
     again: str = ""
     """Why the whole job starts again once this attempt is over."""
-    retried: float = 0.0
-    """When a task was last started again, and why."""
-    retried_why: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -233,6 +230,9 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: tuple[Message, ...] = ()
     retries: int = 0
     """Of a job with roles: how often tasks, or all of it, were started again."""
+    retried: float = 0.0
+    """When that was last, and why."""
+    retried_why: str = ""
 
 
 class Array(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -128,14 +128,15 @@ def on_end(
     what = story(spec, run, rank, limit)
     if wants_retry(role.restart, code):
         if retries < spec.policy.backoff:
-            return Retry(delay_of(retries), what)
+            return Retry(delay_of(task.number - 1), what)
         what += f", and its {spec.policy.backoff} restarts are used up"
         return _failed(task, rank, limit, what, now)
-    action = find_action(spec, role, code)
+    rest = [one.state for one in run.tasks if one.role == task.role]
+    action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest))
     if action in ("RestartTask", "RestartJob") and retries >= spec.policy.backoff:
         return _failed(task, rank, limit, what + f", and the job's {spec.policy.backoff} restarts are used up", now)
     if action == "RestartTask":
-        return Retry(delay_of(retries), what)
+        return Retry(delay_of(task.number - 1), what)
     if action == "RestartJob":
         return Judgement(_end(task, rank, limit, what, now), again=what)
     if action == "AbortJob":
@@ -163,17 +164,20 @@ def wants_retry(restart: str, code: int) -> bool:
     return False
 
 
-def delay_of(retries: int) -> float:
-    """The first restart is at once, each further one later."""
-    return 0.0 if not retries else min(MAX_DELAY, 0.5 * 2.0 ** min(retries - 1, 10))
+def delay_of(before: int) -> float:
+    """Seconds before a restart: the first of a task, or of the job, is at once, each further one later."""
+    return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
 
 
-def find_action(spec: Spec, role: Role, code: int) -> str:
-    """What the role's actions, then the job's, say; else a failure ends the job where its success does not allow for any."""
-    event = "TaskFailed" if code else "TaskCompleted"
+def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
+    """What the role's actions, then the job's, say; else a failure ends the job where its success does not allow for any.
+
+    ``completed``: all tasks of the role have ended well; only that is TaskCompleted.
+    """
+    events = ("TaskFailed", "Any") if code else ("TaskCompleted",) if completed else ()
     for actions in (role.actions, spec.policy.actions):
         for one in actions:
-            if (one.code < 0 or one.code == code) and one.event in (event, "Any") and not (one.event == "Any" and not code):
+            if one.code in (-1, code) and one.event in events:
                 return one.action
     if code == 0 or spec.policy.success == "any" or role.kind == "hold":
         return "Ignore"

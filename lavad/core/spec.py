@@ -71,7 +71,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     success: str = "all"
     """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
     clean: str = "running"
-    """What is left then: ``running`` and ``all`` end it (``all`` removes the scratch folders too), ``none`` lets it run on."""
+    """What is left then: ``running`` and ``all`` end it, ``none`` lets it run on."""
     launcher_start: str = "when_ready"
     backoff: int = 6
     """How often tasks or the job are started again."""

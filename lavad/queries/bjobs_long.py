@@ -9,7 +9,7 @@ from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING, JobState
-from lavad.queries import hangs, jobfacts, paragraphs, promises, reasons, resreqs, tasks, thresholds, times, units
+from lavad.queries import hangs, jobfacts, paragraphs, promises, reasons, resreqs, roles, tasks, thresholds, times, units
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.view import View
@@ -76,7 +76,7 @@ class Record:
         return "".join([
             "\n", wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
             self.submitted(), self.promised(), paragraphs.limits(self.spec), self.started(), self.used(), self.hung(),
-            self.ended(), self.why(), self.memory(), self.scheduling(), self.requirements(),
+            self.ended(), self.why(), roles.table(self.job, self.spec), self.memory(), self.scheduling(), self.requirements(),
         ])  # fmt: skip
 
     def submitted(self) -> str:

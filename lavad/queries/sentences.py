@@ -5,6 +5,7 @@ Rule: a sentence ends in ``;``. An event that has none is no part of the history
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +16,8 @@ from lavad.core.ids import index_of
 from lavad.core.job import Attempt, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
-from lavad.core.states import JobState
-from lavad.queries import hangs, paragraphs, resreqs
+from lavad.core.states import JobState, TermReason
+from lavad.queries import hangs, jobfacts, paragraphs, resreqs
 from lavad.queries.view import View
 
 
@@ -142,6 +143,29 @@ class Teller:
         """bpost."""
         return [f"Message <{event.message.number}> posted by <{event.message.by}>: <{event.message.text}>;"]
 
+    def task_started(self, event: ev.TaskStarted) -> list[str]:
+        """A task of a role runs that was started late, or again."""
+        again = f", start {event.number}" if event.number > 1 else ""
+        return [f"Task {event.name or event.rank} started (Pid {event.pid}){again};"]
+
+    def task_ended(self, event: ev.TaskEnded) -> list[str]:
+        """A task of a role ended."""
+        code = os.waitstatus_to_exitcode(event.status)
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}" if code else "ended well"
+        limit = f" ({jobfacts.term_text(event.limit)})" if event.limit is not TermReason.NONE else ""
+        return [f"Task {event.name or event.rank} {how}{limit};"]
+
+    def task_retried(self, event: ev.TaskRetried) -> list[str]:
+        """It is to start again."""
+        when = f" in {event.delay:g} seconds" if event.delay else ""
+        return [f"Restarting{when}: {event.why};"]
+
+    def decided(self, event: ev.JobJudged) -> list[str]:
+        """The tasks' ends have decided the job."""
+        if event.again:
+            return [f"Restarting the whole job: {event.again};"]
+        return [f"Failed: {event.end.first_reason};"] if event.end.status and event.end.first_reason else []
+
     def requeued(self, event: ev.JobRequeued) -> list[str]:
         """It waits again."""
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
@@ -196,7 +220,8 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.CheckpointMade: Teller.checkpointed, ev.JobSwitched: Teller.switched, ev.JobMoved: Teller.moved,
     ev.JobModified: Teller.modified, ev.JobRequeued: Teller.requeued, ev.ElementsKilled: Teller.killed,
     ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.JobRevived: Teller.revived,
-    ev.MessagePosted: Teller.posted, ev.RanksSuspected: Teller.suspected,
+    ev.MessagePosted: Teller.posted, ev.RanksSuspected: Teller.suspected, ev.TaskStarted: Teller.task_started,
+    ev.TaskEnded: Teller.task_ended, ev.TaskRetried: Teller.task_retried, ev.JobJudged: Teller.decided,
 }  # fmt: skip
 
 

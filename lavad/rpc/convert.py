@@ -29,14 +29,19 @@ def end(message: pb.Ended) -> End:
         TaskEnd(rank=task.rank, pid=task.pid, status=task.status, utime=task.utime, stime=task.stime, maxrss=task.maxrss)
         for task in message.tasks
     )
-    limit = TermReason.__members__.get(message.limit, TermReason.NONE)
     return End(
         status=message.status, at=message.at, started=message.started, utime=message.utime, stime=message.stime,
         max_mem=message.max_mem, max_swap=message.max_swap, max_processes=message.max_processes,
         max_threads=message.max_threads, avg_mem=message.avg_mem, tasks=tasks,
-        first_rank=message.first_rank if message.first_reason else -1, first_reason=message.first_reason, limit=limit,
+        first_rank=message.first_rank if message.first_reason else -1, first_reason=message.first_reason,
+        limit=limit(message.limit),
         lost=message.lost, output=message.output,
     )  # fmt: skip
+
+
+def limit(name: str) -> TermReason:
+    """A limit that an agent enforced."""
+    return TermReason.__members__.get(name, TermReason.NONE)
 
 
 def usage(message: pb.Usage) -> PartUsage:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from lavad.core.cluster import Cluster
 from lavad.core.decide import report as decide
+from lavad.core.decide import task_report
 from lavad.core.decide.decided import Decided
 from lavad.core.events import Event
 from lavad.engine import Decide
@@ -48,9 +49,20 @@ def _checkpointed(cluster: Cluster, r: pb.Report, host: str, now: float) -> list
     return list(decide.checkpointed(cluster, r.key, r.uid, host, r.checkpointed.generation, now))
 
 
+def _task_started(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
+    task = r.task_started
+    return list(task_report.task_started(cluster, r.key, r.uid, host, task.rank, task.number, task.pid, now))
+
+
+def _task_ended(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
+    task, limit = r.task_ended, convert.limit(r.task_ended.limit)
+    return list(task_report.task_ended(cluster, r.key, r.uid, host, task.rank, task.number, task.status, limit, now))
+
+
 _READS: dict[str, _Read] = {
     "prepared": _prepared, "started": _started, "ended": _ended, "gone": _gone, "refused": _refused,
-    "stopped": _stopped, "granted": _granted, "checkpointed": _checkpointed,
+    "stopped": _stopped, "granted": _granted, "checkpointed": _checkpointed, "task_started": _task_started,
+    "task_ended": _task_ended,
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> D
         raise Refused("User permission denied")
     job = _job(cluster, ask.job, caller)
     spec = cluster.specs.rows[job.spec]
+    if spec.roles:
+        raise Refused("A job with roles cannot be forced to run by lava")
     if spec.gpu is not None:
         raise Refused("A job with GPUs cannot be forced to run by lava")
     parts = _placed(cluster, spec, ask.hosts)

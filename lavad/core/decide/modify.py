@@ -16,6 +16,7 @@ from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.named import NOTHING, Known, resolve
 from lavad.core.decide.options import read_options
+from lavad.core.decide.roles import check_simple
 from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
     apply_queue,
@@ -113,6 +114,8 @@ def _modify_one(
     if ask.command:
         draft.say(command=ask.command, script="")
     read_options(draft, {name: value for name, value in options.items() if not _is_reset(name)})
+    if old.roles:
+        check_simple(draft)
     queue = cluster.queue_conf.get(old.queue)
     if draft.queues:
         queue = choose_queue(cluster, draft.queues, draft, caller)

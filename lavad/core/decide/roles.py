@@ -21,7 +21,8 @@ MAX_ROLES = 64
 MAX_TASKS = 10_000
 MAX_COMMAND = 2**20
 KINDS = ("", "launcher", "hold")
-LIMIT_OPTIONS = frozenset("WMvcDFSCp")
+LIMIT_OPTIONS = frozenset("McDFSC")
+"""Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
 _RIVALS = ("n", "a", "nnodes", "pack")
@@ -37,8 +38,7 @@ def read_roles(draft: Draft, ask: Submit) -> None:
         raise Refused(f"-{rival} cannot be used with roles: each role says how many tasks it has")
     if len(ask.roles) > MAX_ROLES:
         raise Refused(f"{len(ask.roles)} roles are too many: at most {MAX_ROLES}")
-    if draft.spec.resreq:
-        _only_simple(resreq.parse(draft.spec.resreq))
+    check_simple(draft)
     roles = tuple(_role(draft, one) for one in ask.roles)
     names = [role.name.lower() for role in roles]
     double = next((name for name in names if names.count(name) > 1), "")
@@ -110,6 +110,12 @@ def _resreq(draft: Draft, name: str, text: str) -> str:
     return alone.spec.resreq
 
 
+def check_simple(draft: Draft) -> None:
+    """Whether the requirement of the whole job may stand beside roles."""
+    if draft.spec.resreq:
+        _only_simple(resreq.parse(draft.spec.resreq))
+
+
 def _only_simple(req: resreq.ResReq) -> None:
     """Roles say by themselves what spans hosts; raises Refused for what a requirement may not say beside them."""
     fades = any(use.duration for rusage in req.rusage for use in rusage.uses)
@@ -124,7 +130,7 @@ def _only_simple(req: resreq.ResReq) -> None:
 
 def _limits(draft: Draft, one: RoleAsk) -> Limits:
     if unknown := sorted(set(one.limits) - LIMIT_OPTIONS):
-        raise Refused(f"role {one.name}: no limit -{unknown[0][:16]}")
+        raise Refused(f"role {one.name}: -{unknown[0][:16]} is no limit of a role: it has M, c, D, F, S and C")
     own = Draft(
         spec=replace(draft.spec, limits=Limits()), text=draft.text, conf=draft.conf, local=draft.local,
         known_hosts=draft.known_hosts, known_resources=draft.known_resources,
@@ -180,6 +186,8 @@ def _success(rule: str, roles: tuple[Role, ...]) -> str:
     if not rule:
         leads = {"launcher" if role.kind == "launcher" else role.name.lower(): role.name for role in roles}
         rule = next((leads[word] for word in _DECIDING if word in leads), "all")
+    if all(role.kind == "hold" for role in roles):
+        raise Refused("no role has a command: nothing would ever end")
     if rule in ("all", "any"):
         return rule
     match = _RULE.fullmatch(rule)

@@ -12,7 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.report import find_part
 from lavad.core.fold_task import ended
 from lavad.core.job import Attempt, End, Job, TaskRun
-from lavad.core.roles import Judgement, Retry, on_end
+from lavad.core.roles import Judgement, Retry, on_end, task_name
 from lavad.core.states import TASK_OVER, TaskState, TermReason
 
 _ENDING = ("kill", "requeue", "migrate")
@@ -34,7 +34,8 @@ def task_started(
     found = _find(cluster, key, uid, host, rank, number)
     if found is None or found[2].state is not TaskState.WAITING:
         return []
-    return [ev.TaskStarted(at=now, key=key, attempt=found[1].number, rank=rank, number=number, pid=pid)]
+    name = task_name(cluster.specs.rows[found[0].spec], found[2])
+    return [ev.TaskStarted(at=now, key=key, attempt=found[1].number, rank=rank, number=number, pid=pid, name=name)]
 
 
 def task_ended(
@@ -44,17 +45,20 @@ def task_ended(
     found = _find(cluster, key, uid, host, rank, number)
     if found is None or found[2].state in TASK_OVER:
         return []
-    job, run, _ = found
-    event = ev.TaskEnded(at=now, key=key, attempt=run.number, rank=rank, number=number, status=status, limit=limit)
+    job, run, task = found
+    spec = cluster.specs.rows[job.spec]
+    event = ev.TaskEnded(
+        at=now, key=key, attempt=run.number, rank=rank, number=number, status=status, limit=limit,
+        name=task_name(spec, task),
+    )  # fmt: skip
     if run.verdict is not None or run.refused:
-        return [event]
+        return [event] if run.leave else []  # it was ended with the job
     run = ended(run, event)
     wishes = [wish for wish in run.wishes if wish.kind in _ENDING]
     if wishes:
         over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
         return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]
-    spec = cluster.specs.rows[job.spec]
     match on_end(spec, run, rank, limit, job.retries, now):
         case Retry(delay=delay, why=why):
             return [event, ev.TaskRetried(

@@ -146,6 +146,14 @@ def test_a_task_starts_again_in_its_place_until_the_backoff_limit(bench: Bench) 
     assert outcome.status == code(3)
 
 
+def test_each_task_waits_by_its_own_restarts(bench: Bench) -> None:
+    """1.18: many tasks that fail once start again at once."""
+    job = Roles(bench, role(count=8, restart="OnFailure"), backoff=100).run()
+    for rank in range(8):
+        assert job.ended(rank, code(1)) == ["TaskEnded", "TaskRetried"]
+    assert {one.delay for one in job.due(StartTask) if isinstance(one, StartTask)} == {0.0}
+
+
 def test_reports_of_an_earlier_start_are_dropped(bench: Bench) -> None:
     job = Roles(bench, role(count=2, restart="OnFailure")).run()
     job.ended(0, code(1))
@@ -221,6 +229,8 @@ def test_what_is_done_when_a_task_ends(
         job = Roles(bench, role(count=2, actions=actions), role("other"), success="other").run()
     else:
         job = Roles(bench, role(count=2), role("other"), success="other", actions=actions).run()
+    if not status:
+        assert job.ended(0) == ["TaskEnded"], "a role is completed when all its tasks are"
     assert job.ended(1, status) == ["TaskEnded", *follows]
     if follows == ["JobJudged"]:
         restart = any(action == "RestartJob" for _, action, _ in actions)
@@ -318,7 +328,7 @@ def test_a_lost_host_takes_the_whole_job(bench: Bench, rerunnable: bool) -> None
     first, lost = (part.host for part in job.attempt.parts)
     bench.take(report.fenced(bench.cluster, job.key, lost, bench.now))
     assert [part.state for part in job.attempt.parts] == [PartState.RUNNING, PartState.FENCED]
-    assert job.ended(0, 9) == ["TaskEnded"]
+    assert job.ended(0, 9) == []
     assert job.due(KillPart)
     assert not job.due(StartTask, FinishPart)
     bench.ended(job.key, first, 9)
@@ -362,14 +372,15 @@ BAD: list[tuple[Submit, str]] = [
     (ask(role(resreq="select[nosuch>1]")), "role worker: Bad resource requirement syntax: unknown resource <nosuch>"),
     (ask(role(resreq="span[hosts=1]")), "role worker: Bad resource requirement: span[] cannot be used with roles"),
     (ask(W, options={"R": ["2*{mem>1}+1*{mem>2}"]}), "Bad resource requirement: n*{...} cannot be used with roles"),
-    (ask(role(limits={"W": "soon"})), "role worker: soon: Bad RUNLIMIT"),
-    (ask(role(limits={"J": "x"})), "role worker: no limit -J"),
+    (ask(role(limits={"M": "much"})), "role worker: much: Bad MEMLIMIT"),
+    (ask(role(limits={"W": "5"})), "role worker: -W is no limit of a role"),
     (ask(role(env={"A=B": "1"})), "role worker: 'A=B'"),
     (ask(role(actions=[("TaskFailed", "Explode", -1)])), "role worker: action Explode"),
     (ask(role(actions=[("TaskSlept", "AbortJob", -1)])), "role worker: event TaskSlept"),
     (ask(W, success="boss"), "success boss: it is a role"),
     (ask(W, success="worker[1]"), "success worker[1]: role worker has 1 tasks"),
     (ask(W, success="worker["), "success worker["),
+    (ask(role(kind="hold", command="")), "no role has a command"),
     (ask(W, clean="never"), "clean never"),
     (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, pytorch, tensorflow, volcano"),
     (ask(W, launcher_start="later"), "launcher_start later"),
@@ -393,6 +404,7 @@ def test_states_of_tasks_are_kept_for_the_last_look(bench: Bench) -> None:
     job = Roles(bench, *THREE).run()
     job.ended(2)
     job.ended(0)
+    assert job.ended(3, TERM) == [], "what was ended with the job did not fail"
     job.finish()
     run = bench.outcome(job.key).run
     assert run is not None

@@ -1,0 +1,1 @@
+"""Job files of ``lava run``: lava's own layout and Kubernetes' manifests, read into what bsub would send."""

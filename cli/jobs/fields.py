@@ -1,0 +1,109 @@
+"""Reading fields of job files: each of its kind, or one line that names the field."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from cli.common.fail import Fail
+
+
+class Fields:
+    """The fields of one mapping; ``where`` names it in errors."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            raise Fail(f"{where}: this is no mapping of fields")
+        self.where = where
+        self._value: dict[str, Any] = {str(name): one for name, one in value.items()}
+        self._asked: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self._value.get(name) is not None
+
+    def fail(self, name: str, why: str) -> Fail:
+        """An error about a field."""
+        return Fail(f"{self.where}.{name}: {why}")
+
+    def any(self, name: str) -> Any:
+        """Whatever it is; None where it is not given."""
+        self._asked.add(name)
+        return self._value.get(name)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A word or a number, as text."""
+        value = self.any(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise self.fail(name, "this is no text")
+        return str(value)
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number."""
+        value = self.any(name)
+        if value is None:
+            return default
+        if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 12:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31:
+            raise self.fail(name, f"{str(value)[:40]} is no whole number")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """true or false."""
+        value = self.any(name)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        raise self.fail(name, "this is neither true nor false")
+
+    def part(self, name: str) -> Fields:
+        """A mapping inside, empty where it is not given."""
+        return Fields(self.any(name), f"{self.where}.{name}")
+
+    def rows(self, name: str) -> list[Any]:
+        """A list."""
+        value = self.any(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.fail(name, "this is no list")
+        return value
+
+    def words(self, name: str) -> list[str]:
+        """A list of words."""
+        found = self.rows(name)
+        for word in found:
+            if isinstance(word, bool | dict | list) or word is None:
+                raise self.fail(name, "this is no list of words")
+        return [str(word) for word in found]
+
+    def command(self, name: str) -> str:
+        """A line for the shell, or a list of words that are run as they are."""
+        value = self.any(name)
+        return shlex.join(self.words(name)) if isinstance(value, list) else self.text(name)
+
+    def texts(self, name: str) -> dict[str, str]:
+        """A mapping of texts."""
+        inside = self.part(name)
+        found = {}
+        for key in inside.names():
+            value = inside.any(key)
+            found[key] = ("true" if value else "false") if isinstance(value, bool) else inside.text(key)
+        return found
+
+    def names(self) -> list[str]:
+        """All fields that are given."""
+        return list(self._value)
+
+    def others(self, known: Iterable[str] = ()) -> list[str]:
+        """The fields that nobody has asked for."""
+        return [name for name in self._value if name not in self._asked and name not in known]
+
+    def refuse_others(self) -> None:
+        """An unknown field is a mistake."""
+        if others := self.others():
+            raise self.fail(others[0][:64], "no such field")

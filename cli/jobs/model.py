@@ -1,0 +1,81 @@
+"""What a job file says, whatever its layout: bsub's options, a command, roles and how they hang together.
+
+Rule: it is what bsub would send; numbers and words are checked once more by the master.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Options = dict[str, str | bool | list[str]]
+
+
+@dataclass
+class Role:
+    """One role, as the ask has it."""
+
+    name: str
+    command: str = ""
+    count: int = 1
+    least: int = 0
+    slots: int = 1
+    gpus: int = 0
+    resreq: str = ""
+    limits: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str = ""
+    restart: str = "Never"
+    spread: bool = False
+    kind: str = ""
+    actions: list[list[Any]] = field(default_factory=list)
+
+    def frame(self) -> dict[str, Any]:
+        """Its part of the ask: what is not as it is by itself."""
+        return {name: value for name, value in vars(self).items() if name == "name" or value != getattr(_PLAIN, name)}
+
+
+_PLAIN = Role("")
+
+
+@dataclass
+class Policy:
+    """As the ask has it."""
+
+    framework: str = ""
+    success: str = ""
+    clean: str = "running"
+    launcher_start: str = "when_ready"
+    backoff: int = 6
+    nproc: int = 0
+    actions: list[list[Any]] = field(default_factory=list)
+
+    def frame(self) -> dict[str, Any]:
+        """Its part of the ask."""
+        return {name: value for name, value in vars(self).items() if value != getattr(_DEFAULT, name)}
+
+
+_DEFAULT = Policy()
+
+
+@dataclass
+class JobFile:
+    """A job file, read. ``ignored`` are the fields of a manifest that mean nothing here."""
+
+    options: Options = field(default_factory=dict)
+    command: str = ""
+    roles: list[Role] = field(default_factory=list)
+    policy: Policy = field(default_factory=Policy)
+    env: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+
+    def ignore(self, *names: str) -> None:
+        """Note fields that mean nothing here, each once."""
+        self.ignored += [name for name in names if name not in self.ignored]
+
+    def shown_command(self) -> str:
+        """What bjobs shows: the command of the role that leads."""
+        if self.command or not self.roles:
+            return self.command
+        leads = [role for role in self.roles if role.kind == "launcher" and role.command]
+        return next((role.command for role in (*leads, *self.roles) if role.command), "")

@@ -1,0 +1,144 @@
+"""lava's own job file: bsub's options by name, and roles. The layout is in docs/roles.md; ``show`` writes it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.common.fail import Fail
+from cli.common.options import Table
+from cli.common.submit_options import bsub_table
+from cli.jobs.fields import Fields
+from cli.jobs.model import JobFile, Policy, Role
+
+NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
+"""Fields that are options of bsub with a name that can be read."""
+_CLIENT = frozenset(["h", "V", "help", "pack", "json", "yaml", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n", "a"])
+
+
+def read_own(value: Any, name: str) -> JobFile:
+    """A job file of lava's own layout."""
+    fields = Fields(value, name)
+    job = JobFile()
+    table = bsub_table("lava run")
+    for field, option in NAMES.items():
+        if field in fields:
+            table.keep(job.options, option, fields.text(field))
+        fields.any(field)
+    _read_options(fields.part("options"), job, table, "roles" in fields)
+    job.command = fields.command("command")
+    job.env = fields.texts("env")
+    roles = fields.any("roles")
+    if roles is not None:
+        job.policy = _policy(fields)
+        job.roles = [_role(name, one) for name, one in _named(fields, roles)]
+        if job.command:
+            raise fields.fail("command", "each role has a command of its own")
+    elif not job.command.strip():
+        raise Fail(f"{name}: neither a command nor roles")
+    fields.refuse_others()
+    return job
+
+
+def _named(fields: Fields, roles: Any) -> list[tuple[str, Fields]]:
+    """Roles as a mapping by name, or as a list with names."""
+    if isinstance(roles, list):
+        rows = [Fields(one, f"{fields.where}.roles[{at}]") for at, one in enumerate(roles)]
+        return [(one.text("name"), one) for one in rows]
+    named = fields.part("roles")
+    found = [(name, named.part(name)) for name in named.names()]
+    if not found:
+        raise fields.fail("roles", "there is none")
+    return found
+
+
+def _read_options(options: Fields, job: JobFile, table: Table, roles: bool) -> None:
+    for name in options.names():
+        option = name.lstrip("-")
+        if option not in table.valued or option in (_CLIENT - {"n", "a"}) or (roles and option in ("n", "a")):
+            raise options.fail(name[:64], "no option of bsub that a job file may have")
+        value = options.any(name)
+        if value is None or value is False:
+            continue
+        if not table.valued[option]:
+            table.keep(job.options, option, options.flag(name))
+            continue
+        for word in options.words(name) if isinstance(value, list) else [options.text(name)]:
+            table.keep(job.options, option, word)
+
+
+def _policy(fields: Fields) -> Policy:
+    plain = Policy()
+    return Policy(
+        framework=fields.text("framework"), success=fields.text("success"), clean=fields.text("clean", plain.clean),
+        launcher_start=fields.text("launcher_start", plain.launcher_start), backoff=fields.number("backoff", plain.backoff),
+        nproc=fields.number("nproc", 0), actions=_actions(fields.part("on")),
+    )  # fmt: skip
+
+
+def _role(name: str, fields: Fields) -> Role:
+    least, most = _range(fields)
+    role = Role(
+        name=name, command=fields.command("command"), count=most, least=least, slots=fields.number("slots", 1),
+        gpus=fields.number("gpus", 0), resreq=fields.text("resreq"), limits=fields.texts("limits"), env=fields.texts("env"),
+        cwd=fields.text("cwd"), restart=fields.text("restart", "Never"), spread=fields.flag("spread"),
+        kind=fields.text("kind"), actions=_actions(fields.part("on")),
+    )  # fmt: skip
+    fields.refuse_others()
+    return role
+
+
+def _range(fields: Fields) -> tuple[int, int]:
+    """``4``, or ``2,4`` for at least two: (0 or the least, the most)."""
+    text = fields.text("count", "1")
+    least, comma, most = text.partition(",")
+    try:
+        return (int(least), int(most)) if comma else (0, int(text))
+    except ValueError:
+        raise fields.fail("count", f"{text[:40]} is no number of tasks") from None
+
+
+def _actions(fields: Fields) -> list[list[Any]]:
+    """``TaskFailed: RestartJob``, ``TaskFailed(3): CompleteJob``."""
+    found: list[list[Any]] = []
+    for name in fields.names():
+        event, bracket, code = name.partition("(")
+        if bracket and not (code.endswith(")") and code[:-1].isdecimal() and len(code) < 6):
+            raise fields.fail(name[:64], "an event, perhaps with an exit code in parentheses")
+        found.append([event, fields.text(name), int(code[:-1]) if bracket else -1])
+    return found
+
+
+# -- and back --------------------------------------------------------------------------------------------------------------
+
+
+def show(job: JobFile) -> dict[str, Any]:
+    """The same as a value of this layout."""
+    found: dict[str, Any] = {}
+    options = dict(job.options)
+    for field, option in NAMES.items():
+        if option in options:
+            found[field] = options.pop(option)
+    if options:
+        found["options"] = options
+    if job.env:
+        found["env"] = job.env
+    if not job.roles:
+        return found | {"command": job.command}
+    policy = job.policy.frame()
+    if actions := policy.pop("actions", None):
+        policy["on"] = _shown_actions(actions)
+    return found | policy | {"roles": {role.name: _shown_role(role) for role in job.roles}}
+
+
+def _shown_role(role: Role) -> dict[str, Any]:
+    found = role.frame()
+    del found["name"]
+    if "least" in found:
+        found["count"] = f"{found.pop('least')},{role.count}"
+    if actions := found.pop("actions", None):
+        found["on"] = _shown_actions(actions)
+    return found
+
+
+def _shown_actions(actions: list[list[Any]]) -> dict[str, str]:
+    return {event if code < 0 else f"{event}({code})": action for event, action, code in actions}

@@ -1,0 +1,139 @@
+"""A pod template as the tasks of a role: command, arguments, environment, folder, CPUs, memory and GPUs of its container."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+
+from cli.common.fail import Fail
+from cli.jobs.fields import Fields
+from cli.jobs.model import JobFile, Role
+
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)(m|[kKMGTPE]i?)?")
+_UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+_MAIN = ("tensorflow", "pytorch", "mpi", "launcher", "worker", "main")
+_NAMED_LATER = ("name", "labels", "annotations", "namespace", "creationTimestamp")
+
+
+def read_template(template: Fields, role: Role, job: JobFile) -> None:
+    """Fill the role from a pod template."""
+    meta = template.part("metadata")
+    for name in _NAMED_LATER:
+        meta.any(name)
+    spec = template.part("spec")
+    spec.any("restartPolicy")  # read by whoever knows what it means there
+    rows = [Fields(row, f"{spec.where}.containers[{at}]") for at, row in enumerate(spec.rows("containers"))]
+    if not rows:
+        raise spec.fail("containers", "there is none")
+    named = {row.text("name"): row for row in rows}
+    row = next((named[name] for name in _MAIN if name in named), rows[0])
+    if len(rows) > 1:
+        job.ignore("further containers")
+    _container(row, role, job)
+    job.ignore(*spec.others(), *template.others())
+
+
+def _container(row: Fields, role: Role, job: JobFile) -> None:
+    role.env = _env(row, job)
+    program, args = row.words("command"), row.words("args")
+    if args and not program:
+        job.ignore("the image's own entry point")
+    role.command = " ".join(_word(word, role.env) for word in (*program, *args))
+    role.cwd = row.text("workingDir")
+    _resources(row.part("resources"), role, job)
+    row.any("name")
+    job.ignore(*row.others())
+
+
+def _word(word: str, env: dict[str, str]) -> str:
+    """A word of an exec as a shell reads it; ``$(NAME)`` is the variable, as Kubernetes has it, where there is one."""
+    pieces: list[str] = []
+    at = 0
+    for match in _REFERENCE.finditer(word):
+        name = match[1]
+        if name is not None and name not in env and not _is_ours(name):
+            continue  # Kubernetes leaves a reference to nothing as it is
+        if match.start() > at:
+            pieces.append(shlex.quote(word[at : match.start()]))
+        pieces.append("'$'" if name is None else f'"${{{name}}}"')
+        at = match.end()
+    if at < len(word):
+        pieces.append(shlex.quote(word[at:]))
+    return "".join(pieces) or "''"
+
+
+_OURS = ("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG")
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_OURS)
+
+
+def _env(row: Fields, job: JobFile) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for at, item in enumerate(row.rows("env")):
+        one = Fields(item, f"{row.where}.env[{at}]")
+        name = one.text("name")
+        if not name or "=" in name:
+            raise one.fail("name", "no name of a variable")
+        if "valueFrom" in one:
+            job.ignore(f"env {name[:64]} (valueFrom)")
+            continue
+        value = one.text("value")
+        known = dict(found)
+        found[name] = _REFERENCE.sub(lambda m, known=known: "$" if m[1] is None else known.get(m[1], m[0]), value)  # type: ignore[misc]
+    return found
+
+
+def _resources(resources: Fields, role: Role, job: JobFile) -> None:
+    limits, requests = resources.part("limits"), resources.part("requests")
+    cpu = _cpu(requests) or _cpu(limits)
+    role.slots = max(1, math.ceil(cpu - 1e-9))
+    wanted, most = _memory(requests), _memory(limits)
+    if wanted or most:
+        role.resreq = f"rusage[mem={max(1, math.ceil((wanted or most) / 2**20))}MB]"
+    if most:
+        role.limits["M"] = f"{max(1, math.ceil(most / 1024))}K"
+    for name in _GPUS:
+        role.gpus = max(role.gpus, limits.number(name, 0), requests.number(name, 0))
+    job.ignore(*dict.fromkeys((*limits.others(), *requests.others(), *resources.others())))
+
+
+def _cpu(fields: Fields) -> float:
+    text = fields.text("cpu")
+    if not text:
+        return 0.0
+    match = _CPU.fullmatch(text)
+    if match is None or len(text) > 12:
+        raise fields.fail("cpu", f"{text[:40]} is no number of CPUs")
+    return float(match[1]) / (1000 if match[2] else 1)
+
+
+def _memory(fields: Fields) -> float:
+    """Bytes."""
+    text = fields.text("memory")
+    if not text:
+        return 0.0
+    match = _MEMORY.fullmatch(text)
+    if match is None or len(text) > 20:
+        raise fields.fail("memory", f"{text[:40]} is no size")
+    unit = match[2] or ""
+    return float(match[1]) * (_BINARY[unit[0]] if unit.endswith("i") else _UNITS[unit])
+
+
+def hold(role: Role, only_sshd: bool = False) -> None:
+    """A worker that runs nothing (but an sshd, or sleep) only holds its slots: a launcher starts tasks there."""
+    try:
+        words = shlex.split(role.command)
+    except ValueError:
+        raise Fail(f"role {role.name}: a quote in its command is not closed") from None
+    first = words[0].rpartition("/")[2] if words else ""
+    waits = any("sshd" in word for word in words) or (not only_sshd and first in ("", "sleep", "tail"))
+    if waits:
+        role.kind, role.command = "hold", ""
+

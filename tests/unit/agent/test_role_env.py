@@ -1,0 +1,204 @@
+"""What the tasks of a job with roles find: golden environments by framework, role and index; ports, GPUs, host files, limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.launch import environ, roles
+from agent.starter.ports import Ports
+from agent.starter.spec import Spec, Template
+from proto import agent_pb2 as pb
+
+Roles = Sequence[tuple[int, int, int]]
+
+
+def host(name: str, address: str, placed: Roles, gpus: Sequence[str] = ()) -> pb.HostSlots:
+    parts = [pb.RoleSlots(role=role, first=first, count=count) for role, first, count in placed]
+    return pb.HostSlots(host=name, slots=sum(part.count for part in parts), address=address, roles=parts, gpus=gpus)
+
+
+# chief 0 and worker 0 on h1, ps 0, ps 1 and worker 1 on h2
+TWO = [host("h1", "10.0.0.1", [(0, 0, 1), (2, 0, 1)]), host("h2", "10.0.0.2", [(1, 0, 2), (2, 1, 1)])]
+AT = {
+    "CHIEF_0": "10.0.0.1:@LAVA_PORT_0_0@", "PS_0": "10.0.0.2:@LAVA_PORT_1_0@", "PS_1": "10.0.0.2:@LAVA_PORT_1_1@",
+    "WORKER_0": "10.0.0.1:@LAVA_PORT_0_1@", "WORKER_1": "10.0.0.2:@LAVA_PORT_1_2@",
+}  # fmt: skip
+
+
+def text(framework: str = "", *own: pb.Role, **fields: Any) -> pb.JobText:
+    plain = [pb.Role(name=name, command=f"./{name}", slots=1, count=9, least=9) for name in ("chief", "ps", "worker")]
+    return pb.JobText(roles=list(own) or plain, framework=framework, limits=pb.Limits(core=-1), **fields)
+
+
+def fields(job: pb.JobText, place: int, hosts: list[pb.HostSlots] = TWO) -> dict[str, Any]:
+    order = pb.Order(key=7, attempt=2, uid="abc", start=pb.Start(hosts=hosts, place=place, restart=-1))
+    return roles.fields(order, job, "/bin", "10.0.0.1", lambda names: ("/h/" + ",".join(names), "/ranks", "/slots"))
+
+
+def env_of(job: pb.JobText, hosts: list[pb.HostSlots] = TWO) -> dict[str, dict[str, str]]:
+    """Task to its own environment."""
+    return {task["label"]: task["env"] for place in range(len(hosts)) for task in fields(job, place, hosts)["tasks"]}
+
+
+def test_every_task_knows_itself_and_all_others() -> None:
+    """0.15, 2.11: LAVA_PEER_<ROLE>_<i> of each task, in every task; rank, role and index of its own."""
+    job = text()
+    for place in range(2):
+        shared = fields(job, place)["env"]
+        assert {name.removeprefix("LAVA_PEER_"): at for name, at in shared.items() if name.startswith("LAVA_PEER_")} == AT
+        assert (shared["LAVA_SIZE"], shared["LAVA_COUNT_PS"], shared["LAVA_PEERS"]) == ("5", "2", "h1:2:10.0.0.1 h2:3:10.0.0.2")
+    envs = env_of(job)
+    assert {name: env["LAVA_RANK"] for name, env in envs.items()} == {
+        "chief[0]": "0", "ps[0]": "1", "ps[1]": "2", "worker[0]": "3", "worker[1]": "4",
+    }  # fmt: skip
+    assert envs["ps[1]"] == {
+        "LAVA_ROLE": "ps", "LAVA_INDEX": "1", "LAVA_RANK": "2", "LAVA_PORT": "@LAVA_PORT_1_1@", "LSF_PM_TASKID": "3",
+    }  # fmt: skip
+
+
+CLUSTER = {"chief": [AT["CHIEF_0"]], "ps": [AT["PS_0"], AT["PS_1"]], "worker": [AT["WORKER_0"], AT["WORKER_1"]]}
+
+
+@pytest.mark.parametrize("name", ["chief[0]", "ps[0]", "ps[1]", "worker[0]", "worker[1]"])
+def test_tf_config_of_each_role_and_index(name: str) -> None:
+    """1.17: golden TF_CONFIG."""
+    kind, _, index = name.rstrip("]").partition("[")
+    assert json.loads(env_of(text("tensorflow"))[name]["TF_CONFIG"]) == {
+        "cluster": CLUSTER, "task": {"type": kind, "index": int(index)}, "environment": "cloud",
+    }  # fmt: skip
+
+
+def test_an_evaluator_is_no_member_of_the_cluster() -> None:
+    """1.17: it has a TF_CONFIG of its own, and is in nobody's cluster."""
+    job = text("tensorflow", pb.Role(name="worker", command="w"), pb.Role(name="evaluator", command="e"))
+    config = json.loads(env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])])["evaluator[0]"]["TF_CONFIG"])
+    assert config["cluster"] == {"worker": ["127.0.0.1:@LAVA_PORT_0_0@"]}
+    assert config["task"] == {"type": "evaluator", "index": 0}
+
+
+def torch(rank: int, nproc: int, **more: str) -> dict[str, str]:
+    return {
+        "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "@LAVA_PORT_0_0@", "WORLD_SIZE": "5", "RANK": str(rank),
+        "GROUP_RANK": str(rank), "NODE_RANK": str(rank), "GROUP_WORLD_SIZE": "5", "PET_NNODES": "5",
+        "PET_NPROC_PER_NODE": str(nproc), "PET_NODE_RANK": str(rank), **more,
+    }  # fmt: skip
+
+
+AT_MASTER = {"PET_MASTER_ADDR": "10.0.0.1", "PET_MASTER_PORT": "@LAVA_PORT_0_0@"}
+
+
+@pytest.mark.parametrize("rank", range(5))
+def test_pytorch_has_two_modes(rank: int) -> None:
+    """2.1, 2.12: one process a task: global rank and LOCAL_; a launcher a task: its number as a node, and no LOCAL_ at all."""
+    name = ["chief[0]", "ps[0]", "ps[1]", "worker[0]", "worker[1]"][rank]
+
+    def own(job: pb.JobText) -> dict[str, str]:
+        return {n: v for n, v in env_of(job)[name].items() if not n.startswith(("LAVA_", "LSF_"))}
+
+    assert own(text("pytorch")) == torch(rank, 1, LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", **AT_MASTER)
+    assert own(text("pytorch", nproc=4)) == torch(rank, 4, **AT_MASTER)
+
+
+def test_an_elastic_pytorch_job_meets_at_its_first_task() -> None:
+    """2.9: c10d at the first task, which alone serves it."""
+    roles_ = [pb.Role(name="worker", command="torchrun t.py", least=1, count=4)]
+    hosts = [host("h1", "10.0.0.1", [(0, 0, 1)]), host("h2", "10.0.0.2", [(0, 1, 1)])]
+    for rank, env in enumerate(env_of(text("pytorch", *roles_, nproc=2), hosts).values()):
+        assert {name: env[name] for name in env if name.startswith("PET_RDZV")} == {
+            "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "10.0.0.1:@LAVA_PORT_0_0@", "PET_RDZV_ID": "lava-7-2",
+            "PET_RDZV_CONF": f"is_host={1 - rank}",
+        }  # fmt: skip
+
+
+def mpi(nproc: int = 2) -> pb.JobText:
+    launcher = pb.Role(name="launcher", command="mpirun --hostfile /etc/mpi/hostfile ./a.out", slots=1, kind="launcher")
+    return text("mpi", launcher, pb.Role(name="worker", kind="hold", slots=2), nproc=nproc)
+
+
+def test_a_launcher_finds_the_workers_slots_alone() -> None:
+    """0.10, 0.13, 0.17: slotsPerWorker of each worker, not the launcher's; it starts late; blaunch serves all hosts."""
+    hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
+    first, second = fields(mpi(), 0, hosts), fields(mpi(), 1, hosts)
+    env = first["env"]
+    assert (env["LSB_MCPU_HOSTS"], env["LSB_HOSTS"], env["LSB_DJOB_NUMPROC"]) == ("h1 2 h2 2 ", "h1 h1 h2 h2", "4")
+    assert env["OMPI_MCA_orte_default_hostfile"] == env["LAVA_HOSTFILE"] == "/slots"
+    launcher, held = first["tasks"]
+    assert (launcher["late"], launcher["argv"]) == (True, ["mpirun", "--hostfile", "/slots", "./a.out"])
+    assert held.get("hold") is True
+    assert first["serve"]["hosts"] == second["serve"]["hosts"] == ["h1", "h2"]
+    at_once = mpi()
+    at_once.launcher_start = "at_once"
+    assert "late" not in fields(at_once, 0, hosts)["tasks"][0]
+
+
+def test_volcano_finds_its_hosts() -> None:
+    """0.3: the variables of svc and env, and the files of hosts that commands name in /etc/volcano."""
+    job = text("volcano", pb.Role(name="master", command="cat /etc/volcano/work-er.host"), pb.Role(name="work-er", command="w"))
+    hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
+    env = env_of(job, hosts)["work-er[1]"]
+    assert (env["VC_WORK_ER_HOSTS"], env["VC_WORK_ER_NUM"], env["VC_TASK_INDEX"]) == ("10.0.0.1,10.0.0.2", "2", "1")
+    assert fields(job, 0, hosts)["tasks"][0]["argv"] == ["cat", "/h/h1,h2"]
+
+
+def test_each_task_sees_its_own_gpus() -> None:
+    """4.9: as many as its role asks for, no two tasks the same; a role without GPUs sees none."""
+    job = text("", pb.Role(name="ps", command="p"), pb.Role(name="worker", command="w", gpus=2))
+    envs = env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 2)], ["G0", "G1", "G2", "G3"])])
+    assert {name: env["CUDA_VISIBLE_DEVICES"] for name, env in envs.items()} == {
+        "ps[0]": "", "worker[0]": "G0,G1", "worker[1]": "G2,G3",
+    }  # fmt: skip
+    assert "CUDA_VISIBLE_DEVICES" not in env_of(text())["ps[0]"]
+
+
+def test_a_role_has_its_own_command_folder_variables_and_limits() -> None:
+    """0.4, 0.14, 1.22: what a role does not say is the job's."""
+    limits = pb.Limits(cpu=60, mem=5, core=-1)
+    one = pb.Role(name="a", command="./a x", cwd="/a", env={"A": "1", "LAVA_ROLE": "no"}, limits=limits)
+    job = text("", one, pb.Role(name="b", command="b | c", limits=pb.Limits(core=-1)))
+    job.limits.file = 7
+    first, second = fields(job, 0, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])])["tasks"]
+    assert (first["argv"], first["cwd"], first["env"]["A"], first["env"]["LAVA_ROLE"]) == (["./a", "x"], "/a", "1", "a")
+    assert first["rlimits"] == {"CPU": [60, 90], "FSIZE": [7168, 7168]}
+    assert (second["argv"], second["rlimits"]) == (["/bin/sh", "-c", "b | c"], {"FSIZE": [7168, 7168]})
+    hosts = [host("h1", "", [(0, 0, 1), (1, 0, 1)])]
+    assert [roles.memory_limit(job, hosts, rank) for rank in range(3)] == [5, 0, 0]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) -> None:
+    """2.1, 3.7: whatever the placement: ranks 0 to n-1 in the order of role and index, no port twice."""
+    hosts, firsts = [], [0, 0, 0]
+    for at, own in enumerate(counts):
+        hosts.append(host(f"h{at}", f"10.0.0.{at}", [(role, firsts[role], n) for role, n in enumerate(own) if n]))
+        firsts = [first + n for first, n in zip(firsts, own, strict=True)]
+    peers = roles.peers_of(hosts)
+    assert [peer.rank for peer in peers] == list(range(sum(firsts)))
+    assert [(peer.role, peer.index) for peer in peers] == [(role, index) for role in range(3) for index in range(firsts[role])]
+    assert len({peer.at for peer in peers}) == len(peers)
+
+
+def test_marks_are_filled_wherever_they_stand() -> None:
+    """2.3: in the shared variables, in a task's own, and in its command."""
+    asked = {"place": 0, "hosts": 1, "count": 1, "first": 20000, "low": 20000, "of": 12000}
+    ports = Ports(asked)
+    try:
+        task = {"rank": 0, "env": {"OWN": "@LAVA_PORT_0_0@"}, "argv": ["p", "--port=@LAVA_PORT_0_0@"]}
+        spec = Spec(Template({}), {"uid": "u", "env": {"SHARED": "h:@LAVA_PORT_0_0@"}, "tasks": [task]})
+        ports.fill(spec, None)
+        port = str(ports.numbers[0])
+        assert spec.env["SHARED"] == f"SHARED=h:{port}".encode()
+        assert spec.tasks == [{"rank": 0, "env": {"OWN": port}, "argv": ["p", f"--port={port}"]}]
+    finally:
+        ports.close()
+
+
+def test_a_job_that_a_task_submits_is_another_world() -> None:
+    """Bad input: stale variables of a role do no harm."""
+    env = fields(text("tensorflow"), 0)["env"] | env_of(text("tensorflow"))["chief[0]"] | {"KEEP": "1"}
+    assert environ.inherited(env) == {"KEEP": "1"}

@@ -1,0 +1,60 @@
+"""bjobs -l of a job with roles: its conditions with times and reasons, and counts per role."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.job import Attempt, Job, Outcome, Part, TaskRun
+from lavad.core.spec import Policy, Role, Spec
+from lavad.core.states import JobState, TaskState
+from lavad.queries import roles
+
+SPEC = Spec(
+    user="ann", queue="normal", slots=3, max_slots=3, policy=Policy(success="chief"),
+    roles=(Role(name="chief"), Role(name="worker", count=2, least=2)),
+)  # fmt: skip
+TASKS = (
+    TaskRun(role=0, index=0, state=TaskState.RUNNING), TaskRun(role=1, index=0, number=3, state=TaskState.RUNNING),
+    TaskRun(role=1, index=1, number=2, state=TaskState.WAITING),
+)  # fmt: skip
+RUN = Attempt(number=1, uid="u", dispatched=20.0, started=21.0, parts=(Part(host="h1", slots=3),), tasks=TASKS)
+JOB = Job(
+    key=7, spec=1, name="a", submitted=10.0, state=JobState.RUN, since=20.0, run=RUN, retries=3, retried=30.0,
+    retried_why="worker[1] on h1 ended with exit code 3",
+)  # fmt: skip
+
+
+def names(job: Job) -> list[tuple[float, str, str]]:
+    return roles.conditions(job, SPEC)
+
+
+def test_conditions_go_along_the_jobs_life() -> None:
+    """2.7: Created, Running, Restarting, Suspended, Succeeded or Failed, each with its time and reason."""
+    waits = replace(JOB, state=JobState.PEND, run=None, retries=0, retried=0.0)
+    created = (10.0, "Created", "submitted by ann")
+    running = (21.0, "Running", "3 tasks on 1 host, attempt 1")
+    again = (30.0, "Restarting", "worker[1] on h1 ended with exit code 3")
+    assert names(waits) == [created]
+    assert names(replace(waits, state=JobState.PSUSP, since=11.0)) == [
+        created, (11.0, "Suspended", "by user or administrator")
+    ]  # fmt: skip
+    assert names(JOB) == [created, running, again]
+    assert names(replace(JOB, state=JobState.SSUSP, since=40.0))[-1] == (40.0, "Suspended", "by the system")
+    done = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
+    assert names(done) == [created, running, again, (50.0, "Succeeded", "success is chief")]
+    failed = replace(JOB, state=JobState.EXIT, outcome=Outcome(at=50.0, status=768, why="chief[0] on h1 ended with exit code 3"))
+    assert names(failed)[-1] == (50.0, "Failed", "chief[0] on h1 ended with exit code 3")
+
+
+def test_each_role_is_counted() -> None:
+    """2.7: active, succeeded, failed of each role."""
+    assert roles.table(JOB, replace(SPEC, roles=())) == ""
+    rows = [line.split() for line in roles.table(JOB, SPEC).partition("ROLES:\n")[2].splitlines()]
+    assert rows == [
+        ["NAME", "TASKS", "WAITING", "ACTIVE", "SUCCEEDED", "FAILED", "RESTARTS"],
+        ["chief", "1", "0", "1", "0", "0", "0"],
+        ["worker", "2", "1", "1", "0", "0", "3"],
+    ]
+    over = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
+    assert roles.table(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3"]
+    assert roles.table(replace(JOB, run=None), SPEC).splitlines()[-1].split()[:2] == ["worker", "2"]
