@@ -27,6 +27,7 @@ from config.read_queues import (
     rows_of,
 )
 from config.read_shared import Cluster, Shared, read_cluster, read_shared
+from config.read_units import read_units
 from config.read_users import read_lsb_users
 from config.sections import Row, Section, read_sections
 
@@ -127,6 +128,7 @@ def _assembled(
     params = params_of(fields, os.path.join(confdir, "lsf.conf"), problems)
     queues, origins = read_queues(sections["lsb.queues"], scope, indices, problems)
     batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems)
+    units = read_units(sections["lsb.hosts"], params.compute_unit_types, frozenset(batch.groups), problems)
     users = read_lsb_users(sections["lsb.users"], problems)
     applications = _applications(sections["lsb.applications"], scope, problems)
     hosts, default_host = joined(cluster.hosts, cluster.open, batch, problems)
@@ -135,7 +137,7 @@ def _assembled(
 
     queues = queues or {NORMAL.name: NORMAL}
     _check_default_queue(params, queues, sections["lsb.params"], problems)
-    known_groups = frozenset(batch.groups)
+    known_groups = frozenset(batch.groups) | {unit.name for unit in units}
     if default_host is None:
         known_hosts = frozenset(host.name for host in hosts) | known_groups
         lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
@@ -151,6 +153,7 @@ def _assembled(
         hosts=hosts,
         default_host=default_host,
         host_groups=tuple(batch.groups.values()),
+        units=units,
         users=tuple(users.users.values()),
         user_groups=tuple(users.groups.values()),
         resources=tuple(shared.resources.values()),

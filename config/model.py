@@ -66,6 +66,15 @@ class PartitionConfig(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[Share, ...] = ()
 
 
+class UnitConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A ComputeUnit of lsb.hosts: hosts and groups (the finest type), or units of the next finer type."""
+
+    name: str
+    type: str
+    members: tuple[str, ...] = ()
+    admins: tuple[str, ...] = ()
+
+
 class UserConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A line of lsb.users' User section; `name` may be `default` or a group (`group@` is each member)."""
 
@@ -188,6 +197,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[HostConfig, ...] = ()
     default_host: HostConfig | None = None
     host_groups: tuple[GroupConfig, ...] = ()
+    units: tuple[UnitConfig, ...] = ()
     users: tuple[UserConfig, ...] = ()
     user_groups: tuple[GroupConfig, ...] = ()
     resources: tuple[ResourceConfig, ...] = ()

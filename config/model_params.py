@@ -69,6 +69,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     # --- placing
     parallel_sched_by_slot: bool = False
     resource_reserve_per_task: bool = False
+    compute_unit_types: tuple[str, ...] = ()
+    """The finest first; `!` behind the one that cu[] means where it names none."""
     use_susp_slots: bool = True
     preempt_for: tuple[str, ...] = ()
     preemptable_resources: tuple[str, ...] = ()

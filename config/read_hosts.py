@@ -53,7 +53,7 @@ def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[s
         elif kind == "hostpartition":
             for row in section.rows:
                 _read_partition(batch, row, problems)
-        else:
+        elif kind != "computeunit":
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
     members = {name: group.members for name, group in batch.groups.items()}
     check_cycles(members, batch.group_places, "host group", problems)

@@ -61,6 +61,7 @@ LSB_PARAMS: Table = {
     "JOB_ACTION_WARNING_TIME": v.minutes,
     "PARALLEL_SCHED_BY_SLOT": v.yes_no,
     "RESOURCE_RESERVE_PER_TASK": v.yes_no,
+    "COMPUTE_UNIT_TYPES": v.words,
     "USE_SUSP_SLOTS": v.yes_no,
     "PREEMPT_FOR": v.words,
     "PREEMPTABLE_RESOURCES": v.words,

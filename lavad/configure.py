@@ -19,6 +19,7 @@ from lavad.core.conf import (
     LimitConf,
     Params,
     ResourceConf,
+    UnitConf,
     UserConf,
 )
 
@@ -32,10 +33,14 @@ def core_conf(config: ClusterConfig) -> Conf:
         params=_params(config),
         queues=tuple(queue_conf(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
-        host_groups=tuple((group.name, group.members) for group in config.host_groups),
+        host_groups=(
+            *((group.name, group.members) for group in config.host_groups),
+            *((unit.name, unit.members) for unit in config.units),
+        ),
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
         group_shares=group_shares(config),
         partitions=partitions(config),
+        units=tuple(UnitConf(name=unit.name, type=unit.type) for unit in config.units),
         users=tuple(
             UserConf(
                 name=user.name, max_slots=user.max_jobs, processor_limit=user.slots_per_processor,
@@ -82,6 +87,9 @@ def _params(config: ClusterConfig) -> Params:
         hpc_allocation=file.lsb_enable_hpc_allocation,
         mod_all_jobs=file.lsb_mod_all_jobs,
         rusage_per_task=file.resource_reserve_per_task,
+        unit_types=tuple(word.rstrip("!") for word in file.compute_unit_types),
+        unit_type=next((word for word in file.compute_unit_types if word.endswith("!")), "").rstrip("!")
+        or (file.compute_unit_types or ("",))[0],
         max_pend_jobs=file.max_pend_slots or file.max_pend_jobs,
         sleep=file.mbd_sleep_time,
         accept_interval=file.job_accept_interval,

@@ -233,6 +233,10 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """MAX_JOB_MSG_NUM: numbers of messages to a job."""
     consistent_exit: bool = False
     """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
+    unit_types: tuple[str, ...] = ()
+    """COMPUTE_UNIT_TYPES, the finest first."""
+    unit_type: str = ""
+    """The one that cu[] means where it names none."""
 
 
 class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -296,6 +300,13 @@ class PartitionConf(msgspec.Struct, frozen=True, omit_defaults=True):
     share: ShareConf = ShareConf()
 
 
+class UnitConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A compute unit: a rack, a switch …; its hosts are those of the host group of its name."""
+
+    name: str
+    type: str
+
+
 class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole configuration in force."""
 
@@ -309,6 +320,7 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     group_shares: tuple[tuple[str, Shares], ...] = ()
     """User group to the shares of its members (USER_SHARES of lsb.users)."""
     partitions: tuple[PartitionConf, ...] = ()
+    units: tuple[UnitConf, ...] = ()
     users: tuple[UserConf, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
     limits: tuple[LimitConf, ...] = ()

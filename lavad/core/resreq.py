@@ -307,10 +307,17 @@ def unknown_names(req: ResReq, known: Container[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in BUILT_IN and name not in known]
 
 
+def unit_types(req: ResReq) -> tuple[str, ...]:
+    """Types of compute units that cu[] asks for; "" is the default type."""
+    parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]
+    own = (req.cu.type,) if req.cu is not None else ()
+    return (*own, *(kind for part in parts for kind in unit_types(part)))
+
+
 def unsupported(req: ResReq) -> str:
     """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
     missing = (
-        ("cu[]", req.cu is not None),
+        ("cu[excl]", req.cu is not None and req.cu.excl),
         ("affinity[]", req.affinity is not None),
     )
     parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]

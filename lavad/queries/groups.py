@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lavad.core.asks import Refused
+from lavad.core.host_names import members
 from lavad.queries.request import Request, Shown, out
 
 Groups = Sequence[tuple[str, tuple[str, ...]]]
@@ -18,9 +19,28 @@ def show_users(request: Request) -> Iterator[Shown]:
 
 def show_hosts(request: Request) -> Iterator[Shown]:
     """bmgroup."""
-    options = request.options("r w l noheader")
+    options = request.options("r w l cu noheader")
+    if "cu" in options:
+        yield from _show_units(request)
+        return
     everything = "all hosts used by the batch system"
     yield from _show(request, request.cluster.conf.host_groups, "HOSTS", everything, "r" in options)
+
+
+def _show_units(request: Request) -> Iterator[Shown]:
+    """bmgroup -cu: compute units with their types."""
+    conf = request.cluster.conf
+    known = {unit.name: unit.type for unit in conf.units}
+    for word in request.words:
+        if word not in known:
+            raise Refused(f"{word}: No such compute unit")
+    if not known:
+        raise Refused("No compute unit found")
+    if "noheader" not in request.query.options:
+        yield out("NAME          TYPE           HOSTS\n")
+    for name in request.words or known:
+        hosts = members(conf, name) if "r" in request.query.options else dict(conf.host_groups)[name]
+        yield out(f"{name:<13} {known[name]:<14} {''.join(f'{host} ' for host in hosts)}\n")
 
 
 def _show(request: Request, groups: Groups, title: str, everything: str, deep: bool) -> Iterator[Shown]:

@@ -1,4 +1,4 @@
-"""Which hosts a job gets, with how many slots each: span[], same[] and what is reserved once a job.
+"""Which hosts a job gets, with how many slots each: span[], same[], cu[] and what is reserved once a job.
 
 Rule: hosts are taken in the order in which they are offered, best first; a job gets all its slots or nothing.
 """
@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from lavad.core.conf import HostConf
 from lavad.core.job import Placed
+from lavad.core.resreq_sections import Cu
 from lavad.sched.fit import copies, place_on
 from lavad.sched.needs import PLAIN, Need
 from lavad.sched.rows import Row, host_type, read_values
+from lavad.sched.unit_sets import Room, balanced, unit_sets
 from lavad.sched.view import View
 
 Offer = tuple[Row, int]
@@ -27,10 +29,10 @@ def find_parts(view: View, need: Need, offers: Iterable[Offer], most: int) -> tu
 def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
     if need.shape is PLAIN:
-        return _spread(need, offers, most)
+        return _spread(need, offers, need.slots, most)
     best: list[Offer] = []
     for group in _alike(view, need, list(offers)):
-        found = _shaped(view, need, group, most)
+        found = _in_units(view, need, group, most) if need.shape.cu is not None else _shaped(view, need, group, need.slots, most)
         if sum(count for _, count in found) > sum(count for _, count in best):
             best = found
         if sum(count for _, count in best) >= most:
@@ -49,7 +51,31 @@ def _alike(view: View, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]
     return groups.values()
 
 
-def _shaped(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+def _in_units(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+    """cu[]: within the fewest compute units; of those that do, the preferred ones."""
+    cu = need.shape.cu or Cu()
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    groups: dict[int, list[Offer]] = {}
+    for row, count in offers:
+        unit = names.get(row.name)
+        if unit is not None:
+            groups.setdefault(unit, []).append((row, count))
+    rooms = [Room(unit, sum(min(count, need.ptile or count) for _, count in groups[unit])) for unit in sorted(groups)]
+    for slots in dict.fromkeys((most, need.slots)):
+        if cu.balance:
+            for shares in balanced(rooms, slots, cu):
+                parts = [_shaped(view, need, groups[unit], share, share) for unit, share in shares]
+                if all(parts):
+                    return [offer for part in parts for offer in part]
+            continue
+        for units in unit_sets(rooms, slots, cu):
+            found = _shaped(view, need, [offer for unit in units for offer in groups[unit]], slots, slots)
+            if found:
+                return found
+    return []
+
+
+def _shaped(view: View, need: Need, offers: list[Offer], least: int, most: int) -> list[Offer]:
     offers = _with_first(view, need, offers)
     span = need.shape.span
     if span.kind == "block":
@@ -59,8 +85,8 @@ def _shaped(view: View, need: Need, offers: list[Offer], most: int) -> list[Offe
     elif span.kind == "ptile":
         chosen = _varied_tiles(view, need, offers, most)
     else:
-        return _spread(need, offers, most)
-    return chosen if sum(count for _, count in chosen) >= need.slots else []
+        return _spread(need, offers, least, most)
+    return chosen if sum(count for _, count in chosen) >= least else []
 
 
 def _with_first(view: View, need: Need, offers: list[Offer]) -> list[Offer]:
@@ -72,11 +98,11 @@ def _with_first(view: View, need: Need, offers: list[Offer]) -> list[Offer]:
     return [] if per_job else offers
 
 
-def _spread(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+def _spread(need: Need, offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
     if need.one_host:
-        return _one_host(need, offers, most)
+        return _one_host(offers, least, most)
     if need.ptile:
-        return _tiles(need.slots, need.ptile, list(offers), most)
+        return _tiles(least, need.ptile, list(offers), most)
     chosen: list[Offer] = []
     total = 0
     for row, count in offers:
@@ -85,15 +111,15 @@ def _spread(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
         total += take
         if total >= most:
             break
-    return chosen if total >= need.slots else []
+    return chosen if total >= least else []
 
 
-def _one_host(need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
     best: Offer | None = None
     for row, count in offers:
         if count >= most:
             return [(row, most)]
-        if count >= need.slots and (best is None or count > best[1]):
+        if count >= least and (best is None or count > best[1]):
             best = (row, count)
     return [] if best is None else [best]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf
+from lavad.core.host_names import members
 from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.pend_reason import PendReason
@@ -66,6 +67,8 @@ class Memory:
         """Class with roles to its need, and what one task of each role needs."""
         self.bases: dict[tuple[object, ...], Base] = {}
         self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
+        self.units: dict[str, dict[str, int]] = {}
+        """Type of compute units to the number of each host's unit."""
         self.texts: set[str] = set()
         """Resources that are texts on some host."""
         self.known: dict[int, Known] = {}
@@ -114,6 +117,7 @@ class Memory:
         self.role_needs.clear()
         for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.streams, self.why, self.why_job):
             kept.clear()
+        self.units.clear()
         self.ranking = Ranking(conf)
         self.dynamic = dynamic_names(conf)
         self.increasing = increasing_names(conf)
@@ -201,6 +205,14 @@ class Memory:
         if number not in self.needs:
             self.needs[number] = read_need(cluster, number)
         return self.needs[number]
+
+    def units_of(self, conf: Conf, kind: str) -> dict[str, int]:
+        """Host to the number of its compute unit of a type ("": the default type)."""
+        kind = kind or conf.params.unit_type
+        if kind not in self.units:
+            named = [unit.name for unit in conf.units if unit.type == kind]
+            self.units[kind] = {host: at for at, unit in enumerate(named) for host in members(conf, unit)}
+        return self.units[kind]
 
     def forget(self, number: int) -> None:
         """A class has no pending job any more."""

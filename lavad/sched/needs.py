@@ -15,7 +15,7 @@ from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import per_task
 from lavad.core.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
-from lavad.core.resreq import Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
+from lavad.core.resreq import Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
 from lavad.core.resreq_ways import Term, Way, ways
 from lavad.core.spec import Spec
 
@@ -32,6 +32,7 @@ class Shape:
     """What a job wants of its hosts together, beyond span[hosts=1] and span[ptile=n]; most classes want none of it."""
 
     same: tuple[str, ...] = ()
+    cu: Cu | None = None
     span: Span = _NO_SPAN
     """``block``, ``stripe``, or ``ptile`` that is not one number for all hosts."""
     per_job: tuple[tuple[str, float], ...] = ()
@@ -123,8 +124,8 @@ class Need:
 
     def _shape(self, both: ResReq, span: Span) -> None:
         special = span.kind in ("block", "stripe") or (span.kind == "ptile" and not self.ptile)
-        if (both.same or special) and not self.one_slot:
-            self.shape = Shape(both.same, span if special else _NO_SPAN, self.shape.per_job)
+        if both.cu is not None or ((both.same or special) and not self.one_slot):
+            self.shape = Shape(both.same, both.cu, span if special else _NO_SPAN, self.shape.per_job)
 
     @property
     def is_plain(self) -> bool:

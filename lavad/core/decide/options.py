@@ -55,6 +55,10 @@ def _resreq(draft: Draft, value: OptionValue) -> None:
     unknown = resreq.unknown_names(parsed, draft.known_resources)
     if unknown:
         raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
+    kinds = resreq.unit_types(parsed)
+    wrong = next((kind for kind in kinds if kind not in (*draft.conf.params.unit_types, "")), None)
+    if wrong is not None or (kinds and not draft.conf.units):
+        raise Refused(f"Bad resource requirement: cu[]: no compute units{f' of type <{wrong}>' if wrong else ''} are configured")
     draft.set(resreq=merged)
 
 

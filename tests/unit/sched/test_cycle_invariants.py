@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
+from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UnitConf, UserConf
 from lavad.core.decide.placement import accept_plan
 from lavad.core.gpus import is_exclusive
 from lavad.core.invariants import check_invariants
@@ -26,7 +26,8 @@ RESREQS = [
     "2*{select[big] rusage[mem=3000]}+1*{rusage[mem=7000:duration=30s]}",
     "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
     "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
-    "select[mem>100] rusage[tmp=6000/job]", "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}",
+    "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[balance] rusage[mem=700/task]", "2*{cu[pref=bestfit]}+1*{}",
+    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}",
 ]  # fmt: skip
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
 
@@ -94,7 +95,8 @@ def make_world(conf: dict) -> World:
             QueueConf(name="night", priority=30, hosts=("all", "~h0"), resreq="rusage[mem=100]"),
             QueueConf(name="short", priority=40, hosts=("left", "h5+2"), **conf["short"]),
         ),
-        host_groups=(("left", ("h0", "h1", "h2")),),
+        host_groups=(("left", ("h0", "h1", "h2")), ("r1", ("h1", "h2")), ("r2", ("h4", "h0", "h5"))),
+        units=(UnitConf("r1", "rack"), UnitConf("r2", "rack")),
         hosts=tuple(
             HostConf(
                 name=name, slots=[None, 3, -1, 2, 8, 4][at], user_limit=[None, None, None, None, 3, None][at],
@@ -106,7 +108,8 @@ def make_world(conf: dict) -> World:
             ResourceConf(name="lic", kind="numeric", consumable=True, locations=((3.0, ("all",)),)),
             ResourceConf(name="big"), ResourceConf(name="color", kind="string"),
         ),
-        limits=tuple(conf["limits"]), users=conf["users"], params=Params(parallel_by_slot=conf["by_slot"]),
+        limits=tuple(conf["limits"]), users=conf["users"],
+        params=Params(parallel_by_slot=conf["by_slot"], unit_types=("rack",), unit_type="rack"),
     )  # fmt: skip
     for at, name in enumerate(NAMES):
         world.hosts(name, slots=4, gpus=2 if at in (1, 2) else 0)
