@@ -240,7 +240,7 @@ def _in_units(expr: Expr, other: Expr, unit_mb: float) -> Expr:
     plain = expr[0] == "num" and expr[2][-1] in "0123456789."
     if plain and other[0] == "name" and other[1] in MEMORY_NAMES:
         value = round(expr[1] * unit_mb, 6)
-        if value > MAX_AMOUNT:
+        if value >= MAX_AMOUNT:
             raise ResReqError(f"{other[1]} {expr[2]} is too large")
         return ("num", value, plain_number(value))
     return _scaled(expr, unit_mb)

@@ -121,7 +121,7 @@ def _use(name: str, value: str, unit_mb: float) -> Use:
         raise ResReqError(f"rusage {name}={value}") from None
     name = resource_name(name)
     amount = round(amount * (unit_mb if name in MEMORY_NAMES and not has_unit else 1.0), 6)
-    if amount > MAX_AMOUNT:
+    if amount >= MAX_AMOUNT:
         raise ResReqError(f"rusage {name}={value} is too large")
     return Use(name, amount, per.strip())
 
