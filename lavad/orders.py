@@ -105,6 +105,7 @@ def start_order(
         pb.HostSlots(
             host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host),
             roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in part.roles],
+            binds=[pb.Bind(cpus=bind.cpus, nodes=bind.nodes, only=bind.only) for bind in part.binds],
         )
         for part in run.parts
     ]

@@ -57,7 +57,7 @@ class Gpu(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory_mb: _Optional[int] = ..., minor: _Optional[int] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem_mb", "max_swap_mb", "max_tmp_mb", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads")
+    __slots__ = ("ncpus", "max_mem_mb", "max_swap_mb", "max_tmp_mb", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_MB_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_MB_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class Facts(_message.Message):
     NCORES_FIELD_NUMBER: _ClassVar[int]
     NPROCS_FIELD_NUMBER: _ClassVar[int]
     NTHREADS_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
     max_mem_mb: int
     max_swap_mb: int
@@ -86,7 +87,8 @@ class Facts(_message.Message):
     ncores: int
     nprocs: int
     nthreads: int
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem_mb: _Optional[int] = ..., max_swap_mb: _Optional[int] = ..., max_tmp_mb: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ...) -> None: ...
+    topology: str
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem_mb: _Optional[int] = ..., max_swap_mb: _Optional[int] = ..., max_tmp_mb: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "parts")
@@ -613,18 +615,30 @@ class RoleSlots(_message.Message):
     def __init__(self, role: _Optional[int] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class HostSlots(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "address", "roles")
+    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
+    BINDS_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[str]
     address: str
     roles: _containers.RepeatedCompositeFieldContainer[RoleSlots]
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ...) -> None: ...
+    binds: _containers.RepeatedCompositeFieldContainer[Bind]
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ...) -> None: ...
+
+class Bind(_message.Message):
+    __slots__ = ("cpus", "nodes", "only")
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    ONLY_FIELD_NUMBER: _ClassVar[int]
+    cpus: _containers.RepeatedScalarFieldContainer[int]
+    nodes: _containers.RepeatedScalarFieldContainer[int]
+    only: bool
+    def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., only: _Optional[bool] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token")

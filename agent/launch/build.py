@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import command, environ, frameworks, launchers, mpi, prepost, roles, software, torchrun
+from agent.launch import affinity, command, environ, frameworks, launchers, mpi, prepost, roles, software, torchrun
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -116,6 +116,7 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
     slots = [h.host for h in start.hosts for _ in range(h.slots)]
     names = launchers.names(start.hosts, site.address, socket.gethostname())
     env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
+    env |= affinity.environment(start, files)
     values = job_values(order.key, user.name, text.project, user.group, site.host)
     fields: dict[str, Any] = {
         "uid": order.uid,
@@ -138,6 +139,7 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
         _add_roles(fields, order, made, site, files)
     else:
         _add_tasks(fields, order, made, site)
+    affinity.add(fields, start)
     return fields
 
 

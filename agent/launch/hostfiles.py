@@ -45,6 +45,14 @@ class HostFiles:
             self._written.add(path)
         return path
 
+    def affinity(self, lines: str) -> str:
+        """LSB_AFFINITY_HOSTFILE: a file with one line a task."""
+        path = os.path.join(self._folder, hashlib.sha256(lines.encode()).hexdigest()[:32] + ".affinity")
+        if path not in self._written:
+            _write(path, lines)
+            self._written.add(path)
+        return path
+
     def drop_old(self, in_use: frozenset[str], now: float | None = None) -> None:
         """Remove files that nobody has needed for a week."""
         limit = (time.time() if now is None else now) - OLD

@@ -13,6 +13,7 @@ from importlib import metadata
 import psutil
 
 from agent.monitor.gpu import GpuSource
+from agent.monitor.topology import read_topology
 from agent.starter.kernel import boot_id
 from proto import agent_pb2
 
@@ -48,6 +49,7 @@ def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: s
         ncores=max(1, cores // sockets),
         nprocs=sockets,
         nthreads=max(1, logical // cores),
+        topology=read_topology(),
     )
 
 

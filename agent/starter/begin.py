@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.starter import rlimits, tasks
 from agent.starter.account import Task
+from agent.starter.binding import bound
 from agent.starter.gang import Gang
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused, write_all
@@ -40,7 +41,10 @@ def begin(
         return
     try:
         programs = tasks.candidates(argv[0], path)
-        task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, int(spec.get("nice", 0)))
+        with bound(of.get("bind") or spec.get("bind")) as said:
+            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, int(spec.get("nice", 0)))
+        if said:
+            write_all(fds[2], said)
     except (OSError, ValueError) as e:
         code, line = tasks.as_a_shell_says(argv[0], e)
         write_all(fds[2], line)

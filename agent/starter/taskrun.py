@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.starter import kernel, proctree, tasks
 from agent.starter import taskwire as wire
+from agent.starter.binding import bound
 from agent.starter.rlimits import Limits
 from agent.starter.spec import Spec, encode_env
 from agent.starter.watch import WRITE, Watch
@@ -84,7 +85,10 @@ class TaskRun:
             fds = self._pipes(bool(asked.get("stdin")), theirs)
             path = os.fsdecode(env["PATH"][5:]) if "PATH" in env else None
             programs = tasks.candidates(argv[0], path)
-            self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, int(spec.get("nice", 0)))
+            with bound(spec.get("bind")) as said:
+                self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, int(spec.get("nice", 0)))
+            if said:
+                self._say(wire.DATA, wire.data(wire.ERR, said))
         except (OSError, ValueError) as e:
             code, line = tasks.as_a_shell_says(argv[0], e)
             self._say(wire.DATA, wire.data(wire.ERR, line))

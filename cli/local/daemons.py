@@ -66,6 +66,7 @@ def _environment() -> dict[str, str]:
         "TMPDIR",
         "LAVA_TEST_SLOW",
         "LAVA_SIM_GPU_FAULTS",
+        "LAVA_SIM_TOPOLOGY",
     )
     return {name: os.environ[name] for name in kept if name in os.environ}
 

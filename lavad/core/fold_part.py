@@ -24,6 +24,7 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
         Part(
             host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved, fades=placed.fades,
             roles=placed.roles,
+            binds=placed.binds,
         )
         for placed in event.parts
     )  # fmt: skip

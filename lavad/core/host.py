@@ -34,6 +34,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     ncores: int = 0
     nprocs: int = 1
     nthreads: int = 0
+    topology: str = ""
+    """Sockets, NUMA nodes, cores and threads, as ``core.topology`` reads them; "": not known."""
 
 
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):

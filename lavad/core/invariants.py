@@ -135,9 +135,11 @@ def _nonzero(sums: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _host_use(cluster: Cluster) -> dict[str, tuple[Any, ...]]:
     return {
-        name: (use.slots, use.exclusive, use.jobs, use.held, {k: round(v, 6) for k, v in use.reserved.items()}, use.gpus)
+        name: (
+            use.slots, use.exclusive, use.jobs, use.held, {k: round(v, 6) for k, v in use.reserved.items()}, use.gpus, use.cpus
+        )
         for name, use in cluster.use.hosts.items()
-        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus
+        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus or use.cpus
     }
 
 
@@ -162,6 +164,9 @@ def _check_hosts(cluster: Cluster) -> None:
         for part in parts:
             slots[part.host] += 0 if lent else part.slots
             gpus.update({(part.host, gpu): weight for gpu in part.gpus})
+    for host, use in cluster.use.hosts.items():
+        twice = [cpu for cpu, count in use.cpus.items() if count > 1]
+        _require(not twice, f"CPUs {twice} of host {host} are given to several jobs")
     for host, taken in slots.items():
         limit = cluster.slots_of(host)
         _require(limit < 0 or taken <= limit, f"host {host} has {limit} slots and {taken} are taken")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lavad.core.cpus import Binding
 from lavad.core.depend import Depend
 from lavad.core.fades import Fade
 from lavad.core.ranges import EMPTY, Ranges
@@ -24,6 +25,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which of ``reserved`` is not for the whole life of the job."""
     roles: tuple[tuple[int, int, int], ...] = ()
     """Of a job with roles: (number of the role, index of its first task here, how many)."""
+    binds: tuple[Binding, ...] = ()
+    """affinity[]: what each of its tasks here is bound to."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -79,6 +82,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     fades: tuple[Fade, ...] = ()
     roles: tuple[tuple[int, int, int], ...] = ()
     """As in ``Placed``."""
+    binds: tuple[Binding, ...] = ()
 
 
 class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

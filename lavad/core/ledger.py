@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster import Cluster
+from lavad.core.cpus import taken_by
 from lavad.core.gpus import is_exclusive, wanted
 from lavad.core.groups import lineage
 from lavad.core.host import Gpu
@@ -18,7 +19,8 @@ from lavad.core.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 from lavad.core.roles import gpus_wanted
 from lavad.core.spec import Spec
 from lavad.core.states import HostState
-from lavad.core.use import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight
+from lavad.core.topology import parse_topology
+from lavad.core.use import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight, shift
 
 UNLIMITED = 1_000_000_000
 _FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
@@ -27,7 +29,7 @@ _FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
 class HostLedger:
     """One host: what it has and what of it is taken."""
 
-    __slots__ = ("exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken")
+    __slots__ = ("cpus", "exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken", "topology")
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         host = cluster.hosts.rows[name]
@@ -41,6 +43,8 @@ class HostLedger:
         self.jobs = len(use.jobs) if use else 0
         self.reserved: dict[str, float] = use.reserved.copy() if use else {}
         self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
+        self.cpus: dict[int, int] = use.cpus.copy() if use else {}
+        self.topology = host.facts.topology
         self.held: list[tuple[str, float]] = []
         """What of resources is held for waiting jobs."""
         for key, part in use.held.items() if use else ():
@@ -60,7 +64,8 @@ class HostLedger:
             self.reserved[name] = self.reserved.get(name, 0.0) + sign * amount
         for gpu in part.gpus:
             self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + sign * gpu_weight(spec)
-
+        for cpu in taken_by(part.binds) if part.binds else ():
+            shift(self.cpus, cpu, sign)
 
     def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> Placed:
         """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still; that much."""
@@ -70,7 +75,7 @@ class HostLedger:
             amount -= sum(value for other in lent for own, value in other.reserved if own == name)
             if amount > 0:
                 rest.append((name, amount))
-        held = Placed(host=part.host, slots=slots, gpus=part.gpus, reserved=tuple(rest))
+        held = Placed(host=part.host, slots=slots, gpus=part.gpus, reserved=tuple(rest), binds=part.binds)
         self.take(held, spec)
         return held
 
@@ -257,7 +262,7 @@ class Ledger:
             room = self.room(part.host, name)
             if room is not None and amount > room + 1e-6:
                 return about(JOB_RUSAGE, name, self.names)
-        return self._why_not_gpus(spec, part, host)
+        return _why_not_cpus(part, host) or self._why_not_gpus(spec, part, host)
 
     def _why_not_gpus(self, spec: Spec, part: Placed, host: HostLedger) -> int:
         gpu = spec.gpu
@@ -268,6 +273,16 @@ class Ledger:
         known = {card.uuid for card in host.gpus}
         free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
         return 0 if len(free) == count else PendReason.GPU_BUSY
+
+
+def _why_not_cpus(part: Placed, host: HostLedger) -> int:
+    """affinity[]: its CPUs are there, and nobody else's."""
+    if not part.binds:
+        return 0
+    topology = parse_topology(host.topology)
+    wanted = taken_by(part.binds)
+    known = topology is not None and wanted <= topology.cpus
+    return 0 if known and wanted.isdisjoint(host.cpus) and len(part.binds) == part.slots else PendReason.HOST_NO_CPUS
 
 
 def _started(column: list[int] | None) -> int:

@@ -104,6 +104,8 @@ class PendReason(IntEnum):
     NEVER_HOST_SLOTS = 9005
     QUE_GONE = 9006
     SLOTS_HELD = 9007
+    HOST_NO_CPUS = 9008
+    HOST_NO_TOPOLOGY = 9009
 
 
 LOAD = 2001
@@ -233,6 +235,8 @@ _TEXTS = {
     _R.GPU_BUSY: "Job's requirements for reserving resource (ngpus_physical) not satisfied",
     _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host that it may use has so many slots",
     _R.SLOTS_HELD: "Waiting for the jobs that are preempted for it to end",
+    _R.HOST_NO_CPUS: "Not enough processor units to satisfy the job's affinity requirement",
+    _R.HOST_NO_TOPOLOGY: "Affinity is not supported on the host: its processors are not known",
     _R.QUE_GONE: "The queue was removed from the configuration",
 }
 

@@ -318,7 +318,6 @@ def unsupported(req: ResReq) -> str:
     """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
     missing = (
         ("cu[excl]", req.cu is not None and req.cu.excl),
-        ("affinity[]", req.affinity is not None),
     )
     parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]
     found = next((what for what, asked in missing if asked), "")

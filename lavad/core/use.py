@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from lavad.core.cpus import taken_by
 from lavad.core.fades import next_change
 from lavad.core.groups import lineage
 from lavad.core.job import Array, Job, Part, Placed
@@ -30,7 +31,7 @@ _COLUMN = {
 class HostUse:
     """What is taken on one host."""
 
-    __slots__ = ("exclusive", "gpus", "held", "jobs", "reserved", "slots", "touched")
+    __slots__ = ("cpus", "exclusive", "gpus", "held", "jobs", "reserved", "slots", "touched")
 
     def __init__(self) -> None:
         self.touched = 0
@@ -43,6 +44,8 @@ class HostUse:
         self.reserved: dict[str, float] = {}
         self.gpus: dict[str, int] = {}
         """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
+        self.cpus: dict[int, int] = {}
+        """CPU to the number of jobs that keep others off it."""
 
     def add(self, key: int, part: Part, spec: Spec, sign: int, lent: bool = False) -> None:
         """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``lent``: it has given up its slots."""
@@ -70,6 +73,8 @@ class HostUse:
                 self.reserved[name] = left
             else:
                 self.reserved.pop(name, None)
+        for cpu in taken_by(part.binds) if part.binds else ():
+            shift(self.cpus, cpu, sign)
         weight = sign * gpu_weight(spec)
         for gpu in part.gpus:
             count = self.gpus.get(gpu, 0) + weight
@@ -85,6 +90,15 @@ def exact(amount: float) -> float:
 
 
 _STEPS = 1 << 20
+def shift(counts: dict[int, int], key: int, by: int) -> None:
+    """Count up or down; what is at nought is not there."""
+    count = counts.get(key, 0) + by
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)
+
+
 EXCLUSIVE_GPU = 1_000_000
 
 

@@ -11,7 +11,7 @@ from lavad.queries.request import Request, Shown, out
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a x X alloc gpu noheader json"
+FLAGS = "w l s a x X aff alloc gpu noheader json"
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -35,7 +35,7 @@ def show(request: Request) -> Iterator[Shown]:
     if "gpu" in options:
         yield from hostgpus.show_use(request, names, "noheader" not in options)
     elif "l" in options:
-        yield from bhosts_long.show(request, names)
+        yield from bhosts_long.show(request, names, "aff" in options)
     elif options.any("o", "json") or (given and "w" not in options):
         custom = columns.parse("bhosts", given or bhosts_custom.DEFAULT, bhosts_custom.FIELDS)
         if "json" in options and "noheader" in options:

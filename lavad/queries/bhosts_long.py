@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.queries import hostfacts, jobfacts, thresholds, units
+from lavad.queries import affinity, hostfacts, jobfacts, thresholds, units
 from lavad.queries.bhosts_shared import places, reserved, shared
 from lavad.queries.hostfacts import Slots
 from lavad.queries.request import Request, Shown, out
@@ -17,10 +17,11 @@ _WIDTHS = (7, 6, 6, 6, 6, 6, 5, 6, 6, 6, 6)
 MB = frozenset({"tmp", "swp", "mem"})
 
 
-def show(request: Request, names: list[str]) -> Iterator[Shown]:
-    """A record for each host."""
+def show(request: Request, names: list[str], processors: bool) -> Iterator[Shown]:
+    """A record for each host; ``processors``: with its sockets and cores."""
     for at, name in enumerate(names):
-        yield out(("\n" if at else "") + _record(request, name))
+        lead = "\n" if at else ""
+        yield out(lead + _record(request, name) + (affinity.of_host(request.view, name) if processors else ""))
 
 
 def _limit(value: int | None) -> str:

@@ -30,7 +30,7 @@ from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, err, leave
 
 FLAGS = (
-    "a d r s A l w W WL WP WF UF X x noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd"
+    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd"
 )
 VALUED = "u q m J Jd P g app N G sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"

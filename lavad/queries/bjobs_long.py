@@ -9,7 +9,9 @@ from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING, JobState
-from lavad.queries import hangs, jobfacts, paragraphs, promises, reasons, resreqs, roles, tasks, thresholds, times, units
+from lavad.queries import (
+    affinity, hangs, jobfacts, paragraphs, promises, reasons, resreqs, roles, tasks, thresholds, times, units,
+)  # fmt: skip
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.view import View
@@ -61,6 +63,7 @@ class Record:
         self.job = job
         self.text = text
         self.spec: Spec = request.view.spec(job)
+        self.options = form.options
         self.plain = "UF" in form.options
         self.level = form.level if form.level is not None else self.view.params.pend_level
         self.factor = form.factor
@@ -170,6 +173,8 @@ class Record:
         lines = ["\n RESOURCE REQUIREMENT DETAILS:\n"]
         lines.append(wrap(f" Combined: {resreqs.combined(self.view, self.spec)}", self.plain))
         lines.append(wrap(f" Effective: {effective}", self.plain))
+        if "aff" in self.options:
+            lines.append("\n" + affinity.of_job(self.view, self.spec, self.job))
         lines += self.gpus()
         return "".join(lines) + "\n"
 

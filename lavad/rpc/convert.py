@@ -19,7 +19,7 @@ def facts(message: pb.Facts) -> Facts:
         ncpus=message.ncpus or 1, max_mem=message.max_mem_mb, max_swap=message.max_swap_mb, max_tmp=message.max_tmp_mb,
         type=message.type or "UNKNOWN", model=message.model or "UNKNOWN", cpu_factor=message.cpu_factor or 1.0,
         boot_id=message.boot_id, gpus=gpus, address=message.address, version=message.version, ncores=message.ncores,
-        nprocs=message.nprocs, nthreads=message.nthreads,
+        nprocs=message.nprocs, nthreads=message.nthreads, topology=message.topology,
     )  # fmt: skip
 
 

@@ -102,5 +102,5 @@ def _both(one: Placed, other: Placed) -> Placed:
     fades = tuple(fade for fade in joined(one.fades, other.fades) if fade.name not in whole)
     return Placed(
         host=one.host, slots=one.slots + other.slots, gpus=tuple(dict.fromkeys(one.gpus + other.gpus)),
-        reserved=tuple(amounts.items()), fades=fades,
+        reserved=tuple(amounts.items()), fades=fades, binds=one.binds + other.binds,
     )  # fmt: skip

@@ -248,7 +248,7 @@ class Visit:
         """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
-        if need.accept_gap or self.in_turn or not need.is_plain:
+        if need.accept_gap or self.in_turn or not need.is_plain or need.affinity is not None:
             return False
         return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
 

@@ -61,7 +61,7 @@ def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
                 short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
                 codes[short] = need.rusage_reason(name, view.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
-    if plain and need.shape is PLAIN and not view.limits.has_host_limits(need.spec):
+    if plain and need.shape is PLAIN and need.affinity is None and not view.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(view, need, units(view, need, view.rows[at]))

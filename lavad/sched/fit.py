@@ -10,12 +10,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from lavad.core.cpus import Binding, count_tasks, give_cpus
 from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import matches, pick
 from lavad.core.job import Placed
 from lavad.core.ledger import UNLIMITED
 from lavad.core.pend_reason import PendReason
+from lavad.core.resreq import Affinity
+from lavad.core.topology import parse_topology
 from lavad.sched.needs import Need
 from lavad.sched.rows import Row
 from lavad.sched.view import View
@@ -55,10 +58,29 @@ def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]
     for name, amount in (*need.per_host, *need.shared):
         fits = copies(view.room(row, name), amount)
         yield fits if need.one_slot else UNLIMITED * (fits > 0), need.rusage_reason(name, names)
+    if need.affinity is not None:
+        yield _cpu_units(view, need, need.affinity, row)
     if need.gpu is not None:
         yield _gpu_units(view, need, need.gpu, row)
     if view.limits.has_host_limits(need.spec):
         yield view.limits.host_left(need.spec, row.name)
+
+
+def _cpu_units(view: View, need: Need, want: Affinity, row: Row) -> tuple[int, int]:
+    """affinity[]: for how many tasks there are processors; of one-slot jobs, one at a time."""
+    mine = view.ledger.host(row.name)
+    topology = parse_topology(mine.topology)
+    if topology is None:
+        return 0, PendReason.HOST_NO_TOPOLOGY
+    return count_tasks(topology, mine.cpus, want, 1 if need.one_slot else row.free), PendReason.HOST_NO_CPUS
+
+
+def _binds(view: View, need: Need, row: Row, slots: int) -> tuple[Binding, ...]:
+    mine = view.ledger.host(row.name)
+    topology = parse_topology(mine.topology)
+    if need.affinity is None or topology is None:
+        return ()
+    return give_cpus(topology, mine.cpus, need.affinity, slots)
 
 
 def copies(room: float, amount: float) -> int:
@@ -90,8 +112,9 @@ def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Place
     if need.gpu is not None:
         mine = view.ledger.host(row.name)
         gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
-    if need.fades:
-        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=_fades(need, reserved))
+    if need.fades or need.affinity is not None:
+        fades, binds = _fades(need, reserved), _binds(view, need, row, slots)
+        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=fades, binds=binds)
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 
 

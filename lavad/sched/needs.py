@@ -15,7 +15,7 @@ from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import per_task
 from lavad.core.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
-from lavad.core.resreq import Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
+from lavad.core.resreq import Affinity, Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
 from lavad.core.resreq_ways import Term, Way, ways
 from lavad.core.spec import Spec
 
@@ -50,9 +50,9 @@ class Need:
     """
 
     __slots__ = (
-        "accept_gap", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most", "moving", "number",
-        "one_host", "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue", "queue_rusage",
-        "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
+        "accept_gap", "affinity", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most",
+        "moving", "number", "one_host", "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue",
+        "queue_rusage", "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
@@ -79,6 +79,7 @@ class Need:
         self.one_host = span.kind == "hosts" and span.n == 1
         self.ptile = span.n if span.kind == "ptile" and not span.by_type else 0
         self.shape = PLAIN
+        self.affinity: Affinity | None = both.affinity
         self.gpu: GpuReq | None = spec.gpu
         self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
         self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from lavad.core.cpus import taken_by
 from lavad.core.gpus import usable
 from lavad.core.job import Array, Job, Placed
 from lavad.core.soft import Promise
@@ -150,13 +151,15 @@ class Holds:
             reserved = tuple(
                 (name, min(amount, max(0.0, self.view.room(row, name)))) for name, amount in place.reserved
             )
-            hold.full.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved))
+            taken = self.view.ledger.host(place.host).cpus
+            binds = tuple(bind for bind in place.binds if taken_by([bind]).isdisjoint(taken))
+            hold.full.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
             slots = min(slots, max(0, place.slots - sum(part.slots for part in coming)))
             reserved = tuple(
                 (name, min(kept, max(0.0, amount - sum(v for part in coming for n, v in part.reserved if n == name))))
                 for (name, amount), (_, kept) in zip(place.reserved, reserved, strict=True)
             )
-            hold.least.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved))
+            hold.least.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
 
 
 def _parts(hold: Hold, level: int) -> list[Placed]:

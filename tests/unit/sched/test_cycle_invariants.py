@@ -13,6 +13,7 @@ from lavad.core.gpus import is_exclusive
 from lavad.core.invariants import check_invariants
 from lavad.core.plan import Plan
 from lavad.core.states import JobState
+from lavad.core.topology import regular
 from lavad.sched.memory import Memory
 from tests.support.world import World
 
@@ -27,7 +28,8 @@ RESREQS = [
     "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
     "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
     "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[balance] rusage[mem=700/task]", "2*{cu[pref=bestfit]}+1*{}",
-    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}",
+    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}", "affinity[core(1)]", "affinity[thread(1):distribute=balance]",
+    "affinity[core(1,exclusive=(socket,alljobs)):cpubind=socket]", "1*{affinity[core(2)]}+{affinity[thread(1)] rusage[mem=5]}",
 ]  # fmt: skip
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
 
@@ -112,7 +114,7 @@ def make_world(conf: dict) -> World:
         params=Params(parallel_by_slot=conf["by_slot"], unit_types=("rack",), unit_type="rack"),
     )  # fmt: skip
     for at, name in enumerate(NAMES):
-        world.hosts(name, slots=4, gpus=2 if at in (1, 2) else 0)
+        world.hosts(name, slots=4, gpus=2 if at in (1, 2) else 0, topology="" if at == 5 else regular(2, 1, 2, 2))
     return world
 
 

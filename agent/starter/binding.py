@@ -1,0 +1,64 @@
+"""Binding of what is started to CPUs and NUMA nodes: set in the shepherd around the start, and inherited by the child.
+
+Rule: what cannot be bound is started unbound, with one line that says so; the shepherd itself is as before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(platform.machine())
+_DEFAULT, _PREFERRED, _BIND = 0, 1, 2
+_MOST_NODES = 1024
+
+
+@contextmanager
+def bound(to: dict[str, Any] | None) -> Iterator[bytes]:
+    """``to``: ``{"cpus": [..], "nodes": [..], "only": bool}`` or None. Gives what to tell the user, b"" if all is well."""
+    if not to:
+        yield b""
+        return
+    before = os.sched_getaffinity(0)
+    said = _bind_cpus([int(cpu) for cpu in to.get("cpus") or ()])
+    nodes = [int(node) for node in to.get("nodes") or ()]
+    if nodes:
+        said += _set_policy(_BIND if to.get("only") else _PREFERRED, nodes)
+    try:
+        yield said
+    finally:
+        if nodes:
+            _set_policy(_DEFAULT, [])
+        os.sched_setaffinity(0, before)
+
+
+def _bind_cpus(cpus: list[int]) -> bytes:
+    try:
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+    except (OSError, ValueError, OverflowError) as e:
+        why = getattr(e, "strerror", None) or str(e)
+        return f"lava: cannot bind to CPUs {','.join(map(str, cpus))}: {why}\n".encode()
+    return b""
+
+
+def _set_policy(mode: int, nodes: list[int]) -> bytes:
+    """set_mempolicy(2); a preferred policy takes the first node, as the kernel has one only."""
+    nodes = nodes[:1] if mode == _PREFERRED else nodes
+    shown = ",".join(map(str, nodes))
+    if _SET_MEMPOLICY is None:
+        return f"lava: cannot bind memory to NUMA nodes {shown}: not known on {platform.machine()}\n".encode()
+    words = [0] * (_MOST_NODES // 64)
+    for node in nodes:
+        if 0 <= node < _MOST_NODES:
+            words[node // 64] |= 1 << node % 64
+    mask = (ctypes.c_ulong * len(words))(*words)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_SET_MEMPOLICY, mode, mask if nodes else None, _MOST_NODES + 1 if nodes else 0):
+        why = os.strerror(ctypes.get_errno())
+        return f"lava: cannot bind memory to NUMA nodes {shown}: {why}\n".encode()
+    return b""
