@@ -52,7 +52,7 @@ class Known:
 class Memory:
     """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
 
-    def __init__(self, few: int = FEW) -> None:
+    def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
         self.few = few
         self.cycle = 0
         self.conf: Conf | None = None
