@@ -9,6 +9,7 @@ import os
 import platform
 import re
 from importlib import metadata
+from itertools import zip_longest
 
 import psutil
 
@@ -41,8 +42,12 @@ def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: s
         cpu_factor=1.0,
         boot_id=boot_id(),
         gpus=[
-            agent_pb2.Gpu(uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory_mb=gpu.memory_mb, minor=gpu.minor)
-            for gpu in (gpus.list() if gpus is not None else ())
+            agent_pb2.Gpu(
+                uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory_mb=gpu.memory_mb, minor=gpu.minor, numa=gpu.numa,
+                links=links,
+            )
+            for gpu, links in (zip_longest(gpus.list(), gpus.links(), fillvalue=()) if gpus is not None else ())
+            if gpu
         ],
         address=address,
         version=_version(),

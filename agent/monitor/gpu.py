@@ -31,6 +31,8 @@ class GpuFact(NamedTuple):
     model: str
     memory_mb: int
     minor: int
+    numa: int
+    """The NUMA node that it is near to, -1: not known."""
 
 
 class GpuProcess(NamedTuple):
@@ -159,7 +161,8 @@ class GpuSource:
         minor = self._ask(index, "nvmlDeviceGetMinorNumber", handle)
         size = _mb(memory.total) if memory is not None else 0
         number = int(minor) if minor is not None else -1
-        self._facts[index] = GpuFact(str(uuid), index, str(name or "NVIDIA"), size, number)
+        numa = _numa_of(self._ask(index, "nvmlDeviceGetPciInfo", handle))
+        self._facts[index] = GpuFact(str(uuid), index, str(name or "NVIDIA"), size, number, numa)
 
     def _stop(self) -> None:
         if self._open:
@@ -257,6 +260,17 @@ def open_gpus(simulated: int = 0, host: str = "", clock: Callable[[], float] = t
         source.close()
         return None
     return source
+
+
+def _numa_of(pci: Any) -> int:
+    """Of a PCI address as NVML writes it (00000000:3B:00.0)."""
+    bus = getattr(pci, "busId", b"")
+    text = (bus.decode(errors="replace") if isinstance(bus, bytes) else str(bus)).lower()
+    try:
+        with open(f"/sys/bus/pci/devices/{text[4:]}/numa_node", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return -1
 
 
 def _mb(size: int | None) -> int:

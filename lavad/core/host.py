@@ -15,6 +15,9 @@ class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     model: str = ""
     memory: int = 0
     minor: int = -1
+    links: str = ""
+    """How it is joined to each GPU of its host, as ``core.gpu_links`` reads it; "": not known."""
+    numa: int = -1
 
 
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):

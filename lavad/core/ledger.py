@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.cpus import taken_by
-from lavad.core.gpus import is_exclusive, wanted
+from lavad.core.gpus import is_exclusive, is_joined, wanted
 from lavad.core.groups import lineage
 from lavad.core.host import Gpu
 from lavad.core.job import Part, Placed
@@ -272,7 +272,8 @@ class Ledger:
         top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
         known = {card.uuid for card in host.gpus}
         free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
-        return 0 if len(free) == count else PendReason.GPU_BUSY
+        held = len(free) == count and is_joined(host.gpus, part.gpus, gpu)
+        return 0 if held else PendReason.GPU_BUSY
 
 
 def _why_not_cpus(part: Placed, host: HostLedger) -> int:

@@ -30,6 +30,8 @@ BUILT_IN = frozenset(
         "slots", "maxslots", "ngpus", "nprocs", "ncores", "nthreads", "healthy", "ngpus_physical",
     )
 )  # fmt: skip
+PACKING = ("binpack", "spread")
+"""Words of order[] that are no resources: the fullest or the emptiest host first."""
 _KEYWORDS = "select|filter|order|rusage|span|same|cu|affinity"
 _SECTION = re.compile(rf"({_KEYWORDS})\s*\[", re.ASCII)
 _QUOTES = r"\"[^\"]*\"|'[^']*'"
@@ -299,7 +301,7 @@ def unknown_names(req: ResReq, known: Container[str]) -> list[str]:
     parts: list[Any] = [part for _, part in req.compound] + [part for part, _ in req.alternatives]
     names = [
         *names_in(req.select),
-        *(name.lstrip("!") for name, _ in req.order),
+        *(name.lstrip("!") for name, _ in req.order if name not in PACKING),
         *(use.name for rusage in req.rusage for use in rusage.uses),
         *req.same,
         *(name for part in parts for name in unknown_names(part, known)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavad.core.gpu_links import LETTERS
 from lavad.core.host import Facts, Gpu
 from lavad.core.job import End, TaskEnd
 from lavad.core.soft import PartUsage, TaskUsage
@@ -12,7 +13,10 @@ from proto import agent_pb2 as pb
 def facts(message: pb.Facts) -> Facts:
     """What an agent says its host is."""
     gpus = tuple(
-        Gpu(uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory=gpu.memory_mb, minor=gpu.minor)
+        Gpu(
+            uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory=gpu.memory_mb, minor=gpu.minor, numa=gpu.numa,
+            links="".join(LETTERS.get(link, "-") for link in gpu.links),
+        )
         for gpu in message.gpus
     )
     return Facts(

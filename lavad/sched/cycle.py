@@ -6,7 +6,7 @@ Classes of equal jobs are taken in line; the first job that does not fit blocks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
 from lavad.core.cluster import Cluster
@@ -22,14 +22,16 @@ from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
 from lavad.sched.choose import Offer, find_parts
 from lavad.sched.compound import find_compound
-from lavad.sched.eligible import find_base
+from lavad.sched.eligible import Base, find_base
 from lavad.sched.explain import host_reasons, main_reason
 from lavad.sched.fit import place_on, units
 from lavad.sched.gates import why_not_class, why_not_limits
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
+from lavad.sched.packing import Packed
 from lavad.sched.roles import Placer
+from lavad.sched.rows import Row
 from lavad.sched.view import View
 from lavad.sched.walk import Walk, order_now
 
@@ -110,6 +112,10 @@ def _reads_load(need: Need) -> bool:
     return need.moving or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain
 
 
+def _candidates(view: View, need: Need, base: Base) -> Iterable[Row]:
+    return Packed(view, need, base) if need.packing else Candidates(view, need, base)
+
+
 class Visit:
     """A class that is being placed: its jobs one after the other."""
 
@@ -125,7 +131,7 @@ class Visit:
         self.known = known
         known.blocked = -1
         self.base = find_base(cycle.view, need)
-        self.candidates = Candidates(cycle.view, need, self.base)
+        self.candidates = _candidates(cycle.view, need, self.base)
         self.keys = keys_in_order(cycle.view.cluster, need.number, known)
         self.next_key: int | None = next(self.keys, None)
         self.in_turn = known.stream is not None
@@ -248,12 +254,12 @@ class Visit:
         """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.view.cluster.conf.limits
-        if need.accept_gap or self.in_turn or not need.is_plain or need.affinity is not None:
+        if need.accept_gap or self.in_turn or not need.is_plain or need.affinity is not None or need.packing:
             return False
         return need.one_slot and not special and not self.view.limits.has_host_limits(need.spec)
 
     def _offers(self, need: Need, avoid: frozenset[str]) -> Iterator[Offer]:
-        candidates = self.candidates if need is self.need else Candidates(self.view, need, find_base(self.view, need))
+        candidates = self.candidates if need is self.need else _candidates(self.view, need, find_base(self.view, need))
         for row in candidates:
             if row.name not in avoid:
                 count, _ = units(self.view, need, row)

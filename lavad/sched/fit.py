@@ -75,12 +75,14 @@ def _cpu_units(view: View, need: Need, want: Affinity, row: Row) -> tuple[int, i
     return count_tasks(topology, mine.cpus, want, 1 if need.one_slot else row.free), PendReason.HOST_NO_CPUS
 
 
-def _binds(view: View, need: Need, row: Row, slots: int) -> tuple[Binding, ...]:
+def _binds(view: View, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) -> tuple[Binding, ...]:
+    """Processors for the tasks, near the GPUs of the part if it has any."""
     mine = view.ledger.host(row.name)
     topology = parse_topology(mine.topology)
     if need.affinity is None or topology is None:
         return ()
-    return give_cpus(topology, mine.cpus, need.affinity, slots)
+    near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0} if gpus else ()
+    return give_cpus(topology, mine.cpus, need.affinity, slots, near)
 
 
 def copies(room: float, amount: float) -> int:
@@ -113,7 +115,7 @@ def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Place
         mine = view.ledger.host(row.name)
         gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
     if need.fades or need.affinity is not None:
-        fades, binds = _fades(need, reserved), _binds(view, need, row, slots)
+        fades, binds = _fades(need, reserved), _binds(view, need, row, slots, gpus)
         return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=fades, binds=binds)
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 

@@ -15,7 +15,7 @@ from lavad.core.fades import Fade
 from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import per_task
 from lavad.core.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
-from lavad.core.resreq import Affinity, Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
+from lavad.core.resreq import PACKING, Affinity, Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
 from lavad.core.resreq_ways import Term, Way, ways
 from lavad.core.spec import Spec
 
@@ -51,7 +51,7 @@ class Need:
 
     __slots__ = (
         "accept_gap", "affinity", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most",
-        "moving", "number", "one_host", "one_slot", "order", "order_key", "per_host", "per_slot", "ptile", "queue",
+        "moving", "number", "one_host", "one_slot", "order", "order_key", "packing", "per_host", "per_slot", "ptile", "queue",
         "queue_rusage", "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
     )  # fmt: skip
 
@@ -63,12 +63,12 @@ class Need:
         own, outer, both = way.terms[0].own, way.terms[0].outer, way.terms[0].both
         if way.compound:
             own, both = ResReq(), outer
-        self.delay = way.delay
-        self.way = 0
+        self.delay, self.way = way.delay, 0
         self.ways: tuple[Need, ...] = ()
         self.queue_select: Expr | None = outer.select
         self.job_select: Expr | None = own.select
         self.order = both.order
+        self.packing = next((name for name, _ in both.order if name in PACKING), "")
         span = both.span or Span()
         turns = queue.job_accept_interval
         self.accept_gap = (conf.params.accept_interval if turns is None else turns) * conf.params.sleep

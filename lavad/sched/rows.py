@@ -11,7 +11,7 @@ from math import fsum
 from lavad.core.cluster import Cluster
 from lavad.core.conf import HostConf
 from lavad.core.gpureq import GpuReq
-from lavad.core.gpus import usable
+from lavad.core.gpus import room
 from lavad.core.host import Host
 from lavad.core.ledger import Ledger
 from lavad.core.resreq_eval import Value
@@ -66,10 +66,10 @@ class Row:
         """How much of a resource a new job may reserve here: by what is reserved and by what is measured."""
         if ledger.is_shared(name):
             return ledger.room(self.name, name) or 0.0
-        room = self.rooms.get(name)
-        if room is None:
-            room = self.rooms[name] = self._measure(ledger, soft, name)
-        return room
+        left = self.rooms.get(name)
+        if left is None:
+            left = self.rooms[name] = self._measure(ledger, soft, name)
+        return left
 
     def _measure(self, ledger: Ledger, soft: Soft, name: str) -> float:
         left = ledger.room(self.name, name)
@@ -87,7 +87,7 @@ class Row:
         left = self.gpu_room.get(req)
         if left is None:
             mine = ledger.host(self.name)
-            left = self.gpu_room[req] = len(usable(mine.gpus, mine.gpus_taken, req)) if mine.gpus else 0
+            left = self.gpu_room[req] = room(mine.gpus, mine.gpus_taken, req) if mine.gpus else 0
         return left
 
 

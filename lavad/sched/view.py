@@ -44,6 +44,8 @@ class View:
         """Running jobs that this cycle stops."""
         self.holds = False
         """Whether anything is held: a host may then have more for one class than for the one before it."""
+        self.renewed: list[int] = []
+        """Numbers of the rows that were brought up to the ledger, one after the other."""
         self.restless = False
         """Whether the next cycle must look at everything again."""
         self._starts: dict[str, float] = {}
@@ -74,6 +76,7 @@ class View:
         before = row.free
         row.take(self.ledger)
         self.free += row.free - before
+        self.renewed.append(row.at)
         if self.columns is not None:
             self.columns.take(row)
 

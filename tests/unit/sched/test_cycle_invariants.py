@@ -28,7 +28,8 @@ RESREQS = [
     "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
     "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
     "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[balance] rusage[mem=700/task]", "2*{cu[pref=bestfit]}+1*{}",
-    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}", "affinity[core(1)]", "affinity[thread(1):distribute=balance]",
+    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}", "affinity[core(1)]", "order[binpack] rusage[mem=700]",
+    "order[spread]", "affinity[thread(1):distribute=balance]",
     "affinity[core(1,exclusive=(socket,alljobs)):cpubind=socket]", "1*{affinity[core(2)]}+{affinity[thread(1)] rusage[mem=5]}",
 ]  # fmt: skip
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
