@@ -12,6 +12,7 @@ import msgspec
 
 from lavad.core.resreq import ResReq, combine
 
+_EMPTY = ResReq()
 MOST = 32
 """Ways of one requirement."""
 
@@ -46,20 +47,24 @@ class Way(msgspec.Struct, frozen=True):
 
 def ways(outer: ResReq, own: ResReq) -> tuple[Way, ...]:
     """What a queue's and a job's requirement come down to, the preferred way first."""
+    if not (own.compound or own.alternatives or outer.compound or outer.alternatives):
+        both = own if outer == _EMPTY else combine(outer, own)
+        if len(both.rusage) < 2:
+            return (Way((Term(0, outer, own, both),)),)  # almost every class
     return tuple(islice(_ways(outer, own), MOST))
 
 
 def is_too_many(own: ResReq) -> bool:
     """Whether a requirement has more ways than are ever tried."""
-    return next(islice(_ways(ResReq(), own), MOST, None), None) is not None
+    return next(islice(_ways(_EMPTY, own), MOST, None), None) is not None
 
 
 def _ways(outer: ResReq, own: ResReq) -> Iterator[Way]:
-    if own == ResReq() and (outer.alternatives or outer.compound):
+    if own == _EMPTY and (outer.alternatives or outer.compound):
         # the queue's parts hold as if the job had asked for them
         outer, own = own, outer
     elif outer.alternatives or outer.compound:
-        outer = ResReq()
+        outer = _EMPTY
     for req, delay in own.alternatives or ((own, 0),):
         parts = req.compound or ((0, req),)
         for terms in product(*(tuple(_terms(count, outer, part)) for count, part in parts)):

@@ -60,15 +60,16 @@ class Need:
         self.spec = spec
         self.queue = queue
         way = way or ways_of(spec, queue, conf)[0]
-        own, outer, both = way.terms[0].own, way.terms[0].outer, way.terms[0].both
-        if way.compound:
+        term, compound = way.terms[0], way.compound
+        own, outer, both = term.own, term.outer, term.both
+        if compound:
             own, both = ResReq(), outer
         self.delay, self.way = way.delay, 0
         self.ways: tuple[Need, ...] = ()
         self.queue_select: Expr | None = outer.select
         self.job_select: Expr | None = own.select
         self.order = both.order
-        self.packing = next((name for name, _ in both.order if name in PACKING), "")
+        self.packing = next((name for name, _ in both.order if name in PACKING), "") if both.order else ""
         span = both.span or Span()
         turns = queue.job_accept_interval
         self.accept_gap = (conf.params.accept_interval if turns is None else turns) * conf.params.sleep
@@ -84,7 +85,7 @@ class Need:
         self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
         self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)
         self._shape(both, span)
-        self.terms: tuple[Need, ...] = _terms(self, way, conf) if way.compound else ()
+        self.terms: tuple[Need, ...] = _terms(self, way, conf) if compound else ()
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
         self.first = any(word.endswith("!") for word in spec.hosts)
@@ -144,11 +145,13 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     queue = cluster.queue_conf.get(spec.queue)
     if queue is None:
         return None
-    found = tuple(Need(number, spec, queue, cluster.conf, way) for way in ways_of(spec, queue, cluster.conf))
+    every = ways_of(spec, queue, cluster.conf)
+    if len(every) == 1 and not every[0].delay:
+        return Need(number, spec, queue, cluster.conf, every[0])
+    found = tuple(Need(number, spec, queue, cluster.conf, way) for way in every)
     for at, need in enumerate(found):
         need.way = at
-    if len(found) > 1 or found[0].delay:
-        found[0].ways = found
+    found[0].ways = found
     return found[0]
 
 
