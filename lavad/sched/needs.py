@@ -56,9 +56,7 @@ class Need:
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
-        self.number = number
-        self.spec = spec
-        self.queue = queue
+        self.number, self.spec, self.queue = number, spec, queue
         way = way or ways_of(spec, queue, conf)[0]
         term, compound = way.terms[0], way.compound
         own, outer, both = term.own, term.outer, term.both
