@@ -40,7 +40,6 @@ def core_conf(config: ClusterConfig) -> Conf:
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
         group_shares=group_shares(config),
         partitions=partitions(config),
-        units=tuple(UnitConf(name=unit.name, type=unit.type) for unit in config.units),
         users=tuple(
             UserConf(
                 name=user.name, max_slots=user.max_jobs, processor_limit=user.slots_per_processor,
@@ -90,6 +89,7 @@ def _params(config: ClusterConfig) -> Params:
         unit_types=tuple(word.rstrip("!") for word in file.compute_unit_types),
         unit_type=next((word for word in file.compute_unit_types if word.endswith("!")), "").rstrip("!")
         or (file.compute_unit_types or ("",))[0],
+        units=tuple(UnitConf(name=unit.name, type=unit.type) for unit in config.units),
         max_pend_jobs=file.max_pend_slots or file.max_pend_jobs,
         sleep=file.mbd_sleep_time,
         accept_interval=file.job_accept_interval,

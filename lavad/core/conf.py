@@ -173,6 +173,13 @@ class ResourceConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """Shared instances: amount and the hosts that share it."""
 
 
+class UnitConf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A compute unit: a rack, a switch …; its hosts are those of the host group of its name."""
+
+    name: str
+    type: str
+
+
 class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Parameters of lsb.params and lsf.conf that change what is decided. Times in seconds."""
 
@@ -237,6 +244,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """COMPUTE_UNIT_TYPES, the finest first."""
     unit_type: str = ""
     """The one that cu[] means where it names none."""
+    units: tuple[UnitConf, ...] = ()
+    """The ComputeUnit sections of lsb.hosts."""
 
 
 class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -300,13 +309,6 @@ class PartitionConf(msgspec.Struct, frozen=True, omit_defaults=True):
     share: ShareConf = ShareConf()
 
 
-class UnitConf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A compute unit: a rack, a switch …; its hosts are those of the host group of its name."""
-
-    name: str
-    type: str
-
-
 class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole configuration in force."""
 
@@ -320,7 +322,6 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     group_shares: tuple[tuple[str, Shares], ...] = ()
     """User group to the shares of its members (USER_SHARES of lsb.users)."""
     partitions: tuple[PartitionConf, ...] = ()
-    units: tuple[UnitConf, ...] = ()
     users: tuple[UserConf, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
     limits: tuple[LimitConf, ...] = ()

@@ -30,7 +30,7 @@ def show_hosts(request: Request) -> Iterator[Shown]:
 def _show_units(request: Request) -> Iterator[Shown]:
     """bmgroup -cu: compute units with their types."""
     conf = request.cluster.conf
-    known = {unit.name: unit.type for unit in conf.units}
+    known = {unit.name: unit.type for unit in conf.params.units}
     for word in request.words:
         if word not in known:
             raise Refused(f"{word}: No such compute unit")

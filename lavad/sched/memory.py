@@ -210,7 +210,7 @@ class Memory:
         """Host to the number of its compute unit of a type ("": the default type)."""
         kind = kind or conf.params.unit_type
         if kind not in self.units:
-            named = [unit.name for unit in conf.units if unit.type == kind]
+            named = [unit.name for unit in conf.params.units if unit.type == kind]
             self.units[kind] = {host: at for at, unit in enumerate(named) for host in members(conf, unit)}
         return self.units[kind]
 

@@ -57,7 +57,7 @@ def _resreq(draft: Draft, value: OptionValue) -> None:
         raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
     kinds = resreq.unit_types(parsed)
     wrong = next((kind for kind in kinds if kind not in (*draft.conf.params.unit_types, "")), None)
-    if wrong is not None or (kinds and not draft.conf.units):
+    if wrong is not None or (kinds and not draft.conf.params.units):
         raise Refused(f"Bad resource requirement: cu[]: no compute units{f' of type <{wrong}>' if wrong else ''} are configured")
     draft.set(resreq=merged)
 

@@ -25,8 +25,10 @@ def world() -> World:
     world = World()
     world.configure(
         host_groups=(*RACKS.items(), ("row1", ("r1", "r2")), ("row2", ("r3",))),
-        units=(*(UnitConf(name, "rack") for name in RACKS), UnitConf("row1", "row"), UnitConf("row2", "row")),
-        params=Params(unit_types=("rack", "row"), unit_type="rack"),
+        params=Params(
+            unit_types=("rack", "row"), unit_type="rack",
+            units=(*(UnitConf(name, "rack") for name in RACKS), UnitConf("row1", "row"), UnitConf("row2", "row")),
+        ),
         resources=(ResourceConf(name="big"),),
     )
     for name, slots in FREE.items():
@@ -145,5 +147,5 @@ def test_units_are_read_and_checked(tmp_path: Path):
     ]
     conf = core_conf(loaded.config)
     assert (conf.params.unit_types, conf.params.unit_type) == (("enclosure", "rack"), "rack")
-    assert conf.units[0] == UnitConf("encl1", "enclosure")
+    assert conf.params.units[0] == UnitConf("encl1", "enclosure")
     assert dict(conf.host_groups)["encl1"] == ("h1", "h2")

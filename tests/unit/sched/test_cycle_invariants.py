@@ -99,7 +99,6 @@ def make_world(conf: dict) -> World:
             QueueConf(name="short", priority=40, hosts=("left", "h5+2"), **conf["short"]),
         ),
         host_groups=(("left", ("h0", "h1", "h2")), ("r1", ("h1", "h2")), ("r2", ("h4", "h0", "h5"))),
-        units=(UnitConf("r1", "rack"), UnitConf("r2", "rack")),
         hosts=tuple(
             HostConf(
                 name=name, slots=[None, 3, -1, 2, 8, 4][at], user_limit=[None, None, None, None, 3, None][at],
@@ -112,7 +111,8 @@ def make_world(conf: dict) -> World:
             ResourceConf(name="big"), ResourceConf(name="color", kind="string"),
         ),
         limits=tuple(conf["limits"]), users=conf["users"],
-        params=Params(parallel_by_slot=conf["by_slot"], unit_types=("rack",), unit_type="rack"),
+        params=Params(parallel_by_slot=conf["by_slot"], unit_types=("rack",), unit_type="rack",
+                      units=(UnitConf("r1", "rack"), UnitConf("r2", "rack"))),
     )  # fmt: skip
     for at, name in enumerate(NAMES):
         world.hosts(name, slots=4, gpus=2 if at in (1, 2) else 0, topology="" if at == 5 else regular(2, 1, 2, 2))
