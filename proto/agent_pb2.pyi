@@ -43,18 +43,22 @@ class ToAgent(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("uuid", "index", "model", "memory_mb", "minor")
+    __slots__ = ("uuid", "index", "model", "memory_mb", "minor", "links", "numa")
     UUID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     MINOR_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    NUMA_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     index: int
     model: str
     memory_mb: int
     minor: int
-    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory_mb: _Optional[int] = ..., minor: _Optional[int] = ...) -> None: ...
+    links: _containers.RepeatedScalarFieldContainer[str]
+    numa: int
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory_mb: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ...) -> None: ...
 
 class Facts(_message.Message):
     __slots__ = ("ncpus", "max_mem_mb", "max_swap_mb", "max_tmp_mb", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "topology")
