@@ -10,7 +10,18 @@ from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING, JobState
 from lavad.queries import (
-    affinity, hangs, jobfacts, paragraphs, promises, reasons, resreqs, roles, tasks, thresholds, times, units,
+    affinity,
+    hangs,
+    jobfacts,
+    paragraphs,
+    promises,
+    reasons,
+    resreqs,
+    roles,
+    tasks,
+    thresholds,
+    times,
+    units,
 )  # fmt: skip
 from lavad.queries.bjobs_rows import Form
 from lavad.queries.request import Request, Shown, out
