@@ -47,7 +47,7 @@ class Closing:
             mailed = where if where.output else build.Places(kept=kept or "-")
             before, after = report.report(made.text, saying.story(entry, self._host), mailed, now)
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
-        if where.output and where.output != build.NOWHERE and (where.kept or mail is None):
+        if where.output and where.output != build.NOWHERE and not made.text.interactive and (where.kept or mail is None):
             pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
             if why := saying.why_again(entry):
                 pieces = ("", report.interrupted(entry.key, self._host, why, now, not entry.dropped))
@@ -57,7 +57,9 @@ class Closing:
     def begun(self, entry: Entry) -> dict[str, Any] | None:
         """The part that mails that the job has begun (``-B``), if that is asked for."""
         made, text = entry.made, entry.text
-        if made is None or text is None or not (text.notify_start and text.report_mail and self._mail):
+        if made is None or text is None or not (text.report_mail and self._mail):
+            return None
+        if not text.notify_start and "start" not in text.notify.split():
             return None
         if entry.begun or entry.order.start.place:
             return None
@@ -70,4 +72,6 @@ class Closing:
         text = entry.text
         if text is None or not text.report_mail or not self._mail or saying.why_again(entry):
             return False
+        if text.notify and entry.end is not None:
+            return text.notify_end or ("exit" if entry.end["status"] else "done") in text.notify.split()
         return text.notify_end or not entry.where.output

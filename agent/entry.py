@@ -24,6 +24,7 @@ class Entry:
         "begun",
         "checkpoint",
         "cwd",
+        "door",
         "dropped",
         "end",
         "key",
@@ -37,6 +38,7 @@ class Entry:
         "over",
         "over_limit",
         "part",
+        "post",
         "received",
         "shepherd",
         "started_at",
@@ -60,6 +62,10 @@ class Entry:
         self.tasks: tuple[tuple[int, int, int], ...] = ()
         self.shepherd = 0
         self.address = ""
+        self.post = 0
+        """The wait status of its post-execution command."""
+        self.door = ""
+        """Where the user of an interactive part comes in."""
         self.started_at = 0.0
         self.cwd = ""
         self.end: dict[str, Any] | None = None

@@ -105,10 +105,10 @@ class Parts:
         for said in status.get("news") or ():
             _HEARD[said["is"]](self, entry, said)
         if status.get("end") is not None:
-            entry.over = entry.over or state == "gone"
+            entry.over, entry.post = entry.over or state == "gone", int(status.get("post") or 0)
             self._ended(entry, status["end"])
         elif state == "prepared":
-            self._prepared(entry, status.get("addr"))
+            self._prepared(entry, status)
         elif state == "refused":
             self._refuse(entry, str(status.get("code")), str(status.get("reason")))
         elif state in ("lost", "gone"):
@@ -142,8 +142,8 @@ class Parts:
         if entry.checkpoint is not None:
             self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
 
-    def _prepared(self, entry: Entry, addr: list[Any] | None) -> None:
-        entry.address = rendezvous.address_text(addr)
+    def _prepared(self, entry: Entry, said: dict[str, Any]) -> None:
+        entry.address, entry.door = rendezvous.address_text(said.get("addr")), str(said.get("door") or "")
         if entry.part.stage < Stage.PREPARED:
             entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
         self._ends.put(saying.prepared(entry), entry)
@@ -170,7 +170,8 @@ class Parts:
         if entry.writer != "sent":
             self._ends.tell(entry)
 
-    def _gone(self, entry: Entry) -> None:
+    def _gone(self, entry: Entry, said: dict[str, Any]) -> None:
+        entry.post = int(said.get("post") or 0)
         entry.over = True
         entry.part = decide.gone(entry.part)
         if entry.end is None and not entry.told and not entry.orphan:
@@ -302,7 +303,7 @@ class Parts:
             if entry := self.entries.get(uid):
                 # Shared pages count once where that was measured.
                 mem = min(use.rss, use.pss or use.rss)
-                self.decided(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids)))
+                self.decided(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids), use.threads))
                 self._note_for_first_host(entry)
                 self._watch_roles(entry, use)
 
@@ -350,14 +351,14 @@ class Parts:
 
 # What the starter says of a part, and who hears it.
 _HEARD: dict[str, Callable[[Parts, Entry, dict[str, Any]], None]] = {
-    "prepared": lambda parts, entry, said: parts._prepared(entry, said.get("addr")),
+    "prepared": Parts._prepared,
     "started": Parts._started_now,
     "ended": Parts._ended_now,
     "deaf": lambda parts, entry, said: parts._deaf(entry),
     "task_started": Parts._task_started,
     "task_ended": lambda parts, entry, said: parts._ends.put(saying.task_ended(entry, said), entry),
     "wrote": lambda parts, entry, said: parts._ends.wrote(entry, str(said["error"])),
-    "gone": lambda parts, entry, said: parts._gone(entry),
+    "gone": Parts._gone,
     "refused": lambda parts, entry, said: parts._refuse(entry, str(said["code"]), str(said["reason"])),
     "lost": lambda parts, entry, said: parts._lost(entry, str(said["reason"])),
 }

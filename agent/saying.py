@@ -28,7 +28,7 @@ def signal(effect: Send) -> dict[str, Any]:
 
 def prepared(entry: Entry) -> pb.Report:
     """All is in place on this host."""
-    return about(entry, prepared=pb.Prepared(address=entry.address))
+    return about(entry, prepared=pb.Prepared(address=entry.address, door=entry.door))
 
 
 def started(entry: Entry) -> pb.Report:
@@ -61,7 +61,7 @@ def task_ended(entry: Entry, said: dict[str, Any]) -> pb.Report:
 
 def gone(entry: Entry) -> pb.Report:
     """Nothing of it is left."""
-    return about(entry, gone=pb.Gone())
+    return about(entry, gone=pb.Gone(post_status=entry.post))
 
 
 def refused(entry: Entry, code: str, why: str) -> pb.Report:
@@ -95,6 +95,7 @@ def ended(entry: Entry, output: str) -> pb.Report:
             limit=entry.limit,
             output=output,
             gone=entry.over,
+            post_status=entry.post,
         ),
     )
 

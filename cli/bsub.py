@@ -7,6 +7,7 @@ from cli.common.context import Context, start
 from cli.common.directives import read_directives
 from cli.common.fail import Fail
 from cli.common.options import read_command_options, show_help
+from cli.common.own import add_own
 from cli.common.script import find_work
 from cli.common.submission import (
     check_launch,
@@ -24,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.common.options import Options
 
+INTERACTIVE = ("I", "Ip", "Is")
 YES = ("y", "Y", "yes", "YES", "1")
 
 
@@ -42,10 +44,14 @@ def run(context: Context) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
     try:
-        job, waits = _submit(context, client, conf, given, words)
+        job, how = _submit(context, client, conf, given, words)
     except Fail as fail:
         raise not_done(fail, "bsub", "Job not submitted.") from None
-    return wait_for(context, client, job) if waits else 0
+    if how in INTERACTIVE:
+        from cli.common.interactive import bsub_converse
+
+        return bsub_converse(context, client, conf, job, how != "I")
+    return wait_for(context, client, job) if how else 0
 
 
 def _pack(context: Context, name: str) -> int:
@@ -62,8 +68,8 @@ def _pack(context: Context, name: str) -> int:
 
 def _submit(
     context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]
-) -> tuple[int, bool]:
-    """-> (the job's id, whether -K was given)."""
+) -> tuple[int, str]:
+    """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
     described: Options = {}
     if "json" in given or "yaml" in given:
         from cli.common.job_file import read_job_file
@@ -78,10 +84,14 @@ def _submit(
     if site is not None:
         site.check(work, options, env)
     check_launch(work, options)
+    stays = [name for name in (*INTERACTIVE, "K") if options.get(name)]
+    if len(stays) > 1:
+        raise Fail(f"-{stays[0]} and -{stays[1]} cannot be given together")
+    add_own(context, options)
     ok = send(context, client, submission(context, work, options, env))
     if site is not None:
         site.submitted(ok)
-    return int(ok["job"]), "K" in options
+    return int(ok["job"]), stays[0] if stays else ""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -94,6 +94,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
 
     # --- lsf.conf: commands
     lsb_bsub_parse_script: bool = False
+    lsf_interactive_stderr: bool = False
+    lsf_remote_copy_cmd: str = ""
     lsb_stdout_direct: bool = False
     lsb_short_hostlist: bool = False
     lsb_enable_hpc_allocation: bool = False

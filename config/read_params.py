@@ -90,6 +90,8 @@ def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
 LSF_CONF: Table = {
     "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
     "LSB_STDOUT_DIRECT": v.yes_no,
+    "LSF_INTERACTIVE_STDERR": v.yes_no,
+    "LSF_REMOTE_COPY_CMD": v.text,
     "LSB_SHORT_HOSTLIST": v.yes_no,
     "LSB_ENABLE_HPC_ALLOCATION": v.yes_no,
     "LSB_BJOBS_PENDREASON_LEVEL": v.number(0, 3),

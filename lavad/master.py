@@ -102,7 +102,8 @@ class Master:
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
-        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases)
+        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases,
+                                 secret(store))  # fmt: skip
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.metrics = Metrics(cluster) if site.metrics else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 
 from lavad.core.cluster import Cluster
@@ -26,6 +27,7 @@ def limits_message(limits: Limits, run_scale: float = 1.0, cpu_scale: float = 1.
         cpu=max(1, round(limits.cpu * cpu_scale)) if limits.cpu else 0,
         mem=limits.mem or 0, swap=limits.swap or 0, file=limits.file or 0, data=limits.data or 0,
         stack=limits.stack or 0, core=-1 if limits.core is None else limits.core, processes=limits.processes or 0,
+        threads=limits.threads or 0,
     )  # fmt: skip
 
 
@@ -64,9 +66,11 @@ def text_message(
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
-        queue_post_exec=queue.post_exec, secrets=dict(text.secrets), roles=_roles(spec, text, run_scale, cpu_scale),
+        roles=_roles(spec, text, run_scale, cpu_scale),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
         software=["\t".join(step) for step in text.software],
+        queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
+        notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies,
     )  # fmt: skip
 
 
@@ -83,7 +87,7 @@ def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> lis
 
 def mail_to(spec: Spec, text: JobText) -> str:
     """Who gets mail of a job: ``-u``, else its user. "" where LSF sends none: its report goes to the file of ``-o``."""
-    wanted = text.notify_start or text.notify_end or not text.output
+    wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
     return (text.mail_user or spec.user) if wanted else ""
 
 
@@ -115,7 +119,7 @@ def start_order(
         lease=lease_of(cluster, spec), restart=job.checkpoint, restart_count=run.number - 1, name=job.name,
         token=token(secret, run.uid),
     )  # fmt: skip
-    if effect.two_phase:
+    if effect.two_phase or (spec.interactive and effect.host != spec.from_host):
         start.key_pem, start.cert_pem = credentials(secret, run.uid)
     return pb.Order(key=effect.key, attempt=effect.attempt, uid=effect.uid, start=start)
 

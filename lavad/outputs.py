@@ -62,6 +62,8 @@ class Outputs:
             raise Refused(f"Job <{shown}>: User permission denied")
         if job.run is None or (not job.run.started and job.outcome is None):
             raise Refused(f"Job <{shown}> : Not yet started.")
+        if spec.interactive:
+            raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
         return job, spec
 
     def _key(self, ask: Peek, caller: Caller) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.events import JobFinished, PartStarted
+from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job import Job
 from lavad.core.states import JobState
 from lavad.engine import Committed
@@ -35,10 +35,13 @@ class Waits:
                 job = self._cluster.find_job(event.key)
                 if job is not None and job.run is not None and job.run.parts[0].host == event.host:
                     self._answer(event.key, "started", answer_for(job))
+            elif isinstance(event, PartPrepared) and event.door:
+                self._answer(event.key, "door", {})
             elif isinstance(event, JobFinished):
                 ended = next(job for job in committed.finished if job.key == event.key)
                 self._answer(event.key, "started", answer_for(ended))
                 self._answer(event.key, "finished", answer_for(ended))
+                self._answer(event.key, "door", answer_for(ended))
 
     def _answer(self, key: int, until: str, answer: dict[str, Any]) -> None:
         for future in self._waiting.pop((key, until), ()):

@@ -240,10 +240,12 @@ class Report(_message.Message):
     def __init__(self, number: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("address",)
+    __slots__ = ("address", "door")
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    DOOR_FIELD_NUMBER: _ClassVar[int]
     address: str
-    def __init__(self, address: _Optional[str] = ...) -> None: ...
+    door: str
+    def __init__(self, address: _Optional[str] = ..., door: _Optional[str] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid", "started", "cwd")
@@ -272,7 +274,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post_status")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +292,7 @@ class Ended(_message.Message):
     LOST_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
+    POST_STATUS_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -307,11 +310,14 @@ class Ended(_message.Message):
     lost: str
     output: str
     gone: bool
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ...) -> None: ...
+    post_status: int
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post_status: _Optional[int] = ...) -> None: ...
 
 class Gone(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("post_status",)
+    POST_STATUS_FIELD_NUMBER: _ClassVar[int]
+    post_status: int
+    def __init__(self, post_status: _Optional[int] = ...) -> None: ...
 
 class PartRefused(_message.Message):
     __slots__ = ("code", "why")
@@ -388,7 +394,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "cwd_given", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "roles", "framework", "nproc", "launcher_start")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "cwd_given", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "roles", "framework", "nproc", "launcher_start", "notify", "input_data", "copies", "interactive")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -466,6 +472,10 @@ class JobText(_message.Message):
     FRAMEWORK_FIELD_NUMBER: _ClassVar[int]
     NPROC_FIELD_NUMBER: _ClassVar[int]
     LAUNCHER_START_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    INPUT_DATA_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
+    INTERACTIVE_FIELD_NUMBER: _ClassVar[int]
     id: int
     job: int
     user: str
@@ -529,7 +539,11 @@ class JobText(_message.Message):
     framework: str
     nproc: int
     launcher_start: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., cwd_given: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ...) -> None: ...
+    notify: str
+    input_data: bytes
+    copies: _containers.RepeatedScalarFieldContainer[str]
+    interactive: str
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., cwd_given: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., interactive: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
     __slots__ = ("name", "command", "env", "cwd", "limits", "gpus", "slots", "kind", "least", "count")
@@ -563,7 +577,7 @@ class Role(_message.Message):
     def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., gpus: _Optional[int] = ..., slots: _Optional[int] = ..., kind: _Optional[str] = ..., least: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("run", "cpu", "mem", "swap", "file", "data", "stack", "core", "processes")
+    __slots__ = ("run", "cpu", "mem", "swap", "file", "data", "stack", "core", "processes", "threads")
     RUN_FIELD_NUMBER: _ClassVar[int]
     CPU_FIELD_NUMBER: _ClassVar[int]
     MEM_FIELD_NUMBER: _ClassVar[int]
@@ -573,6 +587,7 @@ class Limits(_message.Message):
     STACK_FIELD_NUMBER: _ClassVar[int]
     CORE_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
     run: int
     cpu: int
     mem: int
@@ -582,7 +597,8 @@ class Limits(_message.Message):
     stack: int
     core: int
     processes: int
-    def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ...) -> None: ...
+    threads: int
+    def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish")

@@ -93,8 +93,8 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
     return part, [Send(part.uid, number), Keep(part.uid), SayStopped(part.uid, stopped)]
 
 
-def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int) -> Decided:
-    """A usage sample: CPU seconds, memory and swap in KB, number of processes."""
+def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int, threads: int = 0) -> Decided:
+    """A usage sample: CPU seconds, memory and swap in KB, numbers of processes and threads."""
     rules = part.rules
     if part.stage is not Stage.RUNNING or part.limit:
         return part, []
@@ -105,6 +105,8 @@ def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int
         return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Keep(part.uid)])
     if rules.processes and processes > rules.processes:
         return tick(replace(_to_be_killed(part, now, ""), limit="TERM_PROCESSLIMIT"), now, [Keep(part.uid)])
+    if rules.threads and threads > rules.threads:
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_THREADLIMIT"), now, [Keep(part.uid)])
     if rules.cpu and cpu > rules.cpu:
         xcpu = (Step(now, signal.SIGCONT), Step(now, signal.SIGXCPU), *_later(part, now + rules.interval))
         return tick(replace(part, limit="TERM_CPULIMIT", killing=True, steps=xcpu), now, [Keep(part.uid)])

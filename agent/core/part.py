@@ -31,6 +31,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     mem: int = 0
     swap: int = 0
     processes: int = 0
+    threads: int = 0
     enforce_memory: bool = False
     warning: int = 0
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""

@@ -6,6 +6,7 @@ who is the user, opens it.
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,20 @@ from typing import Any
 import msgspec
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
-from agent.launch import affinity, command, environ, frameworks, launchers, mpi, prepost, roles, software, torchrun
+from agent.launch import (
+    affinity,
+    command,
+    copies,
+    environ,
+    frameworks,
+    interactive,
+    launchers,
+    mpi,
+    prepost,
+    roles,
+    software,
+    torchrun,
+)
 from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
@@ -71,11 +85,12 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         mem=limits.mem,
         swap=limits.swap,
         processes=limits.processes,
+        threads=limits.threads,
         enforce_memory=text.enforce_memory,
         warning=text.run_warning,
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
-        soft_stop=parallel,
+        soft_stop=parallel or bool(text.interactive),
         checkpoint=bool(text.checkpoint_dir),
         first=start.place == 0,
     )
@@ -94,6 +109,8 @@ def places(text: pb.JobText, key: int, user: User, site: Site) -> Places:
         folder = expand(text.output_dir, values)
         output, error = (os.path.join(folder, path) if path else "" for path in (output, error))
     keep = os.path.join(site.output_dir, user.name, stem)
+    if text.interactive:
+        return Places(output, error, "", "", expand(text.cwd, values) or user.home)
     direct = text.direct_output or output == NOWHERE
     kept = "" if output and direct else keep + ".out"
     kept_error = keep + ".err" if error and output and not direct else ""
@@ -123,7 +140,7 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
         "key": order.key,
         "attempt": order.attempt,
         "title": show(order.key),
-        "two_phase": start.two_phase,
+        "two_phase": start.two_phase or bool(text.interactive),
         "env": env,
     }
     if deadline is not None:
@@ -133,8 +150,10 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
     _add_files(fields, where, text, values, start.place == 0)
     if "%" in text.cwd:
         fields["cwd"] = env["PWD"] = where.cwd
+    if text.interactive:
+        interactive.add(fields, order.start, where, text, site)
     _add_program(fields, order, made, site)
-    _add_checkpoint(fields, order, text)
+    _add_checkpoint(fields, order, text, site)
     if text.roles:
         _add_roles(fields, order, made, site, files)
     else:
@@ -153,9 +172,9 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         "nice": text.nice,
         "rlimits": rlimits(text.limits),
         "label": text.label,
-        "stdin": text.input or "/dev/null",
-        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec),
-        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec),
+        "stdin": text.input if text.input and not text.input_data else "/dev/null",
+        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec, copies=copies.before(text, site)),
+        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec, copies.after(text, site)),
     }
     if text.enforce_memory and text.limits.mem:
         fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
@@ -169,10 +188,15 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
 
 def _add_files(fields: dict[str, Any], where: Places, text: pb.JobText, values: Mapping[str, str], first: bool) -> None:
     if not first:
-        fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
+        fields["stdout"] = _file(NOWHERE, True, False)
+        if where.error or text.interactive:
+            # Kept apart on the way to the first host.
+            fields["stderr"] = _file(NOWHERE, True, False)
         return
     mkdir = bool(text.output_dir)
-    if where.kept:
+    if text.interactive and not where.output:
+        fields["stdout"] = _file(NOWHERE, True, False)
+    elif where.kept:
         # Only output that is kept for good grows with each attempt; a job of an older store may have had this number.
         fields["stdout"] = _file(where.kept, not where.output and fields["attempt"] > 1, False)
     else:
@@ -185,7 +209,9 @@ def _add_files(fields: dict[str, Any], where: Places, text: pb.JobText, values: 
     for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
         if value:
             env[name] = value
-    if text.input:
+    if text.input_data:
+        fields["input"] = base64.b64encode(text.input_data).decode("ascii")
+    elif text.input:
         path = expand(text.input, values)
         fields["stdin"] = env["LSB_INPUTFILE"] = path
 
@@ -214,13 +240,13 @@ def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
     return os.path.join(site.output_dir, made.user.name, name)
 
 
-def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText) -> None:
+def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: Site) -> None:
     if not text.checkpoint_dir:
         return
     folder = checkpoint_folder(text, order.key)
     fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place == 0:
-        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder)
+        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder, copies.before(text, site))
 
 
 def checkpoint_folder(text: pb.JobText, key: int) -> str:

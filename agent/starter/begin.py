@@ -17,11 +17,14 @@ from agent.starter.stdio import Refused, write_all
 
 CANNOT = 126
 """Exit code of a task that could not be started for another reason than that its program is not there."""
+ABORT = 99
+"""LSB_EXIT_PRE_ABORT: a pre-execution command that ends so ends the job, instead of keeping it waiting."""
 
 
 def begin(
-    task: Task, of: dict[str, Any], spec: Spec, fds: tuple[int, int, int], gang: Gang | None, limits: rlimits.Limits
-) -> None:
+    task: Task, of: dict[str, Any], spec: Spec, fds: tuple[int, int, int], gang: Gang | None, limits: rlimits.Limits,
+    terminal: int = -1,
+) -> None:  # fmt: skip
     """Start it: ``task`` has a pid then, or has ended. ``of``: its entry in ``tasks``; ``fds``: the part's files."""
     extra = of.get("env") or {}
     env, path = spec.env, spec.path
@@ -42,7 +45,8 @@ def begin(
     try:
         programs = tasks.candidates(argv[0], path)
         with bound(of.get("bind") or spec.get("bind")) as said:
-            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, int(spec.get("nice", 0)))
+            nice = int(spec.get("nice", 0))
+            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, nice, terminal)
         if said:
             write_all(fds[2], said)
     except (OSError, ValueError) as e:
@@ -80,5 +84,7 @@ def begin_setup(spec: Spec, command: str, more: dict[str, str]) -> int:
 def why_setup_failed(spec: Spec, status: int) -> Refused:
     """The refusal after a pre-execution command that ended with this wait status."""
     code = os.waitstatus_to_exitcode(status)
+    if code == ABORT:
+        return Refused("pre_abort", f"the pre-execution command ended the job (exit code {ABORT})")
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
     return Refused("pre_exec", f"the pre-execution command {how}: {spec.get('pre_exec')}")

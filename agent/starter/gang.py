@@ -18,6 +18,7 @@ from agent.starter.prepare import Files
 from agent.starter.rankio import ERR, OUT, RankOutput
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused, open_output, write_all
+from agent.starter.terminal import Terminal
 from agent.starter.watch import Watch
 
 EOF_TO_EXIT = 0.5
@@ -55,11 +56,23 @@ class Gang:
         self._childs: list[int] = []
         self._stdin = -1
         self._net: Any = None
+        self._terminal: Terminal | None = None
         self._is_leaf = (spec.get("link") or {}).get("role") == "leaf"
         pmi = spec.get("pmi")
         self._pmi: Pmi | None = None
         if pmi:
             self._pmi = Pmi(str(pmi["kvsname"]), int(pmi["size"]), str(pmi.get("mapping") or ""), self._ranks)
+
+    def give_output_to(self, terminal: Terminal | None) -> None:
+        """The user of an interactive part gets what the ranks write; while they do not read, the ranks wait."""
+        self._terminal = terminal
+        if terminal is not None:
+            terminal.resume = self._go_on
+
+    def _go_on(self, may: bool) -> None:
+        self._output.pause(not may)
+        if self._net and not self._is_leaf:
+            self._net.pause(not may)
 
     # -- hosts -------------------------------------------------------------------------------------------------------
 
@@ -343,6 +356,9 @@ class Gang:
             self._write(stream, lines)
 
     def _write(self, stream: int, lines: bytes) -> None:
+        if self._terminal is not None and self._terminal.takes(stream):
+            self._terminal.put(stream, lines)
+            return
         fd = self._files.stderr if stream == ERR else self._files.stdout
         if fd >= 0:
             write_all(fd, lines)

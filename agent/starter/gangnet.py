@@ -38,6 +38,7 @@ class RootNet:
         self._puts: dict[str, str] = {}
         self._in_barrier = 0
         self._join_by: float | None = None
+        self._paused = False
         self._listener = listen(bind)
         self._watch.add(self._listener.fileno(), self._accept)
 
@@ -66,6 +67,12 @@ class RootNet:
     def fail(self, first: dict[str, Any]) -> None:
         """The gang ends: tell the other hosts."""
         self._to_all({"f": "end", "first": first})
+
+    def pause(self, paused: bool) -> None:
+        """Read nothing from the other hosts while what they say cannot be passed on."""
+        self._paused = paused
+        for peer in list(self._joined):
+            peer.pause(paused)
 
     def over(self, failed_at: float | None) -> bool:
         """Every other host is done, or had its time to be after a failure."""
@@ -122,6 +129,7 @@ class RootNet:
             peer.name = str(frame.get("host"))
             peer.state = "joined"
             self._joined.append(peer)
+            peer.pause(self._paused)
             if len(self._joined) >= self._others:
                 self._join_by = None
         elif peer not in self._joined:

@@ -114,9 +114,10 @@ class Herd:
         if what == "ended":
             self._ended(lane, part, message)
         elif what == "gone":
+            part.post = int(message.get("post") or 0)
             self._gone(lane, part)
         elif what == "prepared":
-            part.state, part.addr = State.PREPARED, message.get("addr")
+            part.state, part.addr, part.door = State.PREPARED, message.get("addr"), str(message.get("door") or "")
             self._report(message)
         elif what == "started":
             part.state, part.started = State.RUNNING, message
@@ -153,7 +154,7 @@ class Herd:
     def _gone(self, lane: Lane, part: Part) -> None:
         if part.state is not State.REFUSED:
             part.state = State.GONE
-            self._report({"uid": part.uid, "is": "gone"})
+            self._report({"uid": part.uid, "is": "gone", "post": part.post})
         self._free(lane, part)
 
     def _free(self, lane: Lane, part: Part) -> None:

@@ -82,6 +82,7 @@ class Peer:
         self._tls: ssl.SSLSocket | None = None
         self._fd = sock.fileno()
         self._want = READ | WRITE
+        self._paused = False
         sock.setblocking(False)
         watch.add(self._fd, self._ready, self._want)
 
@@ -100,6 +101,16 @@ class Peer:
             self._out += frame
             if self.open:
                 self._write()
+
+    def pause(self, paused: bool) -> None:
+        """Stop reading, or go on; a peer that hangs up meanwhile is read to its end."""
+        if paused is self._paused or self.closed:
+            return
+        self._paused = paused
+        if self.open:
+            self._listen_for(WRITE if self._out else 0)
+            if not paused:
+                self._read()
 
     def end(self, why: str) -> None:
         """Give the connection up: ``lost`` is told."""
@@ -127,6 +138,8 @@ class Peer:
             if not self.open:
                 self._shake_hands()
             if self.open:
+                if events & ~(READ | WRITE):
+                    self._paused = False
                 if events & WRITE:
                     self._write()
                 if not self.closed and events & ~WRITE:
@@ -174,6 +187,7 @@ class Peer:
             self._read()
 
     def _listen_for(self, events: int) -> None:
+        events = events & ~READ if self._paused else events | READ
         if events != self._want and not self.closed:
             self._want = events
             self._watch.change(self._fd, events)
@@ -191,7 +205,7 @@ class Peer:
         self._listen_for(READ | WRITE if self._out else READ)
 
     def _read(self) -> None:
-        while self._tls is not None and not self.closed:
+        while self._tls is not None and not self.closed and not self._paused:
             try:
                 data = self._tls.recv(_CHUNK)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError):

@@ -15,19 +15,27 @@ from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
 from agent.starter.spec import Spec, encode_env
 from agent.starter.taskhub import TaskHub
+from agent.starter.terminal import Hear, Terminal
 from agent.starter.watch import Watch
 
 
 class Outfit:
-    """``say``: what the gang says; ``why_no_task``: why no further task may start in the part, "" when one may."""
+    """``say``: what the gang says; ``hear``: what the user of an interactive part does; ``why_no_task``: why no further
+    task may start in the part, "" when one may.
+    """
 
-    def __init__(self, spec: Spec, host: str, watch: Watch, say: Callable[[str], None], why_no_task: Callable[[], str]) -> None:
+    def __init__(
+        self, spec: Spec, host: str, watch: Watch, say: Callable[[str], None], hear: Hear, why_no_task: Callable[[], str]
+    ) -> None:
         self.cwd = ""
         self.files = prepare.Files()
         self.limits = rlimits.NO_CHANGE
         self.gang: Gang | None = None
         self._spec, self._host, self._watch = spec, host, watch
-        self._say, self._why_no_task = say, why_no_task
+        self.terminal: Terminal | None = None
+        self.held_up = False
+        """The tasks wait for the user of an interactive part."""
+        self._say, self._hear, self._why_no_task = say, hear, why_no_task
         self._hub: TaskHub | None = None
         self._ports: Ports | None = None
 
@@ -43,8 +51,12 @@ class Outfit:
         leaf = gang and spec.get("link", {}).get("role") == "leaf"
         self.files = prepare.open_files(spec, with_output=not leaf)
         self.limits = spec.limits()
+        if spec.get("interactive"):
+            self.terminal = Terminal(spec, self._watch, self._hear)
+            self.terminal.open()
         if gang:
             self.gang = Gang(spec, self._host, self.files, self._watch, self._say)
+            self.gang.give_output_to(self.terminal)
             self.gang.listen()
         if spec.get("serve"):
             self._hub = TaskHub(spec, self.limits, self._watch, self._why_no_task)
@@ -71,13 +83,32 @@ class Outfit:
     def _has_two_links(self) -> bool:
         return bool(self._spec.get("link") and self._spec.get("star"))
 
+    def may_start(self) -> bool:
+        """Whether the processes may start; the user of an interactive part must have come, and is heard when they do."""
+        self.held_up = self.terminal is not None and not self.terminal.go()
+        return not self.held_up
+
+    @property
+    def fds(self) -> tuple[int, int, int]:
+        """What the processes get as 0, 1 and 2."""
+        return self.files.stdin, self.files.stdout, self.files.stderr
+
+    @property
+    def tty(self) -> int:
+        """The processes' side of a pseudo-terminal, -1 without one."""
+        return self.terminal.tty if self.terminal else -1
+
     def starts(self) -> None:
         """The processes start now."""
+        if self.terminal:
+            self.terminal.lend(self.files, gang=self.gang is not None)
         if self._ports:
             self._ports.free()
 
     def started(self) -> None:
         """They have started: only a gang writes to the part's files itself."""
+        if self.terminal:
+            self.terminal.started()
         if not self.gang:
             self.files.close()
 
@@ -87,7 +118,7 @@ class Outfit:
             self._hub.ended(seen)
 
     def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> account.End:
-        """END of the part; what its ranks left in their pipes is written before."""
+        """END of the part; what its ranks left in their pipes is written before, and the user is told last."""
         if self.gang:
             self.gang.flush()
         end = account.end_record(tasks, status, started, expired)
@@ -95,16 +126,19 @@ class Outfit:
         if self.gang:
             end |= self.gang.verdict()
         account.add_used(end, self._hub.used if self._hub else [0.0, 0.0, 0])
+        if self.terminal:
+            self.terminal.ended(status)
         return end
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
-        return min((at for one in (self.gang, self._hub) if one and (at := one.wake_at()) is not None), default=None)
+        ones = (self.gang, self._hub, self.terminal)
+        return min((at for one in ones if one and (at := one.wake_at()) is not None), default=None)
 
     def on_time(self) -> None:
         """Do what is due."""
         now = time.monotonic()
-        for one in (self.gang, self._hub):
+        for one in (self.gang, self._hub, self.terminal):
             if one and (at := one.wake_at()) is not None and at <= now:
                 one.on_time()
 
@@ -115,3 +149,5 @@ class Outfit:
                 one.close()
         self.files.close()
         self.files.remove_jobfile()
+        if self.terminal:
+            self.terminal.gone()

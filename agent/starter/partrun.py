@@ -16,6 +16,7 @@ from agent.starter.account import Task
 from agent.starter.begin import as_refused, begin, begin_setup, why_setup_failed
 from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
 from agent.starter.catching import Catching
+from agent.starter.ending import Ending
 from agent.starter.gang import Gang
 from agent.starter.lease import LOOK_AGAIN, Lease
 from agent.starter.led import Led
@@ -23,6 +24,7 @@ from agent.starter.outfit import Outfit
 from agent.starter.phase import Phase, why_no_task
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
+from agent.starter.terminal import Terminal
 from agent.starter.watch import Watch
 
 STARTED_AFTER = 0.010
@@ -39,26 +41,33 @@ class PartRun:
         self.spec = spec
         self.uid = spec.uid
         self.phase = Phase.PREPARING
-        self.killing = False
-        self.silent = False
+        self.killing = self.silent = False
         self._end_fd = end_fd
         self._tell = tell
         self._lease = Lease(spec.get("deadline"))
         self._expired = False
         self._tasks: list[Task] = []
         self._by_pid: dict[int, Task] = {}
-        self._setup_pid = 0
-        self._outfit = Outfit(spec, host, watch, self._gang_says, self._why_no_task)
+        self._setup_pid = self._post = 0
+        self._outfit = Outfit(spec, host, watch, self._gang_says, self._user_does, self._why_no_task)
         self._led = Led(spec, tell) if spec.get("led") else None
         self._started = 0.0
         self._asking: Catching | None = None
         self._timers: dict[str, float] = {}
-        self._sweep_pause = 0.01
+        self._ending = Ending(self._timers, lambda: self._tell({"uid": self.uid, "is": "stuck"}))
         self._ended_report: bytes | None = None
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """Its user's, if it is interactive; it may outlive the part."""
+        return self._outfit.terminal
 
     @property
     def _gang(self) -> Gang | None:
         return self._outfit.gang
+
+    def _user_does(self, what: str, sig: int) -> None:
+        """Only an interactive part has a user."""
 
     def _why_no_task(self) -> str:
         return why_no_task(self.phase, self.killing, self.spec.get("title", self.uid))
@@ -141,7 +150,7 @@ class PartRun:
         self._timers.pop("kill", None)
         if self._gang:
             self._gang.leave(tell=not self.silent)
-        self._sweep()
+        self._ending.sweep()
         self.look()
 
     # -- time --------------------------------------------------------------------------------------------------------
@@ -149,9 +158,7 @@ class PartRun:
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        for one in (self._outfit, self._led):
-            if one and (at := one.wake_at()) is not None:
-                times.append(at)
+        times += [at for one in (self._outfit, self._led) if one and (at := one.wake_at()) is not None]
         due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
         if left is not None:
@@ -178,10 +185,10 @@ class PartRun:
             elif name == "ask":
                 self._ask()
             elif name == "sweep":
-                self._sweep()
+                self._ending.sweep()
             elif name == "kill" and self._gang and self.phase is Phase.RUNNING:
                 # Only the tasks: the end is still to come from the other hosts, with their last lines.
-                self._sweep()
+                self._ending.sweep()
             elif name == "kill":
                 self.kill()
         if due:
@@ -231,25 +238,16 @@ class PartRun:
     def _clear(self) -> None:
         """The tasks have ended and something of the part is left: ask it to end, then end it."""
         if self.killing:
-            self._sweep()
+            self._ending.sweep()
         elif "kill" not in self._timers:
-            proctree.signal_groups(proctree.below([os.getpid()]), signal.SIGTERM)
-            self._timers["kill"] = time.monotonic() + float(self.spec.get("grace", 2.0))
-
-    def _sweep(self) -> None:
-        own = os.getpid()
-        if not proctree.kill_all(lambda: proctree.below([own])):
-            self._tell({"uid": self.uid, "is": "stuck"})
-        self._sweep_pause = min(self._sweep_pause * 2, 0.5)
-        self._timers["sweep"] = time.monotonic() + self._sweep_pause
+            self._ending.ask(self.spec.get("grace", 2.0))
 
     # -- before ------------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        spec = self.spec
         left = self._lease.left()
         if left is not None and left <= 0:
-            raise Refused("stale", f"the lease of {spec.get('title', self.uid)} had passed before it started")
+            raise Refused("stale", f"the lease of {self.spec.get('title', self.uid)} had passed before it started")
         self._outfit.make()
 
     def _ready(self) -> None:
@@ -257,7 +255,8 @@ class PartRun:
             self._go(None)
             return
         self.phase = Phase.PREPARED
-        self._tell({"uid": self.uid, "is": "prepared", "addr": self._outfit.address()})
+        door = {"door": self.terminal.address()} if self.terminal else {}
+        self._tell({"uid": self.uid, "is": "prepared", "addr": self._outfit.address(), **door})
 
     def _refuse(self, e: Refused) -> None:
         self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
@@ -266,19 +265,20 @@ class PartRun:
 
     def _setup_ended(self, status: int) -> None:
         self._setup_pid = 0
+        self._post = status if self.phase is Phase.POST else 0
         if self.phase is not Phase.PREPARING or self.killing:
             return
-        if status == 0:
+        if status:
+            self._refuse(why_setup_failed(self.spec, status))
+        else:
             self._or_refuse(self._ready)
-            return
-        self._refuse(why_setup_failed(self.spec, status))
 
     def _start_post(self) -> None:
         self.phase = Phase.POST
-        status = self._final_status()
+        more = {"LSB_JOBEXIT_STAT": str(self._final_status())}
         try:
             prepare.enter_folder(self.spec)
-            self._setup_pid = begin_setup(self.spec, self.spec.get("post_exec"), {"LSB_JOBEXIT_STAT": str(status)})
+            self._setup_pid = begin_setup(self.spec, self.spec.get("post_exec"), more)
         except Refused:
             self._gone()
         os.chdir("/")
@@ -292,6 +292,8 @@ class PartRun:
             self._start_tasks()
 
     def _start_tasks(self) -> None:
+        if not self._outfit.may_start():
+            return
         self._started = time.time()
         self._outfit.starts()
         for spec in self._led.first() if self._led else self.spec.tasks:
@@ -318,8 +320,7 @@ class PartRun:
     def _start_task(self, of: dict[str, Any]) -> None:
         task = Task(int(of.get("rank", -1)), 0)
         self._tasks.append(task)
-        files = self._outfit.files
-        begin(task, of, self.spec, (files.stdin, files.stdout, files.stderr), self._gang, self._outfit.limits)
+        begin(task, of, self.spec, self._outfit.fds, self._gang, self._outfit.limits, self._outfit.tty)
         if task.pid:
             self._by_pid[task.pid] = task
         if self._gang:
@@ -369,7 +370,7 @@ class PartRun:
         if self._ended_report is not None:
             self._tell_end(gone=True)
         else:
-            self._tell({"uid": self.uid, "is": "gone"})
+            self._tell({"uid": self.uid, "is": "gone", "post": self._post})
         self._close()
 
     def _close(self) -> None:
@@ -392,8 +393,7 @@ class PartRun:
             if self._led:
                 self._led.fail()
             if not self.killing and self.phase in (Phase.RUNNING, Phase.PREPARED):
-                proctree.signal_groups(proctree.below([os.getpid()]), signal.SIGTERM)
-                self._timers["kill"] = time.monotonic() + TERM_TO_KILL
+                self._ending.ask(TERM_TO_KILL)
         else:
             self._end_when_over()
             if self._ended_report is not None:

@@ -32,6 +32,7 @@ class Part:
         "attempt",
         "cgroup",
         "deadline",
+        "door",
         "end",
         "forgotten",
         "key",
@@ -39,6 +40,7 @@ class Part:
         "lane",
         "news",
         "pid",
+        "post",
         "reason",
         "started",
         "starttime",
@@ -59,6 +61,10 @@ class Part:
         self.pid: int | None = None
         self.starttime: int | None = None
         self.addr: list[Any] | None = None
+        self.post = 0
+        """The wait status of its post-execution command."""
+        self.door = ""
+        """Where the user of an interactive part comes in."""
         self.started: dict[str, Any] | None = None
         self.end: dict[str, Any] | None = None
         self.reason: dict[str, Any] | None = None
@@ -85,6 +91,10 @@ class Part:
         }
         if self.addr is not None:
             status["addr"] = self.addr
+        if self.post:
+            status["post"] = self.post
+        if self.door:
+            status["door"] = self.door
         if self.started is not None:
             status["tasks"] = self.started["tasks"]
             status["at"] = self.started["at"]
@@ -101,7 +111,7 @@ class Part:
     def again(self) -> dict[str, Any] | None:
         """The report that says where it is now; None while it is being prepared."""
         if self.state is State.PREPARED:
-            return {"uid": self.uid, "is": "prepared", "addr": self.addr}
+            return {"uid": self.uid, "is": "prepared", "addr": self.addr, "door": self.door}
         if self.state is State.RUNNING:
             return self.started
         if self.state in (State.ENDED, State.GONE) and self.end is not None:

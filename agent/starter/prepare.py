@@ -11,7 +11,7 @@ import stat
 from typing import Any
 
 from agent.starter.spec import Spec
-from agent.starter.stdio import Refused, open_input, open_output
+from agent.starter.stdio import Refused, open_input, open_output, spooled_input
 
 SECRET_BYTES = 64 << 10
 
@@ -94,7 +94,8 @@ def open_files(spec: Spec, with_output: bool) -> Files:
     files = Files()
     try:
         _write_jobfile(spec.get("jobfile"), files)
-        files.stdin = open_input(spec.get("stdin"))
+        data = spec.get("input")
+        files.stdin = open_input(spec.get("stdin")) if data is None else spooled_input(data)
         if with_output:
             stdout, stderr = spec.get("stdout"), spec.get("stderr")
             files.stdout = open_output(stdout)

@@ -9,13 +9,16 @@ import base64
 import os
 import signal
 import socket
+import time
 from typing import Any
 
 from agent.starter import frames, kernel, prepare, writing
+from agent.starter.interactiverun import InteractiveRun
 from agent.starter.partrun import PartRun
 from agent.starter.phase import Phase
 from agent.starter.pipe import FramePipe
 from agent.starter.spec import Spec, Template
+from agent.starter.terminal import Terminal
 from agent.starter.watch import Watch
 
 KEPT_TEMPLATES = 16
@@ -32,6 +35,8 @@ class Shepherd:
         self._host = host
         self._templates: dict[int, Template] = {}
         self._part: PartRun | None = None
+        self._terminals: list[Terminal] = []
+        """Of parts that are gone, with output that their users have not read yet."""
         self._child_ended = False
         self._alone = False
         self._titled = 1
@@ -40,7 +45,7 @@ class Shepherd:
     def run(self) -> None:
         """Until the starter lets it go, or is gone and nothing is left."""
         self._wake_on_child()
-        while not (self._alone and self._part is None):
+        while not (self._alone and self._part is None and not self._terminals):
             if not self._alone and not self._starter.flush():
                 self._starter_gone()
                 continue
@@ -49,6 +54,9 @@ class Shepherd:
                 self._take_ended()
             if self._part:
                 self._part.on_time()
+            for terminal in self._terminals:
+                terminal.on_time()
+            self._terminals = [terminal for terminal in self._terminals if not terminal.done]
             self._rest_if_gone()
 
     def _pause(self) -> float | None:
@@ -56,7 +64,8 @@ class Shepherd:
         if self._part:
             return self._part.wait_for()
         if not self._titled:
-            return None
+            due = min((at for terminal in self._terminals if (at := terminal.wake_at()) is not None), default=None)
+            return None if due is None else max(0.0, due - time.monotonic())
         if self._titled == 1:
             kernel.set_title("lava-shepherd (idle)")
         self._titled -= 1
@@ -82,6 +91,8 @@ class Shepherd:
 
     def _rest_if_gone(self) -> None:
         if self._part and self._part.phase is Phase.GONE:
+            if self._part.terminal and not self._part.terminal.done:
+                self._terminals.append(self._part.terminal)
             self._part = None
 
     def _from_starter(self, _: int) -> None:
@@ -165,7 +176,8 @@ class Shepherd:
             return
         self._titled = 2
         kernel.set_title(f"lava-shepherd {spec.get('title', '')}")
-        self._part = PartRun(spec, self._end_fd, self._host, self._watch, self._tell)
+        kind = InteractiveRun if spec.get("interactive") else PartRun
+        self._part = kind(spec, self._end_fd, self._host, self._watch, self._tell)
         self._part.begin()
 
 

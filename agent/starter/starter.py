@@ -225,7 +225,7 @@ class Starter:
             part.title = str(fields.get("title") or uid)
             deadline = fields.get("deadline")
             part.deadline = float(deadline) if deadline is not None else None
-            key = key_of(fields["user"], bool(link))
+            key = key_of(fields["user"], bool(link or (fields.get("interactive") or {}).get("cert")))
         except PermissionError as e:
             self._refuse(uid, "no_user", str(e))
             return

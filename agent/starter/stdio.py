@@ -5,6 +5,7 @@ Rule: only whole lines are written, so that lines of ranks never tear; what a de
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +28,18 @@ def open_input(path: str | None) -> int:
         return os.open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as e:
         raise Refused("input", f"input file {path}: {_why(e)}") from None
+
+
+def spooled_input(data: str) -> int:
+    """Standard input from what was sent along, in base64: a file that only its readers have."""
+    fd = os.memfd_create("input", os.MFD_CLOEXEC)
+    try:
+        write_all(fd, base64.b64decode(data))
+        os.lseek(fd, 0, os.SEEK_SET)
+    except (OSError, ValueError) as e:
+        os.close(fd)
+        raise Refused("input", f"input: {_why(e)}") from None
+    return fd
 
 
 def open_output(spec: Mapping[str, Any] | None) -> int:

@@ -140,7 +140,7 @@ class TaskHub:
 
     def _from_client(self, client: Client, frame: wire.Frame) -> None:
         if not client.greeted:
-            if frame.kind == wire.HELLO and self._token and _same(frame.body, self._token):
+            if frame.kind == wire.HELLO and self._token and same(frame.body, self._token):
                 client.greeted = True
             else:
                 self._refuse(client, 0, "not with the token of this job")
@@ -340,7 +340,7 @@ class TaskHub:
             self._net.close()
 
 
-def _same(given: bytes, token: bytes) -> bool:
+def same(given: bytes, token: bytes) -> bool:
     """Compared in a time that does not tell where they differ."""
     different = len(given) ^ len(token)
     for one, other in zip(given, token, strict=False):

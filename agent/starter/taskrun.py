@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.starter import kernel, proctree, tasks
 from agent.starter import taskwire as wire
 from agent.starter.binding import bound
+from agent.starter.flow import Flow, Say
 from agent.starter.rlimits import Limits
 from agent.starter.spec import Spec, encode_env
-from agent.starter.watch import WRITE, Watch
+from agent.starter.watch import Watch
 
 EXIT_TO_EOF = 0.5
 """Seconds that output of what a task left behind is still waited for."""
@@ -31,9 +32,6 @@ HOST_OWN = frozenset(_OF_A_HOST.split())
 """Variables that are what this host's part says, whatever the caller's are."""
 _NOT_PASSED_ON = ("PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "PRTE_MCA_ess")
 _RANKS_OWN = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
-
-# (kind, body): a frame to the one who asked
-Say = Callable[[int, bytes], None]
 
 
 def environment(spec: Spec, given: Mapping[str, Any], task_id: int) -> dict[str, bytes]:
@@ -64,13 +62,7 @@ class TaskRun:
     def __init__(self, watch: Watch, say: Say) -> None:
         self.pid = 0
         self.over = False
-        self._watch = watch
-        self._say = say
-        self._stdin = -1
-        self._to_write = bytearray()
-        self._input_ended = False
-        self._of: dict[int, int] = {}  # pipe -> stream
-        self._room = {wire.OUT: wire.WINDOW, wire.ERR: wire.WINDOW}
+        self._flow = Flow(watch, say, self._look_at_end)
         self._code: int | None = None
         self._due: float | None = None
         self._groups: set[int] = set()
@@ -88,19 +80,18 @@ class TaskRun:
             with bound(spec.get("bind")) as said:
                 self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, int(spec.get("nice", 0)))
             if said:
-                self._say(wire.DATA, wire.data(wire.ERR, said))
+                self._flow.say(wire.DATA, wire.data(wire.ERR, said))
         except (OSError, ValueError) as e:
             code, line = tasks.as_a_shell_says(argv[0], e)
-            self._say(wire.DATA, wire.data(wire.ERR, line))
+            self._flow.say(wire.DATA, wire.data(wire.ERR, line))
             self._code = code
         finally:
             os.chdir("/")
             for fd in theirs:
                 os.close(fd)
         if self.pid:
-            self._say(wire.STARTED, b"%d" % self.pid)
-            if self._stdin >= 0:
-                self._say(wire.CREDIT, wire.credit(wire.IN, wire.WINDOW))
+            self._flow.say(wire.STARTED, b"%d" % self.pid)
+            self._flow.grant_input()
         else:
             self._finish()
 
@@ -115,27 +106,23 @@ class TaskRun:
 
     def _pipes(self, with_input: bool, theirs: list[int]) -> tuple[int, int, int]:
         if with_input:
-            read_end, self._stdin = os.pipe2(os.O_CLOEXEC)
-            os.set_blocking(self._stdin, False)
+            read_end, ours = os.pipe2(os.O_CLOEXEC)
+            self._flow.take_input(ours)
         else:
             read_end = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         theirs.append(read_end)
         for stream in (wire.OUT, wire.ERR):
             ours, write_end = os.pipe2(os.O_CLOEXEC)
             theirs.append(write_end)
-            os.set_blocking(ours, False)
-            self._of[ours] = stream
-            self._watch.add(ours, lambda _, fd=ours: self._ready(fd))  # type: ignore[misc]
+            self._flow.add_output(ours, stream)
         return theirs[0], theirs[1], theirs[2]
 
     # -- from the one who asked ----------------------------------------------------------------------------------------
 
     def take(self, frame: wire.Frame) -> None:
         """A frame for the task."""
-        if frame.kind == wire.DATA:
-            self._input(frame.body[1:])
-        elif frame.kind == wire.CREDIT:
-            self._grant(*wire.read_credit(frame.body))
+        if frame.kind in (wire.DATA, wire.CREDIT):
+            self._flow.take(frame)
         elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
             self.signal(frame.body[0])
         elif frame.kind == wire.ABANDON:
@@ -148,103 +135,15 @@ class TaskRun:
 
     def abandon(self) -> None:
         """Nobody waits for it any more: it is asked to end, then ended. What is behind its end already is left alone."""
-        self._say = _unheard
-        self._close_input()
+        self._flow.say = _unheard
+        self._flow.close_input()
         if self._code is not None or not self.pid:
             self._finish()
             return
-        self._room = {wire.OUT: 1 << 62, wire.ERR: 1 << 62}
-        self._resume()
+        self._flow.open_room()
         self._groups = {self.pid, *proctree.below([self.pid])}
         proctree.signal_groups(self._groups, signal.SIGTERM)
         self._due = time.monotonic() + TERM_TO_KILL
-
-    def _input(self, content: bytes) -> None:
-        if not content:
-            self._input_ended = True
-        elif self._stdin < 0:
-            self._say(wire.CREDIT, wire.credit(wire.IN, len(content)))
-            return
-        else:
-            self._to_write += content
-        self._write()
-
-    def _write(self, _: int = 0) -> None:
-        if self._stdin < 0:
-            return
-        written = 0
-        try:
-            while self._to_write:
-                count = os.write(self._stdin, self._to_write[: wire.CHUNK])
-                written += count
-                del self._to_write[:count]
-        except BlockingIOError:
-            pass
-        except OSError:
-            # The task reads no more: what still comes is taken and dropped.
-            written += len(self._to_write)
-            self._close_input()
-        if written:
-            self._say(wire.CREDIT, wire.credit(wire.IN, written))
-        if self._stdin < 0:
-            return
-        self._watch.remove(self._stdin)
-        if self._to_write:
-            self._watch.add(self._stdin, self._write, WRITE)
-        elif self._input_ended:
-            self._close_input()
-
-    def _close_input(self) -> None:
-        if self._stdin >= 0:
-            self._watch.remove(self._stdin)
-            os.close(self._stdin)
-            self._stdin = -1
-        self._to_write.clear()
-
-    # -- output --------------------------------------------------------------------------------------------------------
-
-    def _grant(self, stream: int, count: int) -> None:
-        if stream in self._room:
-            self._room[stream] += count
-            self._resume()
-            self._look_at_end()
-
-    def _resume(self) -> None:
-        for fd, stream in list(self._of.items()):
-            if self._room[stream] > 0:
-                self._watch.remove(fd)
-                self._watch.add(fd, lambda _, fd=fd: self._ready(fd))  # type: ignore[misc]
-
-    def _ready(self, fd: int) -> None:
-        self._read(fd)
-        self._look_at_end()
-
-    def _read(self, fd: int) -> bool:
-        """True when there may be more."""
-        stream = self._of.get(fd)
-        if stream is None:
-            return False
-        room = self._room[stream]
-        if room <= 0:
-            self._watch.remove(fd)
-            return False
-        try:
-            content = os.read(fd, min(room, wire.CHUNK))
-        except BlockingIOError:
-            return False
-        except OSError:
-            content = b""
-        if not content:
-            self._close_output(fd)
-            return False
-        self._room[stream] -= len(content)
-        self._say(wire.DATA, wire.data(stream, content))
-        return True
-
-    def _close_output(self, fd: int) -> None:
-        del self._of[fd]
-        self._watch.remove(fd)
-        os.close(fd)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -253,15 +152,13 @@ class TaskRun:
         code = os.waitstatus_to_exitcode(seen[1])
         self._code = 128 - code if code < 0 else code
         self._due = time.monotonic() + EXIT_TO_EOF
-        self._close_input()
-        for fd in list(self._of):
-            while self._read(fd):
-                pass
+        self._flow.close_input()
+        self._flow.drain()
         self._look_at_end()
 
     def _look_at_end(self) -> None:
         """It is over when both pipes are; one that stays open in a process left behind is waited for a moment only."""
-        if self._code is not None and not self.over and not self._of:
+        if self._code is not None and not self.over and self._flow.dry:
             self._finish()
 
     def _finish(self) -> None:
@@ -269,10 +166,8 @@ class TaskRun:
             return
         self.over = True
         self._due = None
-        for fd in list(self._of):
-            self._close_output(fd)
-        self._close_input()
-        self._say(wire.EXIT, wire.exit_body(0 if self._code is None else self._code))
+        self._flow.close()
+        self._flow.say(wire.EXIT, wire.exit_body(0 if self._code is None else self._code))
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
@@ -285,7 +180,7 @@ class TaskRun:
         self._due = None
         if self._code is None:
             proctree.signal_groups({*self._groups, self.pid, *proctree.below([self.pid])}, signal.SIGKILL)
-        elif any(self._room[stream] <= 0 for stream in self._of.values()):
+        elif self._flow.waits:
             # What it said is still in its pipe: it waits for room, not for those left behind.
             self._due = now + EXIT_TO_EOF
         else:
@@ -293,7 +188,7 @@ class TaskRun:
 
     def close(self) -> None:
         """The part is over."""
-        self._say = _unheard
+        self._flow.say = _unheard
         self._finish()
 
 

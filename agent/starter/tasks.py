@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import signal
+import termios
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -66,23 +67,27 @@ def start(
     keep: Sequence[int] = (),
     limits: rlimits.Limits = rlimits.NO_CHANGE,
     nice: int = 0,
+    terminal: int = -1,
 ) -> int:
-    """Start ``argv`` in a session of its own with ``fds`` as 0, 1, 2 and ``keep`` inherited: its pid, or ExecError."""
+    """Start ``argv`` in a session of its own with ``fds`` as 0, 1, 2 and ``keep`` inherited: its pid, or ExecError.
+
+    ``terminal`` becomes the session's controlling terminal.
+    """
     global _fork_exec
     args = [os.fsencode(a) for a in argv]
     code: int | None = None
-    if _fork_exec is not None and not nice and not limits.in_child:
+    if _fork_exec is not None and not nice and not limits.in_child and terminal < 0:
         try:
             code = _vfork(args, programs, env, fds, keep, limits)
         except TypeError:  # this Python's fork_exec takes other arguments
             _fork_exec = None
     if code is None:
-        code = _fork(args, programs, env, fds, keep, limits.wanted, nice)
+        code = _fork(args, programs, env, fds, keep, limits.wanted, nice, terminal)
     if code >= 0:
         return code
     if -code == errno.ENOEXEC and args[0] != b"/bin/sh":
         script = next((p for p in programs if os.path.exists(p)), programs[0])
-        return start(["/bin/sh", os.fsdecode(script), *argv[1:]], (b"/bin/sh",), env, fds, keep, limits, nice)
+        return start(["/bin/sh", os.fsdecode(script), *argv[1:]], (b"/bin/sh",), env, fds, keep, limits, nice, terminal)
     raise ExecError(-code, os.strerror(-code))
 
 
@@ -139,12 +144,13 @@ def _fork(
     keep: Sequence[int],
     limits: list[rlimits.Limit],
     nice: int,
+    terminal: int,
 ) -> int:
     """pid, or minus errno."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _child(args, programs, env, fds, keep, limits, nice, write_end)
+        _child(args, programs, env, fds, keep, limits, nice, terminal, write_end)
     os.close(write_end)
     said = os.read(read_end, 16)
     os.close(read_end)
@@ -162,11 +168,14 @@ def _child(
     keep: Sequence[int],
     limits: list[rlimits.Limit],
     nice: int,
+    terminal: int,
     write_end: int,
 ) -> NoReturn:
     code = errno.ENOENT
     try:
         os.setsid()
+        if terminal >= 0:
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         for sig in _TO_DEFAULT:
             signal.signal(sig, signal.SIG_DFL)
         for number, fd in enumerate(fds):

@@ -17,7 +17,7 @@ WINDOW = 128 * 1024
 """Bytes of one stream of one task that may be on the way; what lies in between holds no more than this."""
 CHUNK = 32 * 1024
 
-HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST = range(1, 11)
+HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
 IN, OUT, ERR = range(3)
 
 _HEAD = struct.Struct("!IBIII")

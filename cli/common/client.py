@@ -192,6 +192,15 @@ class Client:
         self._exchange(frame, listing, PATIENCE)
         return listing.show()
 
+    def text_of(self, frame: dict[str, Any]) -> str:
+        """What a query puts on standard output; what it says besides is printed."""
+        listing = Listing(self.context)
+        self._exchange(frame, listing, PATIENCE)
+        for stream, text in listing.pieces:
+            if stream == "err":
+                self.context.err(text)
+        return "".join(text for stream, text in listing.pieces if stream == "out")
+
     def stream(self, frame: dict[str, Any]) -> int:
         """Print what the master sends as it comes; its exit status."""
         stream = Stream(self.context)

@@ -22,6 +22,7 @@ LAUNCHERS = (
     "orterun", "prterun", "srun",
 )  # fmt: skip
 SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
+KILLED_WHILE_PENDING = 126
 CLIENT_ONLY = ("env", "Zs", "h", "V", "help")
 
 
@@ -167,11 +168,11 @@ def wait_for(context: Context, client: Client, job: int) -> int:
 
 
 def exit_status(state: str, status: int) -> int:
-    """A wait status as a shell shows it; a job that ended badly without one (killed while pending) gives 255."""
+    """A wait status as a shell shows it; a job that ended badly without one was killed while pending."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         return 128 - code
-    return code if code or state == "DONE" else 255
+    return code if code or state == "DONE" else KILLED_WHILE_PENDING
 
 
 def not_done(fail: Fail, command: str, ending: str) -> Fail:

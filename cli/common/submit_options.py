@@ -20,7 +20,7 @@ VALUED = (
     " U u v W We Wep w wa wt yaml"
 )
 REFUSED = (
-    "I Ip Is IS ISp ISs IX XF tty ar alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
+    "IS ISp ISs IX XF tty ar alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
     " extsched freq hostfile jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct rnc sla smt stage"
     " step_cgroup U "
 )
@@ -42,7 +42,7 @@ def bmod_table() -> Table:
         f"{' '.join(name for name in FLAGS.split() if name != 'Zs')} {' '.join(resets)}",
         f"{VALUED} Z Zs",
         "job_ID | job_ID[index_list]",
-        f"{REFUSED} K Zs {' '.join(name + 'n' for name in REFUSED.split())}",
+        f"{REFUSED} I Ip Is K Zs {' '.join(name + 'n' for name in REFUSED.split())}",
         REPEATED,
     )
 

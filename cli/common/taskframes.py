@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST = range(1, 11)
+HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
 IN, OUT, ERR = range(3)
 WINDOW = 128 * 1024
 

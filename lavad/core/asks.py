@@ -256,6 +256,13 @@ class Wait(Ask, frozen=True):
     until: str = "finished"
 
 
+class Attach(Ask, frozen=True):
+    """bsub -I: answer when an attempt later than ``after`` waits for its user, or the job has ended."""
+
+    job: int
+    after: int = 0
+
+
 class Peek(Ask, frozen=True):
     """bpeek: the output of a job from ``offset`` on; an answer for each piece, at the latest one at its end."""
 
@@ -267,5 +274,5 @@ class Peek(Ask, frozen=True):
 
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
-    | Lease | Query | Wait | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run | Judge
+    | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run | Judge
 )  # fmt: skip

@@ -31,10 +31,14 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """Exit code to the elements that ended with it."""
     indices: Ranges = EMPTY
     """All elements that an array was submitted with, once it has left memory."""
+    post_failed: Ranges = EMPTY
+    """Those whose post-execution command failed."""
 
-    def with_element(self, index: int, code: int | None) -> Ended:
+    def with_element(self, index: int, code: int | None, post_failed: bool = False) -> Ended:
         """One element more; ``code`` None: DONE."""
-        return self.with_elements(Ranges.span(index, index), code)
+        one = Ranges.span(index, index)
+        more = self.with_elements(one, code)
+        return msgspec.structs.replace(more, post_failed=self.post_failed.union(one)) if post_failed else more
 
     def with_elements(self, elements: Ranges, code: int | None) -> Ended:
         """More elements; ``code`` None: DONE."""
@@ -46,7 +50,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def joined(self, other: Ended) -> Ended:
         """What one or the other knows."""
-        both = msgspec.structs.replace(self, indices=self.indices or other.indices)
+        failed = self.post_failed.union(other.post_failed)
+        both = msgspec.structs.replace(self, indices=self.indices or other.indices, post_failed=failed)
         both = both.with_elements(other.done, None)
         for code, elements in other.exited:
             both = both.with_elements(elements, code)
@@ -56,7 +61,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         """As if this element had not finished."""
         one = Ranges.span(index, index)
         exited = tuple((code, left) for code, elements in self.exited if (left := elements.minus(one)))
-        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited)
+        failed = self.post_failed.minus(one)
+        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited, post_failed=failed)
 
     @property
     def exits(self) -> Ranges:

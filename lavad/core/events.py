@@ -136,6 +136,8 @@ class PartPrepared(JobEvent, frozen=True):
     attempt: int
     host: str
     address: str = ""
+    door: str = ""
+    """Where the user of an interactive job comes in."""
 
 
 class GangReleased(JobEvent, frozen=True):
@@ -184,6 +186,8 @@ class PartGone(JobEvent, frozen=True):
 
     attempt: int
     host: str
+    post: int = 0
+    """Wait status of the post-execution command."""
 
 
 class PartFenced(JobEvent, frozen=True):
@@ -313,6 +317,8 @@ class JobFinished(JobEvent, frozen=True):
     end: End | None = None
     """The end of the only part, where no PartEnded went before."""
     by: str = ""
+    post: int = 0
+    """Wait status of the post-execution command."""
 
 
 AnyEvent = (

@@ -303,7 +303,7 @@ def _job_finished(cluster: Cluster, event: ev.JobFinished) -> None:
     state = move(job, event, event.state)
     if job.key not in cluster.jobs.rows:
         put(cluster, job)
-    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why)
+    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
     run = job.run
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
@@ -312,7 +312,7 @@ def _job_finished(cluster: Cluster, event: ev.JobFinished) -> None:
     if job_of(job.key) in cluster.conditions.named:
         known = cluster.ended.rows.get(job_of(job.key)) or Ended()
         code = None if state is JobState.DONE else exit_code(event.status)
-        cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code))
+        cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code, bool(event.post)))
     cluster.jobs.drop(job.key)
     if index_of(job.key):
         array = _array(cluster, job.key)

@@ -68,7 +68,7 @@ def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
 
 
 def _part_prepared(cluster: Cluster, event: ev.PartPrepared) -> None:
-    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address))
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address, door=event.door))
 
 
 def _gang_released(cluster: Cluster, event: ev.GangReleased) -> None:
@@ -147,7 +147,7 @@ def _part_refused(cluster: Cluster, event: ev.PartRefused) -> None:
 
 
 def _part_gone(cluster: Cluster, event: ev.PartGone) -> None:
-    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.GONE))
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.GONE, post=event.post))
 
 
 def _part_fenced(cluster: Cluster, event: ev.PartFenced) -> None:

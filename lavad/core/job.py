@@ -63,6 +63,8 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why the end is unknown (its shepherd died); "" when it is known."""
     output: str = ""
     """Where output without ``-o`` is kept on the first host."""
+    post: int = 0
+    """Wait status of the post-execution command, where that was over too."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,9 +77,13 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     reserved: tuple[tuple[str, float], ...] = ()
     address: str = ""
     """Where its shepherd listens for the other hosts (``ip:port``), once prepared."""
+    door: str = ""
+    """Where it listens for the user of an interactive job (``ip port name``)."""
     pid: int = 0
     stopped: bool = False
     """The agent said that its processes are stopped."""
+    post: int = 0
+    """Wait status of the post-execution command."""
     end: End | None = None
     fades: tuple[Fade, ...] = ()
     roles: tuple[tuple[int, int, int], ...] = ()
@@ -179,6 +185,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: TermReason = TermReason.NONE
     why: str = ""
     """One line for the user where a status does not say enough (first failing rank and host, lost host)."""
+    post: int = 0
+    """Wait status of the post-execution command."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

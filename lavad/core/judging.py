@@ -81,7 +81,7 @@ def _ask_many(
 
 
 def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
-    """The elements of one named job by state. Post-processing has ended with the job, and counts as done."""
+    """The elements of one named job by state. Post-processing has ended with the job."""
     only = question.ref.indices
     ended = cluster.ended.rows.get(job) or Ended()
     plain = cluster.jobs.rows.get(job)
@@ -98,10 +98,11 @@ def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
     else:
         done, exited = len(ended.done.intersect(only)), len(ended.exits.intersect(only))
         live = [cluster.jobs.rows[key] for key in keys if key >> 32 in only]
+    failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
     pend, hold = (len(part if only is None else part.intersect(only)) for part in (array.pending, array.held))
     known = JobCounts(
-        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done + exited,
-        messages=_texts(array),
+        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done + exited - failed,
+        post_err=failed, messages=_texts(array),
     )  # fmt: skip
     if only is None and not live:
         return _padded(known, len(wanted))
@@ -129,7 +130,11 @@ def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
 def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
     done = ended.done if only is None else ended.done.intersect(only)
     exited = ended.exits if only is None else ended.exits.intersect(only)
-    return JobCounts(done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done) + len(exited))
+    failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
+    return JobCounts(
+        done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done) + len(exited) - failed,
+        post_err=failed,
+    )  # fmt: skip
 
 
 def _codes(ended: Ended, only: Ranges | None) -> tuple[int, ...]:
@@ -191,10 +196,12 @@ def _elements_of(cluster: Cluster, question: Question, job: int) -> tuple[Ranges
     match question.function:
         case "done":
             return done, exits
-        case "ended" | "post_done":
+        case "ended":
             return done.union(exits), EMPTY
+        case "post_done":
+            return done.union(exits).minus(ended.post_failed), ended.post_failed
         case "post_err":
-            return EMPTY, done.union(exits)
+            return ended.post_failed, done.union(exits).minus(ended.post_failed)
         case "exit":
             fits = EMPTY
             for code, elements in ended.exited:

@@ -23,6 +23,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stack: int | None = None
     core: int | None = None
     processes: int | None = None
+    threads: int | None = None
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -166,3 +167,15 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """One for each role of the spec."""
     secrets: tuple[tuple[str, str], ...] = ()
     """Variables whose values stay in files of the user's: (variable, path on the execution host)."""
+    interactive: str = ""
+    """``I``, ``Ip`` or ``Is``; "" for a batch job."""
+    input_data: str = ""
+    """The input file as it was at submission (``-is``), in base64."""
+    notify: str = ""
+    """With what a job's mail is sent beside ``-B`` and ``-N``: words of ``exit done start``."""
+    copies: tuple[str, ...] = ()
+    """``-f``: files that are copied before and after the job."""
+    pend_limit: int = 0
+    """``-ptl`` in minutes: shown only, as in LSF."""
+    eligible_limit: int = 0
+    """``-eptl``."""

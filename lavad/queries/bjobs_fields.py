@@ -85,6 +85,14 @@ def _spec(name: str) -> Value:
     return lambda row, unit: str(getattr(row.spec, name))
 
 
+def _pend_limit(field: str) -> Value:
+    def value(row: Row, unit: str) -> str:
+        minutes = getattr(row.text, field)
+        return f"{minutes}.0" if minutes else ""
+
+    return value
+
+
 def _text(name: str) -> Value:
     return lambda row, unit: str(getattr(row.text, name))
 
@@ -327,7 +335,8 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("filelimit", 10, _limit("file")), ("corelimit", 10, _limit("core")), ("stacklimit", 10, _limit("stack")),
     ("processlimit", 12, lambda row, unit: _number(row.spec.limits.processes)),
     ("runtimelimit rtlimit", 12, _run_limit),
-    ("hostlimit", 10, _none), ("plimit", 10, _none), ("eplimit", 10, _none), ("plimit_remain", 15, _none),
+    ("hostlimit", 10, _none), ("plimit", 10, _pend_limit("pend_limit")), ("eplimit", 10, _pend_limit("eligible_limit")),
+    ("plimit_remain", 15, _none),
     ("eplimit_remain", 16, _none), ("effective_plimit", 18, _none), ("effective_eplimit", 19, _none),
     ("nthreads", 10, _threads),
     ("input_file", 10, _text("input")), ("output_file", 11, _text("output")), ("error_file", 10, _text("error")),

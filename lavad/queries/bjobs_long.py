@@ -31,6 +31,12 @@ from lavad.queries.wrap import INDENT, RULE, wrap
 _BATCH = 200
 
 
+_INTERACTIVE = {
+    "Ip": "Interactive pseudo-terminal mode",
+    "Is": "Interactive pseudo-terminal shell mode",
+}
+
+
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     """One record a job; records after the first are set off by a line."""
     first = True
@@ -55,7 +61,7 @@ def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
     if status:
         words += [f"Status <{status}>", f"Queue <{spec.queue}>"]
         if spec.interactive:
-            words.append("Interactive mode")
+            words.append(_INTERACTIVE.get(text.interactive, "Interactive mode"))
         if spec.priority >= 0:
             words.append(f"Job Priority <{spec.priority}>")
     words.append("Command <" + text.command.rstrip("\n").replace("\n", ";") + ">")

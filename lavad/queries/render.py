@@ -32,6 +32,7 @@ from lavad.queries import (
     lsid,
     lsinfo,
     lsload,
+    lsplace,
     why,
 )
 from lavad.queries.request import Request, Shown
@@ -54,6 +55,7 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bjdep": bjdep.show,
     "lsid": lsid.show,
     "lsload": lsload.show,
+    "lsplace": lsplace.show,
     "lshosts": lshosts.show,
     "lsinfo": lsinfo.show,
     "lsclusters": lsclusters.show,

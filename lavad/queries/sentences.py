@@ -184,7 +184,9 @@ class Teller:
             return []
         lines = _kill(event.by) if self.job.run is None else []
         lines += paragraphs.ended(self.job, ";", self.factor)
-        if self.job.state is JobState.DONE:
+        if event.post:
+            lines.append("Post job process failed;")
+        elif self.job.state is JobState.DONE:
             lines.append("Post job process done successfully;")
         return lines
 

@@ -39,7 +39,7 @@ def end(message: pb.Ended) -> End:
         max_threads=message.max_threads, avg_mem=message.avg_mem, tasks=tasks,
         first_rank=message.first_rank if message.first_reason else -1, first_reason=message.first_reason,
         limit=limit(message.limit),
-        lost=message.lost, output=message.output,
+        lost=message.lost, output=message.output, post=message.post_status,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from lavad import attach
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
@@ -54,7 +55,7 @@ class Dispatch:
 
     def __init__(
         self, engine: Engine, texts: Texts, waits: Waits, queries: QueryProcess, outputs: Outputs,
-        reconfig: Callable[[Caller], Any], extend: Callable[[float, Caller], dict[str, Any]],
+        reconfig: Callable[[Caller], Any], extend: Callable[[float, Caller], dict[str, Any]], secret: bytes,
     ) -> None:  # fmt: skip
         self._engine = engine
         self._texts = texts
@@ -64,6 +65,7 @@ class Dispatch:
         self._lookups = Lookups(engine.cluster, outputs.reader, engine.clock)
         self._reconfig = reconfig
         self._extend = extend
+        self._secret = secret
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
@@ -112,8 +114,8 @@ class Dispatch:
             return await self._force(ask, caller)
         if isinstance(ask, asks.Judge):
             return await self._judge(ask, caller)
-        if isinstance(ask, asks.Wait):
-            return await self._wait(ask)
+        if isinstance(ask, asks.Wait | asks.Attach):
+            return await (self._wait(ask) if isinstance(ask, asks.Wait) else self._attach(ask, caller))
         if isinstance(ask, asks.Reconfig):
             answer: dict[str, Any] = await self._reconfig(caller)
             return answer
@@ -174,10 +176,24 @@ class Dispatch:
 
         return await self._lookups.tried(decided, caller)
 
+    async def _attach(self, ask: asks.Attach, caller: Caller) -> dict[str, Any]:
+        while True:
+            found = attach.find_door(self._engine.cluster, ask, caller, self._secret)
+            if found is not None:
+                return found
+            told = await self._waits.wait(ask.job, "door")
+            if told is None:
+                return await self._wait(asks.Wait(job=ask.job))
+            if told:
+                return told
+
     async def _wait(self, ask: asks.Wait) -> dict[str, Any]:
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
             return live
+        # What has just left memory is in the store when the turn is over.
+        async with self._engine.quiet:
+            pass
         finished = await self._outputs.find_finished(ask.job)
         if finished is None:
             raise Refused(f"Job <{ask.job}> is not found")

@@ -17,7 +17,7 @@ _Read = Callable[[Cluster, pb.Report, str, float], "list[Event]"]
 
 
 def _prepared(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
-    return list(decide.prepared(cluster, r.key, r.uid, host, r.prepared.address, now))
+    return list(decide.prepared(cluster, r.key, r.uid, host, r.prepared.address, now, r.prepared.door))
 
 
 def _started(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
@@ -30,7 +30,7 @@ def _ended(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]
 
 
 def _gone(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
-    return list(decide.gone(cluster, r.key, r.uid, host, now))
+    return list(decide.gone(cluster, r.key, r.uid, host, now, r.gone.post_status))
 
 
 def _refused(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:

@@ -26,17 +26,21 @@ def _ended(ask: Ask, job: int) -> Ended | None:
     arrays = ask(sa.select(_arrays.data).where(_arrays.job == job))
     indices = codec.decode_array(arrays[0].data).indices if arrays else EMPTY
     mine = _jobs.id.between(job << 32, job << 32 | 0xFFFFFFFF), _jobs.finished_at.is_not(None)
-    done = ask(sa.select(_jobs.id).where(*mine, _jobs.state == int(JobState.DONE)))
+    done = ask(sa.select(_jobs.id, _jobs.data).where(*mine, _jobs.state == int(JobState.DONE)))
     exited = ask(sa.select(_jobs.id, _jobs.data).where(*mine, _jobs.state == int(JobState.EXIT)))
     if not done and not exited and not arrays:
         return None
     codes: dict[int, list[int]] = {}
+    failed = [_index(row.id) for row in done if (found := codec.decode_job(row.data).outcome) is not None and found.post]
     for row in exited:
         outcome = codec.decode_job(row.data).outcome
+        if outcome is not None and outcome.post:
+            failed.append(_index(row.id))
         codes.setdefault(exit_code(outcome.status) if outcome is not None else 0, []).append(_index(row.id))
     return Ended(
         done=Ranges.from_indices(_index(row.id) for row in done),
         exited=tuple((code, Ranges.from_indices(found)) for code, found in codes.items()),
+        post_failed=Ranges.from_indices(failed),
         indices=indices,
     )
 

@@ -86,6 +86,14 @@ def test_with_o_mail_comes_only_when_asked_for(cluster: Cluster, tmp_path: Path)
     assert not mails(cluster)
 
 
+def test_mail_of_the_ends_that_were_asked_for(cluster: Cluster, tmp_path: Path) -> None:
+    [(_, text)] = run(cluster, "-Ne -o out4 'exit 3'", tmp_path)
+    assert "Exited with exit code 3" in text
+    assert cluster.wait_end(cluster.submit("-Ne true", cwd=tmp_path)) == ["DONE"]
+    [(_, text)] = run(cluster, "-notify 'exit done' -u carol true", tmp_path)
+    assert "Successfully completed" in text
+
+
 def test_a_mailer_that_hangs_holds_up_no_job(cluster: Cluster, tmp_path: Path) -> None:
     mailer = cluster.folder.path.parent / "mailer"
     before = mailer.read_text()

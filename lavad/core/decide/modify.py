@@ -44,7 +44,7 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
-    "p": "processes",
+    "p": "processes", "T": "threads",
 }  # fmt: skip
 _RESET_TEXT: dict[str, dict[str, Any]] = {
     "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},

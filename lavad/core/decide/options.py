@@ -14,7 +14,7 @@ import msgspec
 from lavad.core import gpureq, resreq, secrets, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
-from lavad.core.decide import frameworks, options_lsf, software
+from lavad.core.decide import frameworks, interactive, options_files, options_lsf, software
 from lavad.core.decide.draft import Draft, text_of
 from lavad.core.decide.tasks import settle_tasks
 from lavad.core.spec import Checkpoint, Limits
@@ -22,10 +22,15 @@ from lavad.core.spec import Checkpoint, Limits
 _MEMORY = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
 _UNITS = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4, "E": 1024**5, "Z": 1024**6}
 MAX_SLOTS = 2**31 - 1
+MAX_TEXT = 2**16
 
 
 def _texts(value: OptionValue) -> list[str]:
     return value if isinstance(value, list) else [text_of("R", value)]
+
+
+def _texts_of(value: OptionValue) -> list[str]:
+    return value if isinstance(value, list) else [value] if isinstance(value, str) else []
 
 
 def _positive(text: str) -> int:
@@ -317,13 +322,19 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
     "w": options_lsf.condition, "ti": options_lsf.orphan, "g": options_lsf.group, "app": options_lsf.app,
     "Q": options_lsf.requeue, "nnodes": options_lsf.nodes,
-    "We": options_lsf.estimate,
+    "T": options_files.threads, "is": options_files.spooled, "f": options_files.copies, "ul": options_files.user_limits,
+    "Ne": options_files.notify("exit"), "Nd": options_files.notify("done"), "Ns": options_files.notify("start"),
+    "notify": options_files.notify(), "ptl": options_files.pend_limit("ptl", "pend_limit"),
+    "eptl": options_files.pend_limit("eptl", "eligible_limit"),
+    "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")},
 }  # fmt: skip
 
 
 def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
     """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
     for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):
+        if any(len(text) > MAX_TEXT for text in _texts_of(value)) and option != "is":
+            raise Refused(f"-{option}: The value is too long")
         reader = READERS.get(option)
         if reader is None:
             raise Refused(f"option -{option} is not supported by lava")

@@ -27,6 +27,7 @@ _USERS_FAULT = {
     "output": TermReason.TERM_OTHER,
     "input": TermReason.TERM_OTHER,
     "secret": TermReason.TERM_OTHER,
+    "pre_abort": TermReason.TERM_OTHER,
 }
 """Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
 MAX_BACKOFF = 300.0
@@ -43,13 +44,17 @@ def find_part(cluster: Cluster, key: int, uid: str, host: str) -> tuple[Job, Att
     return None
 
 
-def prepared(cluster: Cluster, key: int, uid: str, host: str, address: str, now: float) -> list[ev.Event]:
+def prepared(
+    cluster: Cluster, key: int, uid: str, host: str, address: str, now: float, door: str = ""
+) -> list[ev.Event]:
     """A host is ready for its part; when all are, and none is silent, the gang is told to go."""
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
     job, run, _ = found
-    events: list[ev.Event] = [ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address)]
+    events: list[ev.Event] = [
+        ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address, door=door)
+    ]
     if job.state is not JobState.UNKWN and may_go(with_part(run, host, state=PartState.PREPARED)):
         events.append(ev.GangReleased(at=now, key=key, attempt=run.number))
     return events
@@ -138,7 +143,7 @@ def _final(run: Attempt, part: Part, end: End) -> Attempt:
     return replace(run, verdict=run.verdict if run.judged else end, parts=(replace(part, end=end, state=PartState.GONE),))
 
 
-def gone(cluster: Cluster, key: int, uid: str, host: str, now: float) -> list[ev.Event]:
+def gone(cluster: Cluster, key: int, uid: str, host: str, now: float, post: int = 0) -> list[ev.Event]:
     """Nothing of a part is left on its host. Without an end before it, a part that may have run is lost."""
     found = find_part(cluster, key, uid, host)
     if found is None:
@@ -148,8 +153,8 @@ def gone(cluster: Cluster, key: int, uid: str, host: str, now: float) -> list[ev
         if len(run.parts) > 1 and not is_released(run):
             return refused(cluster, key, uid, host, "gone", "the host no longer had it", now)
         return ended(cluster, key, uid, host, End(at=now, lost=f"host {host} no longer had it"), True, now)
-    event = ev.PartGone(at=now, key=key, attempt=run.number, host=host)
-    return [event, *_over(cluster, replace(job, run=with_part(run, host, state=PartState.GONE)), now)]
+    event = ev.PartGone(at=now, key=key, attempt=run.number, host=host, post=post)
+    return [event, *_over(cluster, replace(job, run=with_part(run, host, state=PartState.GONE, post=post)), now)]
 
 
 def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
@@ -261,4 +266,5 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     ok = good and not verdict.lost and reason is TermReason.NONE
     state = JobState.DONE if ok else JobState.EXIT
     status = verdict.status if not verdict.lost else 255 << 8
-    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end)
+    post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
+    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)

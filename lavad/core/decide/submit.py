@@ -12,6 +12,7 @@ from lavad.core.arrays import ArrayError, ArraySpec, parse_job_name
 from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
+from lavad.core.decide import interactive
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.groups import missing_groups
@@ -29,6 +30,7 @@ MAX_NAME = 4094
 _LIMIT_NAMES = {
     "run": "RUNLIMIT", "cpu": "CPULIMIT", "mem": "MEMLIMIT", "swap": "SWAPLIMIT", "file": "FILELIMIT",
     "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT", "processes": "PROCESSLIMIT",
+    "threads": "THREADLIMIT",
 }  # fmt: skip
 
 
@@ -38,14 +40,17 @@ def submit(
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names."""
     _check_caller(cluster, ask, caller)
     draft = read_draft(cluster, ask, caller, local)
+    interactive.check(draft)
     apply_app(draft)
     apply_site(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(cluster, draft, queue)
     check_against_queue(draft, queue)
+    _check_models(draft.spec)
     apply_host_spec(draft, queue)
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
+    interactive.settle(draft, name)
     _check_pending_limits(cluster, draft, name)
     depends: Resolved | None = None
     if draft.condition:
@@ -230,6 +235,12 @@ def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
         name = word.rstrip("!").partition("+")[0]
         if name not in ("all", "others") and name not in allowed and not allowed & set(groups.get(name, ())):
             raise Refused(f"{name}: Host or host group is not used by the queue")
+
+
+def _check_models(spec: Spec) -> None:
+    """Two limits cannot be scaled by two hosts or models."""
+    if spec.cpu_host and spec.run_host and spec.cpu_host != spec.run_host:
+        raise Refused(f"More than one host_spec is specified: <{spec.cpu_host}> and <{spec.run_host}>")
 
 
 def _notice_times(draft: Draft, now: float) -> None:

@@ -93,7 +93,8 @@ def test_pre_and_post_commands_are_one_each() -> None:
     assert prepost.pre_exec("", "job # why") == "job # why"
     assert prepost.pre_exec("queue", "job") == "(\nqueue\n) && (\njob\n)"
     assert prepost.pre_exec("", "", "/c k") == "mkdir -p '/c k'"
-    assert prepost.post_exec("job", "") == "(\njob\n)"
+    assert prepost.post_exec("job", "") == "job"
+    assert prepost.post_exec("job", "queue").endswith("exit ${lava_failed:-0}")
 
 
 def test_limits_become_bytes_and_seconds() -> None:

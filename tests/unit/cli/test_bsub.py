@@ -110,7 +110,7 @@ def test_a_refusal_ends_with_lsfs_words(caller: Caller, text, err):
 WRONG = [
     (("-QQ", "true"), "bsub: illegal option -- QQ\n. Job not submitted.\n"),
     (("-q",), "bsub: option requires an argument -- q\n. Job not submitted.\n"),
-    (("-Is", "bash"), "bsub: option -Is is not supported by lava\n. Job not submitted.\n"),
+    (("-ISs", "bash"), "bsub: option -ISs is not supported by lava\n. Job not submitted.\n"),
     (("-U", "r", "true"), "bsub: option -U is not supported by lava\n. Job not submitted.\n"),
     ((), "No command is specified in the script file. Job not submitted.\n"),
     (("-env", "a b", "true"), "a b: Bad -env specification. Job not submitted.\n"),
@@ -139,7 +139,7 @@ def test_mpi_ranks_are_not_started_twice(caller: Caller):
         ({"state": "DONE", "status": 0, "host": "h"}, 0),
         ({"state": "EXIT", "status": 5 << 8, "host": "h"}, 5),
         ({"state": "EXIT", "status": 11, "host": "h"}, 139),
-        ({"state": "EXIT", "status": 0, "host": ""}, 255),
+        ({"state": "EXIT", "status": 0, "host": ""}, 126),
     ],
 )
 def test_k_waits_and_gives_the_jobs_status(caller: Caller, answer, status):

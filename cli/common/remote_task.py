@@ -1,0 +1,52 @@
+"""A task of lsrun and lsgrun: an interactive job of one slot that starts as soon as its host has one free, without messages."""
+
+from __future__ import annotations
+
+from cli.common.client import Client, read_conf
+from cli.common.fail import Fail, Refused
+from cli.common.interactive import converse
+from cli.common.listing import BASE
+from cli.common.quoting import command_line
+from cli.common.script import Work
+from cli.common.submission import passed_environment, submission
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.common.context import Context
+    from cli.common.options import Options
+
+
+def run_task(context: Context, command: str, words: list[str], wishes: Options, mode: str, verbose: bool) -> int:
+    """Its exit code. ``wishes``: of bsub's options. A host that is none is said as LSF says it."""
+    conf = read_conf(context, BASE)
+    client = Client(context, conf)
+    work = Work(command_line(words))
+    options: Options = {**wishes, mode: True}
+    try:
+        ok = client.change(submission(context, work, options, passed_environment(context, options)))
+    except Refused as refusal:
+        host = str(wishes.get("m", ""))
+        if host and "Bad host name" in refusal.text:
+            context.err(f"{command}: ls_rtaske() failed on host {host}: Bad host name\nls_rwait(): No remote child\n")
+            return 0
+        raise Fail(f"{command}: {refusal.text}") from None
+
+    def say_host(host: str) -> None:
+        if verbose:
+            context.err(f"<<Execute {words[0]} on remote host {host}>>\n")
+
+    return converse(context, client, conf, int(ok["job"]), mode != "I", _unsaid, say_host)
+
+
+def _unsaid(_: str) -> None:
+    """A task says nothing but what it writes."""
+
+
+def chosen_hosts(context: Context, resreq: str, count: str) -> list[str]:
+    """Hosts as lsplace chooses them."""
+    client = Client(context, read_conf(context, BASE))
+    options: Options = {"n": count, **({"R": resreq} if resreq else {})}
+    names = client.text_of({"ask": "query", "command": "lsplace", "options": options, "words": []}).split()
+    if not names:
+        raise Fail("", 1)
+    return names

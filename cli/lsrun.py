@@ -1,0 +1,31 @@
+"""lsrun: run a task on a well placed host now, as if it ran here. It is an interactive job of one slot, without its messages."""
+
+from __future__ import annotations
+
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.options import Table, read_command_options, show_help
+from cli.common.remote_task import run_task
+
+TABLE = Table("lsrun", "l L P S v", "m R", "command [argument ...]")
+
+
+def run(context: Context) -> int:
+    """The exit code of the task."""
+    options, words = read_command_options(TABLE, context.argv)
+    helped = show_help(context, TABLE, options)
+    if helped is not None:
+        return helped
+    if not words:
+        raise Fail(TABLE.usage())
+    wishes = {name: value for name, value in options.items() if name in ("m", "R")}
+    return run_task(context, "lsrun", words, wishes, _mode(options), "v" in options)
+
+
+def _mode(options: dict[str, str | bool | list[str]]) -> str:
+    return "Is" if "S" in options else "Ip" if "P" in options else "I"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

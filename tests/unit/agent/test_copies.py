@@ -1,0 +1,52 @@
+"""bsub -f: what is copied when, run by a real shell; and between hosts by the site's command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.launch import copies
+from agent.launch.site import Site
+from proto import agent_pb2 as pb
+
+
+def site(host: str = "h1", **conf: str) -> Site:
+    return Site(host, "/run/lava", "/spool", "/etc/lava", conf, root=True, own_user="root")
+
+
+def run(line: str, folder: Path) -> int:
+    return subprocess.run(["/bin/sh", "-c", line], cwd=folder, check=False, capture_output=True).returncode
+
+
+@pytest.mark.parametrize(
+    ("operator", "here", "there"),
+    [(">", "old", "old"), ("<", "made", "made"), ("<<", "made", "oldmade"), ("><", "made", "made"), ("<>", "made", "oldmade")],
+)
+def test_each_operator(tmp_path: Path, operator: str, here: str, there: str) -> None:
+    (tmp_path / "my file").write_text("unseen")
+    (tmp_path / "local").write_text("old")
+    text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=[f"local {operator} remote"])
+    assert run(copies.before(text, site()), tmp_path) == 0
+    assert (tmp_path / "remote").exists() is (operator in (">", "><", "<>"))
+    if operator != ">":
+        (tmp_path / "remote").write_text("made")
+    assert run(copies.after(text, site()), tmp_path) == 0
+    assert ((tmp_path / "remote").read_text(), (tmp_path / "local").read_text()) == (here, there)
+
+
+def test_one_file_is_no_copy_and_a_missing_one_ends_the_job(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x")
+    text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["same ><", "missing > x"])
+    assert run(copies.before(text, site()), tmp_path) == copies.ABORT
+    assert (tmp_path / "same").read_text() == "x"
+
+
+def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
+    text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
+    text.copies[:] = ["in > b", "out <"]
+    far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
+    assert copies.before(text, far) == "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; } || exit 99"
+    assert copies.after(text, far) == "scp -B /w/out login:/w/out"
+    assert "scp" not in copies.before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
