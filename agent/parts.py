@@ -52,9 +52,17 @@ class Parts:
         self._site = site
         self._watch = watch
         self._ends = Ends(Closing(site), spool, self.outbox, self.starter)
-        self.entries = self._ends.entries
         self._greeted_before = False
         self._wakes: list[tuple[float, str]] = []
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """All attempts that are here, by uid."""
+        return self._ends.entries
+
+    @entries.setter
+    def entries(self, entries: dict[str, Entry]) -> None:
+        self._ends.entries = entries
 
     # -- the starter -------------------------------------------------------------------------------------------------
 

@@ -80,6 +80,7 @@ def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> lis
             name=role.name, command=own.command, env=own.env, cwd=own.cwd,
             limits=limits_message(role.limits, run_scale, cpu_scale),
             gpus=role.gpus, slots=role.slots, kind=role.kind, least=role.least, count=role.count,
+            software=["\t".join(step) for step in own.software],
         )
         for role, own in zip(spec.roles, text.roles, strict=True)
     ]  # fmt: skip

@@ -257,9 +257,9 @@ def checkpoint_folder(text: pb.JobText, key: int) -> str:
 def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> None:
     text = made.text
 
-    def write(names: Sequence[str]) -> tuple[str, str, str]:
+    def write(names: Sequence[str]) -> roles.Files:
         shown = launchers.names_of(names, order.start.hosts, site.address, socket.gethostname())
-        return (*files.of(names), files.slots_of(shown))
+        return (*files.of(names), files.slots_of(shown), files.colons_of(names))
 
     found = roles.fields(order, text, made.path, site.address, write)
     fields["env"] |= found.pop("env")

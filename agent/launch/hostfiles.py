@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent.launch.launchers import slots_text
 
@@ -39,9 +39,16 @@ class HostFiles:
 
     def slots_of(self, slots: Sequence[str]) -> str:
         """The file with ``host slots=N`` lines, as Open MPI reads it, beside those of ``of``."""
-        path = self.of(slots)[0].removesuffix(".hosts") + ".slots"
+        return self._beside(slots, ".slots", slots_text)
+
+    def colons_of(self, slots: Sequence[str]) -> str:
+        """The file with ``host:N`` lines, as MPICH and Intel MPI read it."""
+        return self._beside(slots, ".colons", lambda slots: slots_text(slots).replace(" slots=", ":"))
+
+    def _beside(self, slots: Sequence[str], ending: str, text: Callable[[Sequence[str]], str]) -> str:
+        path = self.of(slots)[0].removesuffix(".hosts") + ending
         if path not in self._written:
-            _write(path, slots_text(slots))
+            _write(path, text(slots))
             self._written.add(path)
         return path
 

@@ -19,11 +19,16 @@ from agent.launch.limits import rlimits
 from proto import agent_pb2 as pb
 
 KIND = "roles"
+MPI = ("mpi", "mpich", "intelmpi")
+COLONS = ("mpich", "intelmpi")
+"""Their launchers read a host file of ``host:slots``, Open MPI's one of ``host slots=N``."""
+LAUNCHED = (*MPI, "volcano")
 MOST_PEERS = 1000
 """Tasks beyond these are in no LAVA_PEER_ variable: an environment has an end."""
 Hosts = Sequence[pb.HostSlots]
-Write = Callable[[Sequence[str]], tuple[str, str, str]]
-"""Of a list with one host name a slot: its host file, its rank file, and Open MPI's."""
+Files = tuple[str, str, str, str]
+Write = Callable[[Sequence[str]], Files]
+"""Of a list with one host name a slot: its host file, its rank file, Open MPI's, and MPICH's."""
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -66,12 +71,12 @@ def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Wr
     first = FIRST_PORT + zlib.crc32(order.uid.encode()) % PORTS
     hosts = _worker_hosts(peers, text, start.hosts)
     files = write(hosts)
-    places = {"/etc/mpi/hostfile": files[2]}
+    places = {"/etc/mpi/hostfile": files[3] if text.framework in COLONS else files[2]}
     for number, role in enumerate(text.roles) if text.framework == "volcano" else ():
         names = [start.hosts[peer.place].host for peer in peers if peer.role == number]
         places[f"/etc/volcano/{role.name}.host"] = write(names)[0]
     env = shared(peers, text, start)
-    if text.framework in ("mpi", "volcano"):
+    if text.framework in LAUNCHED:
         env |= _mpi(hosts, files, start.hosts, address)
     found: dict[str, Any] = {
         "led": True,
@@ -82,7 +87,7 @@ def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Wr
         "env": env,
         "tasks": _tasks(mine, peers, order, text, path, places),
     }  # fmt: skip
-    if any(role.kind for role in text.roles) or text.framework in ("mpi", "volcano"):
+    if any(role.kind for role in text.roles) or text.framework in LAUNCHED:
         found |= launchers.serve(start, address)
     return found
 
@@ -108,7 +113,7 @@ def _tasks(
         else:
             line = _with_places(role.command, places)
             argv = command.command_argv(line, path, text.login_shell, text.job_starter)
-            task["argv"] = software.wrap(text.software, argv)
+            task["argv"] = software.wrap([*text.software, *role.software], argv)
         if role.kind == "launcher" and text.launcher_start != "at_once":
             task["late"] = True
         tasks.append(task)
@@ -222,11 +227,11 @@ _FRAMEWORKS: dict[str, Callable[[Peer, list[Peer], pb.JobText, pb.Order], dict[s
 def _worker_hosts(peers: list[Peer], text: pb.JobText, hosts: Hosts) -> list[str]:
     """One host name a slot of those tasks in which a launcher may start processes: by rank, without the launcher's own."""
     workers = [peer for peer in peers if text.roles[peer.role].kind != "launcher"] or peers
-    own = text.nproc if text.framework == "mpi" else 0
+    own = text.nproc if text.framework in MPI else 0
     return [hosts[peer.place].host for peer in workers for _ in range(own or text.roles[peer.role].slots)]
 
 
-def _mpi(names: list[str], files: tuple[str, str, str], hosts: Hosts, address: str) -> dict[str, str]:
+def _mpi(names: list[str], files: Files, hosts: Hosts, address: str) -> dict[str, str]:
     """LSF's variables as a launcher reads them: the slots of the workers alone."""
     counts: dict[str, int] = {}
     for name in names:

@@ -17,6 +17,7 @@ from cli.jobs.model import JobFile, Policy, Role
 KINDS = ("MPIJob", "PyTorchJob", "TFJob")
 _VERSIONS = {"MPIJob": ("v1", "v2beta1", "v1alpha2", "v1alpha1"), "PyTorchJob": ("v1", "v1beta2"), "TFJob": ("v1", "v1beta2")}
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
+_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 _ORDER = ("Launcher", "Chief", "Master", "PS", "Worker", "Evaluator")
 
 
@@ -98,8 +99,12 @@ def _mpi(spec: Fields, job: JobFile) -> None:
         raise spec.fail("slotsPerWorker", f"{slots} is not between 1 and 100000")
     job.policy = Policy(framework="mpi", nproc=slots)
     _run_policy(spec, job)
-    for field in ("mpiImplementation", "sshAuthMountPath", "launcherCreationPolicy", "mainContainer"):
-        spec.any(field)  # lava starts the launcher of any library, when the workers are there, without ssh
+    library = spec.text("mpiImplementation", "OpenMPI")
+    if library not in _LIBRARIES:
+        raise spec.fail("mpiImplementation", f"{library[:40]}: it is one of {', '.join(_LIBRARIES)}")
+    job.policy.framework = _LIBRARIES[library]
+    for field in ("sshAuthMountPath", "launcherCreationPolicy", "mainContainer"):
+        spec.any(field)  # lava starts the launcher when the workers are there, without ssh
     if spec.flag("runLauncherAsWorker"):
         raise spec.fail("runLauncherAsWorker", "not supported by lava: give the launcher's host as one more worker")
     found = _replicas(spec, "mpiReplicaSpecs", job, ("Launcher", "Worker"), "Never")

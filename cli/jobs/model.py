@@ -25,6 +25,7 @@ class Role:
     limits: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = ""
+    software: str = ""
     restart: str = "Never"
     spread: bool = False
     kind: str = ""
@@ -67,6 +68,8 @@ class JobFile:
     roles: list[Role] = field(default_factory=list)
     policy: Policy = field(default_factory=Policy)
     env: dict[str, str] = field(default_factory=dict)
+    images: dict[str, tuple[str, str]] = field(default_factory=dict, compare=False)
+    """Role to the image of its container and how it is pulled, of a manifest."""
     ignored: list[str] = field(default_factory=list)
 
     def ignore(self, *names: str) -> None:

@@ -12,7 +12,7 @@ from cli.jobs.model import JobFile, Policy, Role
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""
-_CLIENT = frozenset(["h", "V", "help", "pack", "json", "yaml", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n", "a"])
+_CLIENT = frozenset(["h", "V", "help", "pack", "json", "yaml", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"])
 
 
 def read_own(value: Any, name: str) -> JobFile:
@@ -54,7 +54,7 @@ def _named(fields: Fields, roles: Any) -> list[tuple[str, Fields]]:
 def _read_options(options: Fields, job: JobFile, table: Table, roles: bool) -> None:
     for name in options.names():
         option = name.lstrip("-")
-        if option not in table.valued or option in (_CLIENT - {"n", "a"}) or (roles and option in ("n", "a")):
+        if option not in table.valued or option in (_CLIENT - {"n"}) or (roles and option == "n"):
             raise options.fail(name[:64], "no option of bsub that a job file may have")
         value = options.any(name)
         if value is None or value is False:
@@ -80,7 +80,8 @@ def _role(name: str, fields: Fields) -> Role:
     role = Role(
         name=name, command=fields.command("command"), count=most, least=least, slots=fields.number("slots", 1),
         gpus=fields.number("gpus", 0), resreq=fields.text("resreq"), limits=fields.texts("limits"), env=fields.texts("env"),
-        cwd=fields.text("cwd"), restart=fields.text("restart", "Never"), spread=fields.flag("spread"),
+        cwd=fields.text("cwd"), software=fields.text("software"),
+        restart=fields.text("restart", "Never"), spread=fields.flag("spread"),
         kind=fields.text("kind"), actions=_actions(fields.part("on")),
     )  # fmt: skip
     fields.refuse_others()

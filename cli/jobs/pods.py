@@ -17,6 +17,7 @@ _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 _MAIN = ("tensorflow", "pytorch", "mpi", "launcher", "worker", "main")
+_PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _NAMED_LATER = ("name", "labels", "annotations", "namespace", "creationTimestamp")
 
 
@@ -47,6 +48,11 @@ def _container(row: Fields, role: Role, job: JobFile) -> None:
     role.cwd = row.text("workingDir")
     _resources(row.part("resources"), role, job)
     row.any("name")
+    pull = row.text("imagePullPolicy")
+    if pull not in ("", *_PULLS):
+        raise row.fail("imagePullPolicy", f"{pull[:40]}: it is one of {', '.join(_PULLS)}")
+    if image := row.text("image"):
+        job.images[role.name] = (image, _PULLS.get(pull, ""))
     job.ignore(*row.others())
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shlex
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from cli.common.client import Client, read_conf
@@ -17,13 +18,14 @@ from cli.common.script import Work
 from cli.common.submission import not_done, passed_environment, send, submission, wait_for, with_defaults
 from cli.common.submit_options import bsub_table, last_rival, merged
 from cli.jobs import manifests, own
+from cli.jobs.images import use_images
 from cli.jobs.model import JobFile
 from cli.jobs.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
-_NOT_HERE = ("n", "a", "pack", "json", "yaml", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
+_NOT_HERE = ("n", "pack", "json", "yaml", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 
 
 def read_job(context: Context, name: str) -> JobFile:
@@ -89,6 +91,7 @@ def run(context: Context) -> int:
             raise Fail("lava run: give one job file")
         job = read_job(context, names[0])
         job.options = merged(job.options, last_rival(given))
+        use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
         if job.ignored:
             context.err(f"lava run: {names[0]}: ignored here: {', '.join(job.ignored)}\n")
         if dry:

@@ -50,6 +50,8 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """bsub's options of limits (``M c D F S C``) with their raw text, of one task."""
     env: dict[str, str] = {}
     cwd: str = ""
+    software: str = ""
+    """As of ``-a``: modules(…), conda(…), venv(…), container(…)."""
     restart: str = "Never"
     spread: bool = False
     kind: str = ""

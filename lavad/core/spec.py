@@ -68,7 +68,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the tasks of a job with roles hang together."""
 
     framework: str = ""
-    """Whose environment they find: ``mpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's own alone."""
+    """Whose environment they find: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's
+    own alone."""
     success: str = "all"
     """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
     clean: str = "running"
@@ -126,6 +127,8 @@ class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
     command: str = ""
     env: dict[str, str] = {}
     cwd: str = ""
+    software: tuple[tuple[str, ...], ...] = ()
+    """Put around its command, inside of the job's own."""
 
 
 class JobText(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from lavad.core import gpureq, resreq
-from lavad.core.asks import PolicyAsk, Refused, RoleAsk, Submit
+from lavad.core.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.options import MAX_SLOTS, read_options
 from lavad.core.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
-from lavad.core.spec import Action, Limits, Policy, Role, RoleText
+from lavad.core.spec import Action, JobText, Limits, Policy, Role, RoleText
 
 MAX_ROLES = 64
 MAX_TASKS = 10_000
@@ -25,7 +25,7 @@ LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
-_RIVALS = ("n", "a", "nnodes", "pack")
+_RIVALS = ("n", "nnodes", "pack")
 _DECIDING = ("launcher", "chief", "master")
 
 
@@ -36,6 +36,8 @@ def read_roles(draft: Draft, ask: Submit) -> None:
     rival = next((name for name in _RIVALS if name in ask.options), "")
     if rival:
         raise Refused(f"-{rival} cannot be used with roles: each role says how many tasks it has")
+    if draft.spec.launch:
+        raise Refused(f"-a {draft.spec.launch} cannot be used with roles: lava starts each task by its role")
     if len(ask.roles) > MAX_ROLES:
         raise Refused(f"{len(ask.roles)} roles are too many: at most {MAX_ROLES}")
     check_simple(draft)
@@ -54,8 +56,7 @@ def read_roles(draft: Draft, ask: Submit) -> None:
     if gpu is None and any(role.gpus for role in roles):
         gpu = gpureq.parse("-")
     draft.set(roles=roles, policy=policy, slots=least, max_slots=most, gpu=gpu, launch="roles")
-    texts = (RoleText(command=one.command, env=_env(one), cwd=_cwd(draft, one)) for one in ask.roles)
-    draft.say(roles=tuple(texts))
+    draft.say(roles=tuple(_text(draft, one) for one in ask.roles))
 
 
 def _number(role: str, what: str, value: int, least: int, most: int) -> int:
@@ -95,12 +96,8 @@ def _resreq(draft: Draft, name: str, text: str) -> str:
     """As ``-R`` is read, once alone and once with the job's own."""
     if not text.strip():
         return ""
-    alone = Draft(
-        spec=replace(draft.spec, resreq=""), text=draft.text, conf=draft.conf, local=draft.local,
-        known_hosts=draft.known_hosts, known_resources=draft.known_resources,
-    )  # fmt: skip
+    alone = _alone(draft, name, {"R": [text]})
     try:
-        read_options(alone, {"R": [text]})
         _only_simple(resreq.parse(alone.spec.resreq))
         resreq.merge([draft.spec.resreq, alone.spec.resreq])
     except Refused as why:
@@ -131,15 +128,30 @@ def _only_simple(req: resreq.ResReq) -> None:
 def _limits(draft: Draft, one: RoleAsk) -> Limits:
     if unknown := sorted(set(one.limits) - LIMIT_OPTIONS):
         raise Refused(f"role {one.name}: -{unknown[0][:16]} is no limit of a role: it has M, c, D, F, S and C")
-    own = Draft(
-        spec=replace(draft.spec, limits=Limits()), text=draft.text, conf=draft.conf, local=draft.local,
-        known_hosts=draft.known_hosts, known_resources=draft.known_resources,
+    return _alone(draft, one.name, dict(one.limits)).spec.limits
+
+
+def _alone(draft: Draft, role: str, options: dict[str, OptionValue]) -> Draft:
+    """What options of bsub mean for a role by itself; raises Refused with its name."""
+    alone = Draft(
+        spec=replace(draft.spec, resreq="", limits=Limits(), launch=""), text=JobText(command=""), conf=draft.conf,
+        local=draft.local, known_hosts=draft.known_hosts, known_resources=draft.known_resources,
     )  # fmt: skip
     try:
-        read_options(own, one.limits)
+        read_options(alone, options)
     except Refused as why:
-        raise Refused(f"role {one.name}: {why.text}") from None
-    return own.spec.limits
+        raise Refused(f"role {role}: {why.text}") from None
+    return alone
+
+
+def _text(draft: Draft, one: RoleAsk) -> RoleText:
+    software: tuple[tuple[str, ...], ...] = ()
+    if one.software:
+        alone = _alone(draft, one.name, {"a": [one.software]})
+        if alone.spec.launch:
+            raise Refused(f"role {one.name}: {alone.spec.launch} is no software of a role")
+        software = alone.text.software
+    return RoleText(command=one.command, env=_env(one), cwd=_cwd(draft, one), software=software)
 
 
 def _env(one: RoleAsk) -> dict[str, str]:

@@ -38,7 +38,7 @@ def text(framework: str = "", *own: pb.Role, **fields: Any) -> pb.JobText:
 
 def fields(job: pb.JobText, place: int, hosts: list[pb.HostSlots] = TWO) -> dict[str, Any]:
     order = pb.Order(key=7, attempt=2, uid="abc", start=pb.Start(hosts=hosts, place=place, restart=-1))
-    return roles.fields(order, job, "/bin", "10.0.0.1", lambda names: ("/h/" + ",".join(names), "/ranks", "/slots"))
+    return roles.fields(order, job, "/bin", "10.0.0.1", lambda names: ("/h/" + ",".join(names), "/ranks", "/slots", "/colons"))
 
 
 def env_of(job: pb.JobText, hosts: list[pb.HostSlots] = TWO) -> dict[str, dict[str, str]]:
@@ -132,6 +132,9 @@ def test_a_launcher_finds_the_workers_slots_alone() -> None:
     assert (launcher["late"], launcher["argv"]) == (True, ["mpirun", "--hostfile", "/slots", "./a.out"])
     assert held.get("hold") is True
     assert first["serve"]["hosts"] == second["serve"]["hosts"] == ["h1", "h2"]
+    mpich = mpi()
+    mpich.framework = "mpich"
+    assert fields(mpich, 0, hosts)["tasks"][0]["argv"] == ["mpirun", "--hostfile", "/colons", "./a.out"]
     at_once = mpi()
     at_once.launcher_start = "at_once"
     assert "late" not in fields(at_once, 0, hosts)["tasks"][0]
@@ -181,6 +184,14 @@ def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) ->
     assert [peer.rank for peer in peers] == list(range(sum(firsts)))
     assert [(peer.role, peer.index) for peer in peers] == [(role, index) for role in range(3) for index in range(firsts[role])]
     assert len({peer.at for peer in peers}) == len(peers)
+
+
+def test_a_role_has_software_of_its_own() -> None:
+    """0.20, 4.2: inside of the job's own."""
+    own = [pb.Role(name="a", command="run", software=["venv\t/v"]), pb.Role(name="b", command="run")]
+    first, second = fields(text("", *own, software=["conda\tbase"]), 0, [host("h1", "", [(0, 0, 1), (1, 0, 1)])])["tasks"]
+    assert [word for word in first["argv"] if word in ("base", "/v", "run")] == ["base", "/v", "run"]
+    assert [word for word in second["argv"] if word in ("base", "/v", "run")] == ["base", "run"]
 
 
 def test_marks_are_filled_wherever_they_stand() -> None:

@@ -14,6 +14,7 @@ from cli.common.fail import Fail
 from cli.common.options import read_command_options
 from cli.common.submit_options import bsub_table, propagated
 from cli.jobs import own
+from cli.jobs.images import use_images
 from cli.jobs.model import JobFile, Policy, Role
 from cli.jobs.run import bsub_line, job_of, shown
 from cli.jobs.yaml_text import read_yaml
@@ -113,7 +114,9 @@ def test_an_mpijob() -> None:
     assert launcher.command.startswith("sh -c 'cat /etc/mpi/hostfile")
     assert (worker.kind, worker.count, worker.slots, worker.command) == ("hold", 4, 1, "")
     assert worker.resreq == "rusage[mem=64MB]"
-    assert job.ignored == ["image"]
+    assert job.ignored == []
+    use_images(job, lambda name: True)
+    assert job.ignored == ["image"], "a launcher's tasks run outside of containers"
 
 
 MPI = """
@@ -135,6 +138,8 @@ spec:
 def test_each_version_of_an_mpijob(version: str, where: str) -> None:
     """0.10, 0.11: v1, v2beta1, v1alpha2; the fields of the run policy within it or beside it."""
     job = read(MPI % (version, where % ("cleanPodPolicy", "backoffLimit")))
+    mpich = MPI % (version, "  mpiImplementation: MPICH")
+    assert (job.policy.framework, read(mpich).policy.framework) == ("mpi", "mpich")
     assert (job.policy.clean, job.policy.backoff, job.policy.nproc) == ("none", 4, 2)
     assert [(role.name, role.kind, role.slots) for role in job.roles] == [("launcher", "launcher", 1), ("worker", "hold", 2)]
     assert job.roles[0].command == "mpirun -np 4 ./a.out"
@@ -221,12 +226,26 @@ spec:
           - {name: sidecar}
 """)
     assert job.ignored == [
-        "runPolicy.ttlSecondsAfterFinished", "further containers", "env S (valueFrom)", "image", "volumeMounts", "volumes",
+        "runPolicy.ttlSecondsAfterFinished", "further containers", "env S (valueFrom)", "volumeMounts", "volumes",
         "serviceAccountName",
     ]  # fmt: skip
     assert job.options == {"J": "x", "W": "2", "H": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
     assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2"})
+
+
+def test_images_run_where_there_is_a_runner() -> None:
+    """0.20, 2.8: apptainer, podman or none on the submission host; the pull policy goes with the image."""
+    text = (EXAMPLES / "pytorchjob.yaml").read_text()
+    text = text.replace("image: example", "imagePullPolicy: Never\n            image: example")
+    for runner, image in (("apptainer", "docker://example/pytorch"), ("podman", "example/pytorch")):
+        job = read(text)
+        use_images(job, lambda name, runner=runner: name == runner)  # type: ignore[misc]
+        assert {role.software for role in job.roles} == {f"container({image},pull=never)"}
+        assert job.ignored == []
+    job = read(text)
+    use_images(job, lambda name: False)
+    assert job.ignored == ["image"]
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------------

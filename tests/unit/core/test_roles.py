@@ -357,7 +357,9 @@ def test_a_host_that_refuses_sends_the_whole_job_back(bench: Bench) -> None:
 W = role()
 BAD: list[tuple[Submit, str]] = [
     (ask(W, options={"n": "4"}), "-n cannot be used with roles"),
-    (ask(W, options={"a": ["mpi"]}), "-a cannot be used with roles"),
+    (ask(W, options={"a": ["mpi"]}), "-a mpi cannot be used with roles"),
+    (ask(role(software="pytorch")), "role worker: pytorch is no software of a role"),
+    (ask(role(software="container()")), "role worker: container: -a container needs something"),
     (ask(W, role("Worker")), "role worker is given twice"),
     (ask(role("a b")), "role 'a b'"),
     (ask(role("all")), "role all"),
@@ -382,7 +384,7 @@ BAD: list[tuple[Submit, str]] = [
     (ask(W, success="worker["), "success worker["),
     (ask(role(kind="hold", command="")), "no role has a command"),
     (ask(W, clean="never"), "clean never"),
-    (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, pytorch, tensorflow, volcano"),
+    (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, mpich, intelmpi, pytorch, tensorflow, volcano"),
     (ask(W, launcher_start="later"), "launcher_start later"),
     (ask(W, backoff=-1), "backoff -1"),
     (ask(*(role(f"r{n}") for n in range(65))), "65 roles are too many"),
