@@ -100,13 +100,9 @@ def _array_step(array: Array | None) -> int:
     return array.indices.parts[0][2] if array is not None else 0
 
 
-def start_order(
-    cluster: Cluster, session: Session, effect: StartPart, job: Job, run: Attempt, secret: bytes, now: float
-) -> pb.Order:
-    """The order to start (or prepare) a part."""
-    session.sequence += 1
-    spec = cluster.specs.rows[job.spec]
-    hosts = [
+def placement(cluster: Cluster, run: Attempt) -> list[pb.HostSlots]:
+    """Where all parts of an attempt are: the same for each of them."""
+    return [
         pb.HostSlots(
             host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host),
             roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in part.roles],
@@ -114,6 +110,15 @@ def start_order(
         )
         for part in run.parts
     ]
+
+
+def start_order(
+    cluster: Cluster, session: Session, effect: StartPart, job: Job, run: Attempt, hosts: list[pb.HostSlots], secret: bytes,
+    now: float,
+) -> pb.Order:  # fmt: skip
+    """The order to start (or prepare) a part; ``hosts`` is the attempt's ``placement``."""
+    session.sequence += 1
+    spec = cluster.specs.rows[job.spec]
     start = pb.Start(
         sequence=session.sequence, text=session.texts[text_key(cluster, job)].number, two_phase=effect.two_phase, hosts=hosts,
         place=next(i for i, part in enumerate(run.parts) if part.host == effect.host), expires=now + START_EXPIRES,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
 from lavad.core.events import JobModified
-from lavad.core.job import Job
+from lavad.core.job import Attempt, Job
 from lavad.core.spec import JobText
 from lavad.core.states import PartState
 from lavad.engine import Committed
-from lavad.orders import other_order, start_order, text_key, text_message
+from lavad.orders import other_order, placement, start_order, text_key, text_message
 from lavad.sessions import Session, Sessions
 from lavad.texts import Texts
 from proto import agent_pb2 as pb
@@ -31,6 +31,7 @@ class Outbox:
         self._texts = texts
         self._secret = secret
         self._clock = clock
+        self._placed: tuple[str, list[pb.HostSlots]] = ("", [])
 
     def committed(self, committed: Committed) -> None:
         """Offer what a commit made due."""
@@ -136,8 +137,17 @@ class Outbox:
     def _order(self, session: Session, effect: Effect, job: Job, now: float) -> pb.Order:
         if isinstance(effect, StartPart) and job.run is not None:
             self._sessions.sent.setdefault(session.host, set()).add(effect.uid)
-            return start_order(self._cluster, session, effect, job, job.run, self._secret, now)
+            hosts = self._placement(job.run)
+            return start_order(self._cluster, session, effect, job, job.run, hosts, self._secret, now)
         return other_order(effect)
+
+    def _placement(self, run: Attempt) -> list[pb.HostSlots]:
+        """Made once for all hosts of a large job: their starts go out together."""
+        if len(run.parts) == 1:
+            return placement(self._cluster, run)
+        if self._placed[0] != run.uid:
+            self._placed = (run.uid, placement(self._cluster, run))
+        return self._placed[1]
 
     def _job(self, effect: Effect) -> Job | None:
         """The job, if this attempt is still the one that lives."""

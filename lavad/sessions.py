@@ -179,18 +179,27 @@ class Sessions:
         for job in jobs:
             if job.run is None:
                 continue
-            due = effects_due(job)
+            due = by_host(effects_due(job))
             for part in job.run.parts:
                 session = self.rows.get(part.host)
                 if session is not None:
-                    session.offer(job.run.uid, [effect for effect in due if effect.host == part.host])
+                    session.offer(job.run.uid, due.get(part.host, ()))
 
     def over(self, jobs: Iterable[Job]) -> None:
         """Forget what was told about attempts that are over; what they left behind is to end."""
         for job in jobs:
             if job.run is not None:
+                left = by_host(effects_of_end(job))
                 for part in job.run.parts:
                     self.sent.get(part.host, set()).discard(job.run.uid)
                     session = self.rows.get(part.host)
                     if session is not None:
-                        session.end(job.run.uid, [one for one in effects_of_end(job) if one.host == part.host])
+                        session.end(job.run.uid, left.get(part.host, ()))
+
+
+def by_host(effects: Iterable[Effect]) -> dict[str, list[Effect]]:
+    """The effects of one attempt, host by host, each in its order."""
+    found: dict[str, list[Effect]] = {}
+    for effect in effects:
+        found.setdefault(effect.host, []).append(effect)
+    return found

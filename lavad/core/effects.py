@@ -75,9 +75,11 @@ def effects_due(job: Job) -> list[Effect]:
     if run is None:
         return []
     due: list[Effect] = []
+    # Once for all parts: each is told of all.
+    root = root_of(run) if any(part.state is PartState.STARTING for part in run.parts) else ""
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
-        due += _part_effects(job, run, part, place, tasks.get(place, ()))
+        due += _part_effects(job, run, part, place, root, tasks.get(place, ()))
     return due
 
 
@@ -93,7 +95,9 @@ def is_released(run: Attempt) -> bool:
     return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
 
 
-def _part_effects(job: Job, run: Attempt, part: Part, place: int, tasks: Sequence[tuple[int, TaskRun]]) -> list[Effect]:
+def _part_effects(
+    job: Job, run: Attempt, part: Part, place: int, root: str, tasks: Sequence[tuple[int, TaskRun]]
+) -> list[Effect]:
     if part.state in OVER:
         return []
     name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": run.uid}
@@ -103,7 +107,7 @@ def _part_effects(job: Job, run: Attempt, part: Part, place: int, tasks: Sequenc
     if part.state is PartState.OFFERED:
         due: list[Effect] = [StartPart(two_phase=gang, **name)]
     elif part.state is PartState.STARTING:
-        due = [ReleasePart(root=root_of(run), **name)]
+        due = [ReleasePart(root=root, **name)]
     else:
         due = []
     stopped = job.state in SUSPENDED
