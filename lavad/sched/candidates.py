@@ -24,13 +24,14 @@ CHUNK = 128
 class Candidates:
     """A class's hosts in order of rank; those that have nothing left are passed over."""
 
-    __slots__ = ("_base", "_need", "_order", "_start", "_view")
+    __slots__ = ("_base", "_need", "_order", "_spent", "_start", "_view")
 
     def __init__(self, view: View, need: Need, base: Base) -> None:
         self._view = view
         self._need = need
         self._base = base
         self._start = 0
+        self._spent: set[int] = set()
         self._order: list[int] | None = None
         if view.columns is None:
             self._order = [at for at in ranked_rows(view, need) if not base.codes[at] and view.rows[at].free]
@@ -46,7 +47,7 @@ class Candidates:
         columns = self._view.columns
         if self._order is not None:
             yield from self._known(self._order)
-        elif columns is not None and self._need.slots > 1:
+        elif columns is not None and (self._need.slots > 1 or self._need.gpu is not None or self._need.affinity is not None):
             self._order = _by_mask(self._view, columns, self._need, self._base)
             yield from self._order
         elif columns is not None:
@@ -54,11 +55,20 @@ class Candidates:
 
     def _known(self, order: list[int]) -> Iterator[int]:
         """From the first host that still has something: the ones before it never get anything back in this cycle."""
-        rows = self._view.rows
-        while not self._view.holds and self._start < len(order) and not rows[order[self._start]].free:
+        rows, view = self._view.rows, self._view
+        spent = self._spent if not (view.holds or view.preempted) else ()
+        while not view.holds and self._start < len(order):
+            at = order[self._start]
+            if rows[at].free and at not in spent:
+                break
             self._start += 1
         for place in range(self._start, len(order)):
-            yield order[place]
+            if order[place] not in spent:
+                yield order[place]
+
+    def spend(self, at: int) -> None:
+        """A host has nothing for this class, and will have nothing while what is there is only given out."""
+        self._spent.add(at)
 
 
 def _in_chunks(view: View, columns: Columns, need: Need, base: Base) -> Iterator[int]:

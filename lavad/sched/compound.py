@@ -28,8 +28,10 @@ def find_compound(view: View, need: Need, most: int, avoid: frozenset[str] = fro
     try:
         for way in _orders(view, need):
             found = _place(view, need, way, most, avoid)
-            if found:
-                return _merged([part for parts in found for part in parts])
+            parts = _merged([part for parts in found for part in parts], need.gpu_per_task) if found else ()
+            # what two terms share on one host (the same GPU) is seen only here
+            if parts and not any(view.ledger.why_not_part(need.spec, part) for part in parts):
+                return parts
     finally:
         view.holds = holds
     return ()
@@ -84,16 +86,16 @@ def _shift(view: View, need: Need, parts: Sequence[Placed], sign: int) -> None:
             view.renew(view.memory.by_name[part.host])
 
 
-def _merged(parts: Sequence[Placed]) -> tuple[Placed, ...]:
+def _merged(parts: Sequence[Placed], gpu_per_task: bool) -> tuple[Placed, ...]:
     """One part a host, as an attempt has them."""
     found: dict[str, Placed] = {}
     for part in parts:
         old = found.get(part.host)
-        found[part.host] = part if old is None else _both(old, part)
+        found[part.host] = part if old is None else _both(old, part, gpu_per_task)
     return tuple(found.values())
 
 
-def _both(one: Placed, other: Placed) -> Placed:
+def _both(one: Placed, other: Placed, gpu_per_task: bool) -> Placed:
     amounts = dict(one.reserved)
     for name, amount in other.reserved:
         amounts[name] = amounts.get(name, 0.0) + amount
@@ -101,6 +103,6 @@ def _both(one: Placed, other: Placed) -> Placed:
     whole = ({name for name, _ in one.reserved} & {name for name, _ in other.reserved}) - same
     fades = tuple(fade for fade in joined(one.fades, other.fades) if fade.name not in whole)
     return Placed(
-        host=one.host, slots=one.slots + other.slots, gpus=tuple(dict.fromkeys(one.gpus + other.gpus)),
+        host=one.host, slots=one.slots + other.slots, gpus=one.gpus + other.gpus if gpu_per_task else one.gpus,
         reserved=tuple(amounts.items()), fades=fades, binds=one.binds + other.binds,
     )  # fmt: skip

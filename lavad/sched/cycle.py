@@ -37,6 +37,8 @@ from lavad.sched.walk import Walk, order_now
 
 MOST = 10_000
 """Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
+LOOKS = 100_000
+"""Hosts looked at in one cycle for a class whose every job looks at all hosts (compound, cu[], binpack …)."""
 
 
 def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> Plan:
@@ -120,8 +122,8 @@ class Visit:
     """A class that is being placed: its jobs one after the other."""
 
     __slots__ = (
-        "base", "candidates", "cycle", "early", "given", "in_turn", "keys", "known", "need", "next_key", "reasons", "short",
-        "view",
+        "base", "budget", "candidates", "cycle", "early", "given", "in_turn", "keys", "known", "need", "next_key",
+        "reasons", "short", "view",
     )  # fmt: skip
 
     def __init__(self, cycle: _Cycle, need: Need, known: Known) -> None:
@@ -138,6 +140,9 @@ class Visit:
         """Whether each start moves its place in line: then it starts one job at a time."""
         self.given = 0
         """Elements placed of the array whose turn it is."""
+        every_host = bool(need.packing or need.spec.roles or not need.is_plain)
+        self.budget = max(1, LOOKS // max(1, len(cycle.view.rows))) if every_host else MOST
+        """Jobs that it may still place in this cycle."""
         self.early = False
         """Whether a job may be placed otherwise later, by an alternative that has to wait."""
         self.short: Need | None = None
@@ -150,7 +155,7 @@ class Visit:
         cluster = self.view.cluster
         self.in_turn = self.known.stream is not None and bound is not None
         self.cycle.beyond.show(self.need)
-        while self.next_key is not None and self.cycle.left > 0:
+        while self.next_key is not None and self.left > 0:
             place = order_now(self.view, self.need.number, self.next_key)
             if bound is not None and place > bound:
                 return place
@@ -164,6 +169,11 @@ class Visit:
         if self.early:
             self.known.blocked = -1
         return None
+
+    @property
+    def left(self) -> int:
+        """How many jobs it may still place."""
+        return min(self.cycle.left, self.budget)
 
     def _go_beyond(self, row: Job | Array) -> bool:
         """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
@@ -223,7 +233,7 @@ class Visit:
         wanted = min(self._array_left(array.job), rest)
         if wanted < rest:
             self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
-        wanted = min(wanted, self.cycle.left, 1 if self.in_turn else rest)
+        wanted = min(wanted, self.left, 1 if self.in_turn else rest)
         indices = islice(startable, self.given, self.given + max(0, min(wanted, self.view.free)))
         keys = [key_of(array.job, index) for index in indices]
         placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
@@ -265,6 +275,8 @@ class Visit:
                 count, _ = units(self.view, need, row)
                 if count:
                     yield row, count
+                elif need is self.need and isinstance(candidates, Candidates):
+                    candidates.spend(row.at)
 
     def _find(self, key: int, most: int, avoid: frozenset[str]) -> tuple[int, tuple[Placed, ...]]:
         """The parts for a job, and the number of the way in which its requirement is met."""
@@ -305,6 +317,7 @@ class Visit:
             return self._block(reason)
         view.take(key, need.spec, parts)
         self.cycle.placements.append(Placement(key, parts, need.number, way))
+        self.budget -= 1
         return True
 
     def _first_hosts(self) -> frozenset[str]:
