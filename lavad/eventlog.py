@@ -197,7 +197,7 @@ def _site(link: socket.socket) -> feed.Site:
         if not piece:
             raise SystemExit(0)
         data += piece
-    site = feed.to_replica.decode(data[feed.HEAD.size :])
+    site = feed.decode_news(data[feed.HEAD.size :])
     assert isinstance(site, feed.Site)
     return site
 

@@ -10,6 +10,7 @@ import asyncio
 import struct
 
 import msgspec
+from msgspec.structs import replace
 
 from lavad.core.apply import apply
 from lavad.core.asks import Caller, Query
@@ -22,7 +23,7 @@ from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.plan import Plan
-from lavad.core.soft import Soft, SoftUpdate
+from lavad.core.soft import Soft, SoftUpdate, WhyClass
 from lavad.core.spec import Spec
 
 HEAD = struct.Struct(">I")
@@ -102,18 +103,53 @@ ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
 FromReplica = Plan | Answer
 
 
+class Whys(msgspec.Struct, frozen=True):
+    """Why classes wait, each different answer once: many wait for just the same."""
+
+    answers: list[WhyClass]
+    of: dict[int, int]
+    """Spec number to the place of its answer."""
+
+    @classmethod
+    def pack(cls, why: dict[int, WhyClass]) -> Whys:
+        """Answers that are one object are told once."""
+        places: dict[int, int] = {}
+        answers: list[WhyClass] = []
+        of = {}
+        for number, answer in why.items():
+            place = places.get(id(answer))
+            if place is None:
+                place = places[id(answer)] = len(answers)
+                answers.append(answer)
+            of[number] = place
+        return cls(answers, of)
+
+    def unpack(self) -> dict[int, WhyClass]:
+        return {number: self.answers[place] for number, place in self.of.items()}
+
+
 class _Planned(msgspec.Struct, tag="Planned"):
     plan: Plan
+    whys: Whys
+
+
+class _Told(msgspec.Struct, tag="Told"):
+    news: SoftUpdate
+    whys: Whys
 
 
 encoder = msgspec.msgpack.Encoder()
-to_replica = msgspec.msgpack.Decoder(ToReplica)
+to_replica: msgspec.msgpack.Decoder[ToReplica | _Told] = msgspec.msgpack.Decoder(ToReplica | _Told)
 from_replica: msgspec.msgpack.Decoder[_Planned | Answer] = msgspec.msgpack.Decoder(_Planned | Answer)
 
 
 def frame(message: msgspec.Struct) -> bytes:
     """A message with its length before it."""
-    body = encoder.encode(_Planned(message) if isinstance(message, Plan) else message)
+    if isinstance(message, Plan):
+        message = _Planned(replace(message, why={}), Whys.pack(message.why))
+    elif isinstance(message, SoftUpdate) and message.why:
+        message = _Told(replace(message, why=None), Whys.pack(message.why))
+    body = encoder.encode(message)
     return HEAD.pack(len(body)) + body
 
 
@@ -126,7 +162,13 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 def decode_answer(body: bytes) -> Plan | Answer:
     """A frame from a replica."""
     message = from_replica.decode(body)
-    return message.plan if isinstance(message, _Planned) else message
+    return replace(message.plan, why=message.whys.unpack()) if isinstance(message, _Planned) else message
+
+
+def decode_news(body: bytes | memoryview) -> ToReplica:
+    """A frame from the master."""
+    message = to_replica.decode(body)
+    return replace(message.news, why=message.whys.unpack()) if isinstance(message, _Told) else message
 
 
 def take(cluster: Cluster) -> Snapshot:

@@ -66,7 +66,7 @@ class Replica:
             end = at + feed.HEAD.size + size
             if len(view) < end:
                 break
-            self._take(feed.to_replica.decode(view[at + feed.HEAD.size : end]))
+            self._take(feed.decode_news(view[at + feed.HEAD.size : end]))
             at = end
         view.release()
         del self._buffer[:at]

@@ -22,6 +22,7 @@ from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
 from lavad.sched.choose import Offer, find_parts
 from lavad.sched.compound import find_compound
+from lavad.sched.crowd import why_crowded
 from lavad.sched.eligible import Base, find_base
 from lavad.sched.explain import host_reasons, main_reason
 from lavad.sched.fit import place_on, units
@@ -47,12 +48,17 @@ def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, memory: Mem
     ``Plan.why`` has the classes of which something new is known, ``Plan.why_job`` all single jobs.
     """
     view = View(cluster, soft, now, local, memory)
+    quiet = memory.find_quiet(cluster, now, local)
+    if quiet is not None:
+        return Plan(cluster.version, why_job=dict(memory.why_job), wake_at=quiet)
     renew_line(cluster, memory)
     cycle = _Cycle(view)
     cycle.run()
     memory.why.update(cycle.why)
     plan = Plan(cluster.version, tuple(cycle.placements), cycle.why, dict(memory.why_job), view.wake_at)
-    return cycle.beyond.end(plan)
+    plan = cycle.beyond.end(plan)
+    memory.note_quiet(plan, now, local)
+    return plan
 
 
 class _Cycle:
@@ -101,7 +107,13 @@ class _Cycle:
             return None
         if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not _reads_load(need)):
             return None
-        return Visit(self, need, known)
+        crowded = why_crowded(view, need, known)
+        if crowded is None:
+            return Visit(self, need, known)
+        known.blocked = memory.cycle
+        memory.say_jobs(known, {})
+        self.why[number] = crowded
+        return None
 
     def say(self, number: int, reason: int) -> None:
         """A class waits for a reason that is about no host."""

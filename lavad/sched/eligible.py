@@ -27,10 +27,21 @@ Check = Callable[[Row], int]
 Codes = npt.NDArray[np.int32]
 
 
+class Crowd:
+    """What ``crowd`` knows of the hosts of a base, at one change of the columns."""
+
+    __slots__ = ("changes", "most", "why")
+
+    def __init__(self, changes: int) -> None:
+        self.changes = changes
+        self.most: dict[str, float] = {}
+        self.why: dict[tuple[str, bool], WhyClass] = {}
+
+
 class Base:
     """Reasons of one ``base_key`` for all hosts, and what they were made from."""
 
-    __slots__ = ("array", "codes", "full", "made", "most", "moving", "ok")
+    __slots__ = ("array", "codes", "crowd", "full", "made", "most", "moving", "ok")
 
     def __init__(self, codes: list[int] | Codes, moving: bool, made: tuple[int, int]) -> None:
         self.codes = codes
@@ -39,6 +50,7 @@ class Base:
         self.made = made
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
+        self.crowd = Crowd(-1)
         self.full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""
         self.most: dict[tuple[bool, int], tuple[int, int]] = {}

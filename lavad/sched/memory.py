@@ -13,12 +13,13 @@ from lavad.core.host_names import members
 from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.pend_reason import PendReason
+from lavad.core.plan import Plan
 from lavad.core.soft import Soft, WhyClass
 from lavad.core.states import HostState
 from lavad.core.table import Pending
 from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.sched.columns import FEW, Columns
-from lavad.sched.needs import Need, dynamic_names, increasing_names, read_need
+from lavad.sched.needs import Need, Needs, dynamic_names, increasing_names
 from lavad.sched.ranking import Ranking, Stream
 from lavad.sched.rows import Row
 from lavad.sched.rules import Rules
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 Order = tuple[int, tuple[float, ...], int, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
 absolute priority; () where nothing does), queue priority, user priority, btop/bbot, submission, job, index."""
+
+
+WEEK = 604_800
+ZONE_ERROR = 2.0
+"""Local time is in whole seconds."""
+
+
+def _zone(now: float, local: Local) -> float:
+    """How far the local week is ahead of the clock."""
+    return (local[0] * 86_400 + local[1] - now) % WEEK
 
 
 class Known:
@@ -52,6 +63,9 @@ class Known:
 class Memory:
     """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
 
+    quiet: tuple[int, int, int, float, float] | None = None
+    """Version, ``rows_seen`` and ``state_seen`` of the last cycle, if it decided nothing; when to wake; its time zone."""
+
     def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
         self.few = few
         self.cycle = 0
@@ -62,7 +76,7 @@ class Memory:
         self.columns: Columns | None = None
         self.codes: list[int] = []
         """Reason of each host's state, 0: it takes jobs."""
-        self.needs: dict[int, Need | None] = {}
+        self.needs = Needs()
         self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
         """Class with roles to its need, and what one task of each role needs."""
         self.bases: dict[tuple[object, ...], Base] = {}
@@ -200,11 +214,23 @@ class Memory:
         """Seconds until a window opens or closes; None: never."""
         return next_change(self.window(text), local) if text else None
 
+    def note_quiet(self, plan: Plan, now: float, local: Local) -> None:
+        """A cycle is over: where it decided nothing, the next one need not look while nothing changes."""
+        still = not (plan.decides or self.restless)
+        self.quiet = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
+
+    def find_quiet(self, cluster: Cluster, now: float, local: Local) -> float | None:
+        """When time alone may change something (0: never), where nothing else has changed; None: something has."""
+        if self.quiet is None or self.restless or self.quiet[:3] != (cluster.version, self.rows_seen, self.state_seen):
+            return None
+        _, _, _, wake_at, zone = self.quiet
+        # local clocks are set back and forth: windows then open at another time
+        is_same_zone = abs(zone - _zone(now, local)) % (WEEK - ZONE_ERROR) <= ZONE_ERROR
+        return wake_at if is_same_zone and (not wake_at or now < wake_at) else None
+
     def need(self, cluster: Cluster, number: int) -> Need | None:
         """The needs of a class; None if its queue is gone."""
-        if number not in self.needs:
-            self.needs[number] = read_need(cluster, number)
-        return self.needs[number]
+        return self.needs.of(cluster, number)
 
     def units_of(self, conf: Conf, kind: str) -> dict[str, int]:
         """Host to the number of its compute unit of a type ("": the default type)."""
@@ -217,7 +243,7 @@ class Memory:
     def forget(self, number: int) -> None:
         """A class has no pending job any more."""
         known = self.known.pop(number)
-        self.needs.pop(number, None)
+        self.needs.forget(number)
         self.why.pop(number, None)
         for key in known.jobs:
             self.why_job.pop(key, None)

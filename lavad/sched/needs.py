@@ -5,6 +5,7 @@ Rule: a ``Need`` depends on the spec and the configuration only, never on load, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -151,6 +152,64 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
         need.way = at
     found[0].ways = found
     return found[0]
+
+
+class Needs:
+    """Reads needs; classes that differ in one plain amount alone, as ``rusage[mem=…]``, share the reading of all else."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Need | None] = {}
+        self._alike: dict[tuple[object, ...], Need] = {}
+
+    def of(self, cluster: Cluster, number: int) -> Need | None:
+        """The needs of a class, read once; None if its queue is gone."""
+        if number not in self._rows:
+            self._rows[number] = self._read(cluster, number)
+        return self._rows[number]
+
+    def forget(self, number: int) -> None:
+        """A class has no pending job any more."""
+        self._rows.pop(number, None)
+
+    def clear(self) -> None:
+        """Another configuration."""
+        self._rows.clear()
+        self._alike.clear()
+
+    def _read(self, cluster: Cluster, number: int) -> Need | None:
+        spec = cluster.specs.rows[number]
+        one = _ONE_AMOUNT.fullmatch(spec.resreq)
+        if one is None or spec.roles:
+            return read_need(cluster, number)
+        kind = (spec.queue, one[1], spec.slots, spec.max_slots, spec.hosts, spec.gpu, spec.from_host)
+        like = self._alike.get(kind)
+        if like is not None:
+            return _with_amount(like, number, spec, float(one[2]))
+        need = read_need(cluster, number)
+        unit = unit_mb(cluster.conf)
+        if need is not None and unit == 1.0 and _has_one(need, one[1], float(one[2])):
+            self._alike[kind] = need
+        return need
+
+
+_ONE_AMOUNT = re.compile(r"rusage\[([a-z][a-z0-9_]*)=([1-9][0-9]{0,8})\]", re.ASCII)
+
+
+def _has_one(need: Need, name: str, amount: float) -> bool:
+    """Whether this amount is all that a need reserves, and by this name."""
+    places = [place for place in (need.per_host, need.per_slot, need.shared) if place]
+    return need.is_plain and places == [((name, amount),)]
+
+
+def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
+    need = Need.__new__(Need)
+    for field in Need.__slots__:
+        setattr(need, field, getattr(like, field))
+    need.number, need.spec = number, spec
+    for place in ("per_host", "per_slot", "shared"):
+        for name, _ in getattr(like, place):
+            setattr(need, place, ((name, amount),))
+    return need
 
 
 def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
