@@ -10,17 +10,19 @@ from typing import Any
 
 from agent import saying
 from agent.entry import Entry
-from agent.launch import build, report
+from agent.launch import build, environ, report
 from agent.launch.site import Site
 
 MAILER = ".mail"
 BEGUN = ".begun" + MAILER
+WARNING = ".warning" + MAILER
+RESIZED = ".resized"
 """They end the uids of these parts."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith(MAILER)
+    return uid.endswith((MAILER, RESIZED))
 
 
 def owner_of(uid: str) -> str:
@@ -66,6 +68,21 @@ class Closing:
         entry.begun = True
         head = report.begun(text, saying.story_so_far(entry, self._host))
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
+
+    def command(self, entry: Entry, command: str) -> dict[str, Any] | None:
+        """The part that runs a warning command."""
+        made = entry.made
+        if made is None:
+            return None
+        env = environ.own(made.text, entry.key, entry.order.start, ("", ""))
+        return report.small_part(entry.uid + WARNING, entry.order) | {
+            "title": f"{build.show(entry.key)} warning",
+            "cwd": entry.folder() or "/",
+            "cwd_else": ["/"],
+            "env": {name: value for name, value in env.items() if value},
+            "argv": ["/bin/sh", "-c", command],
+            "stdout": {"path": "/dev/null", "append": True, "mkdir": False},
+        }
 
     def _mails(self, entry: Entry) -> bool:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""

@@ -69,7 +69,7 @@ class Daemon:
             loop.add_signal_handler(number, self._stop.set)
         runner = self._runner
         runner.starts.poke = self._poke
-        runner.parts.entries = adopt(self._spool.load(), self._site, now())
+        runner.parts.entries.update(adopt(self._spool.load(), self._site, now()))
         runner.starts.hostfiles.drop_old(frozenset())
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]

@@ -50,6 +50,10 @@ class Ends:
         if fields is not None and entry.made is not None:
             self._starter.start(0, entry.made.template, id(entry.made), fields)
 
+    def run(self, entry: Entry, command: str) -> None:
+        """A command of the user's beside the job, in its environment; nobody waits for it."""
+        self._add(entry, self._closing.command(entry, command))
+
     def mailed(self, uid: str, well: bool, why: str) -> None:
         """A mail was sent, or was not."""
         if not well:

@@ -29,6 +29,7 @@ class Entry:
         "end",
         "key",
         "limit",
+        "live_hosts",
         "looked",
         "lost",
         "made",
@@ -73,6 +74,8 @@ class Entry:
         self.limit = ""
         self.use = Use()
         self.noted = Peaks()
+        self.live_hosts: list[tuple[str, int]] | None = None
+        """What the host files of a resizable job say."""
         self.begun = False
         """Its beginning was mailed."""
         self.looked = 0.0

@@ -15,7 +15,7 @@ import msgspec
 
 from agent import saying
 from agent.checkpoint import app
-from agent.closing import Closing, is_own, owner_of
+from agent.closing import RESIZED, Closing, is_own, owner_of
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
@@ -25,6 +25,7 @@ from agent.launch import build, frameworks, rendezvous, roles
 from agent.launch.site import Site
 from agent.link import Outbox
 from agent.outgoing import Outgoing
+from agent.resizing import Resizing
 from agent.spool import Spool
 from agent.starterlink import StarterLink
 from agent.watch import Watch
@@ -52,6 +53,7 @@ class Parts:
         self._site = site
         self._watch = watch
         self._ends = Ends(Closing(site), spool, self.outbox, self.starter)
+        self.resizing = Resizing(self._ends, self.starter, site.hostfile_dir)
         self._greeted_before = False
         self._wakes: list[tuple[float, str]] = []
 
@@ -83,7 +85,9 @@ class Parts:
                 self._refuse(entry, "starter", f"the starter of {self._site.host} was restarted")
         for uid, status in listed.items():
             over = status["state"] in ("gone", "lost", "refused")
-            if is_own(uid) and (over or owner_of(uid) not in self.entries):
+            if uid.endswith(RESIZED) and over and owner_of(uid) in self.entries:
+                self._command_ended(uid, status)
+            elif is_own(uid) and (over or owner_of(uid) not in self.entries):
                 self.starter.put({"do": "forget", "uids": [uid]})
         self._greeted_before = True
 
@@ -125,6 +129,10 @@ class Parts:
     def _reported(self, said: dict[str, Any]) -> None:
         uid = str(said["uid"])
         what = said["is"]
+        if uid.endswith(RESIZED):
+            if what in ("ended", "refused", "lost"):
+                self._command_ended(uid, said)
+            return
         if is_own(uid):
             if what in ("ended", "refused", "lost"):
                 self._ends.mailed(uid, what == "ended" and said["end"]["status"] == 0, str(said.get("reason", "")))
@@ -132,6 +140,11 @@ class Parts:
         entry = self.entries.get(uid)
         if entry is not None and (hear := _HEARD.get(what)):
             hear(self, entry, said)
+
+    def _command_ended(self, uid: str, said: dict[str, Any]) -> None:
+        end = said.get("end")
+        why = "" if end else str(said.get("reason") or "its end is not known")
+        self.resizing.ended(uid, int(end["status"]) if end else 0, why)
 
     def _started_now(self, entry: Entry, said: dict[str, Any]) -> None:
         self._started(entry, said)
@@ -181,6 +194,7 @@ class Parts:
     def _gone(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.post = int(said.get("post") or 0)
         entry.over = True
+        self.resizing.over(entry)
         entry.part = decide.gone(entry.part)
         if entry.end is None and not entry.told and not entry.orphan:
             self._lost(entry, "it was killed before it ran")
@@ -192,6 +206,7 @@ class Parts:
         if entry.told:
             return
         entry.lost, entry.over = reason, True
+        self.resizing.over(entry)
         entry.part = decide.gone(entry.part)
         self._watch.final(entry.uid)
         log.warning("job %s: %s", build.show(entry.key), reason)
@@ -276,6 +291,8 @@ class Parts:
                     self._checkpointed(entry, *checkpoint.ask(now(), entry.checkpoint, effect.wish, effect.kill_after))
             elif isinstance(effect, eff.SayCheckpoint):
                 self._ends.put(saying.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
+            elif isinstance(effect, eff.Run):
+                self._ends.run(entry, effect.command)
             elif isinstance(effect, eff.Keep):
                 self.spool.keep(part)
         self._wake_later(entry)

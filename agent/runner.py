@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 from agent import saying
-from agent.core import decide
-from agent.core.part import Part, Wish
+from agent.core import checkpoint, decide
+from agent.core.part import Part, Stage, Wish
 from agent.entry import Entry
 from agent.launch import build
 from agent.launch.accounts import Accounts
@@ -37,6 +37,7 @@ class Runner:
         self.parts = Parts(site, spool, watch)
         self.peeks: list[pb.PeekData] = []
         self.starts = Starts(site, accounts)
+        self.parts.resizing.folder = self.starts.hostfiles.folder
         self._accounts = accounts
         self._site = site
         self._spool = spool
@@ -137,7 +138,11 @@ class Runner:
             self._held[order.uid].append(order)
         elif entry is None or entry.orphan:
             log.info("an order for attempt %s, which is not here: %s", order.uid, what)
-        elif what == "release":
+        else:
+            self._order_part(order, entry, what)
+
+    def _order_part(self, order: pb.Order, entry: Entry, what: str | None) -> None:
+        if what == "release":
             self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release.root)})
         elif what == "start_task":
             task = order.start_task
@@ -145,15 +150,28 @@ class Runner:
             self.parts.starter.put({"do": "task", "uid": order.uid, **due})
         elif what == "finish":
             self.parts.starter.put(_finish(order))
+        elif what == "hosts":
+            self.parts.resizing.hosts(entry, order.hosts)
+        elif what == "limits":
+            new = order.limits
+            limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
+            self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
         elif what == "stop":
             self.parts.decided(entry, *decide.stop(entry.part, order.stop.stopped, now()))
         elif what == "signal":
             asked = order.signal
             wish = Wish(asked.wish, asked.kind, asked.signal, asked.reason, asked.kill_after, now())
+            if asked.period and entry.checkpoint is not None:
+                entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period - 1, now())
             log.info("job %s: %s asked (%d)", build.show(order.key), asked.kind, asked.wish)
             self.parts.decided(entry, *decide.asked(entry.part, wish, now()))
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
+        if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
+            entry.dropped = "the job went on without this host"
+            self.parts.starter.put({"do": "leave", "uid": order.uid})
+            self.parts.decided(entry, *decide.leave(entry.part, order.kill.grace, now()))
+            return
         if entry is None:
             gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
             self.parts.outbox.put(gone)

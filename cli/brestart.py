@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from cli.common.client import Client, read_conf
 from cli.common.context import Context, start
 from cli.common.fail import Fail
@@ -38,13 +40,28 @@ def run(context: Context) -> int:
         site = site_of(context, conf, "brestart")
         if site is not None:
             site.check(None, options, env)
-        options["k"] = context.path(folder)
-        ok = send(context, Client(context, conf), submission(context, Work(""), options, env, restart_of=job))
+        folder = context.path(folder)
+        generation = newest(os.path.join(folder, str(job)))
+        if generation < 0:
+            raise Fail("Checkpoint log is not found or is corrupted")
+        options["k"] = folder
+        frame = submission(context, Work(""), options, env, restart_of=job)
+        ok = send(context, Client(context, conf), {**frame, "restart_from": generation})
     except Fail as fail:
         raise not_done(fail, "brestart", NOT_SUBMITTED) from None
     if site is not None:
         site.submitted(ok)
     return 0
+
+
+def newest(folder: str) -> int:
+    """The newest whole checkpoint in a job's folder, -1: there is none."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return -1
+    found = [int(name[4:]) for name in names if name.startswith("gen-") and name[4:].isdigit() and len(name) < 14]
+    return max((number for number in found if os.path.exists(os.path.join(folder, f"gen-{number}", "MANIFEST"))), default=-1)
 
 
 def _which(words: list[str], table: Table) -> tuple[str, int]:

@@ -106,6 +106,9 @@ QUEUE: Table = {
 }
 
 APPLICATION: Table = {
+    "RESIZABLE_JOBS": v.choice("Y", "N", "AUTO", "YES", "NO"),
+    "RESIZE_NOTIFY_CMD": v.text,
+    "DJOB_RESIZE_GRACE_PERIOD": v.second_count,
     **RESOURCE_LIMITS,
     **JOB_PARAMETERS,
     "RUNTIME": v.one_time,

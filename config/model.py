@@ -153,6 +153,9 @@ class ApplicationConfig(msgspec.Struct, frozen=True, kw_only=True):
     job_preproc_timeout: int | None = None
     max_job_requeue: int | None = None
     mig: int | None = None
+    resizable_jobs: str = "N"
+    resize_notify_cmd: str = ""
+    djob_resize_grace_period: int | None = None
     use_pam_creds: bool = False
 
 

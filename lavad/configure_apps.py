@@ -57,4 +57,7 @@ def _app(app: ApplicationConfig) -> AppConf:
         job_controls=_controls(app),
         warn_before=app.job_action_warning_time,
         warning_action=app.job_warning_action,
+        resizable={"Y": "yes", "YES": "yes", "AUTO": "auto"}.get(app.resizable_jobs.upper(), ""),
+        resize_command=app.resize_notify_cmd,
+        resize_grace=app.djob_resize_grace_period,
     )

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from typing import Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
 from lavad.core.cpu_factor import scale
-from lavad.core.effects import Effect, FinishPart, KillPart, ReleasePart, SignalPart, StartPart, StartTask, StopPart
+from lavad.core.effects import (
+    ChangeLimits,
+    Effect,
+    FinishPart,
+    KillPart,
+    ReleasePart,
+    SignalPart,
+    StartPart,
+    StartTask,
+    StopPart,
+    TellHosts,
+)
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Array, Attempt, Job
 from lavad.core.spec import JobText, Limits, Spec
@@ -16,6 +28,8 @@ from lavad.joblink import credentials, token
 from lavad.sessions import Session
 from proto import agent_pb2 as pb
 
+LEAVE_GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL on a host that leaves a job (DJOB_RESIZE_GRACE_PERIOD says otherwise)."""
 START_EXPIRES = 60.0
 """Seconds after which a start order is too old to be obeyed."""
 
@@ -31,6 +45,12 @@ def limits_message(limits: Limits, run_scale: float = 1.0, cpu_scale: float = 1.
     )  # fmt: skip
 
 
+def scales(cluster: Cluster, spec: Spec, host: str) -> tuple[float, float]:
+    """What the run limit and the CPU limit are divided by on a host."""
+    run = 1.0 if cluster.conf.params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
+    return run, scale(cluster, spec.cpu_host or spec.from_host, host)
+
+
 def text_message(
     cluster: Cluster, key: int, number: int, spec: Spec, text: JobText, env: Mapping[str, str], host: str
 ) -> pb.JobText:
@@ -41,8 +61,6 @@ def text_message(
     record = cluster.get(key)
     array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
     app = next((app for app in conf.apps if app.name == spec.app), None) or AppConf(name=spec.app)
-    run_scale = 1.0 if params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
-    cpu_scale = scale(cluster, spec.cpu_host or spec.from_host, host)
     warned = queue.warn_before if app.warn_before is None else app.warn_before
     checkpoint = spec.checkpoint
     return pb.JobText(
@@ -54,9 +72,10 @@ def text_message(
         name=record.name if array is None else array.spec_text, from_host=spec.from_host,
         launch=spec.launch, resreq=spec.resreq, cluster=conf.cluster, submitted=record.submitted,
         array_end=_array_end(array), array_step=_array_step(array),
-        limits=limits_message(spec.limits, run_scale, cpu_scale), direct_output=params.stdout_direct,
+        limits=limits_message(spec.limits, *scales(cluster, spec, host)), direct_output=params.stdout_direct,
         leased=spec.rerunnable or checkpoint is not None,
         checkpoint_dir=checkpoint.folder if checkpoint else "", checkpoint_period=checkpoint.period if checkpoint else 0,
+        checkpoint_of=checkpoint.of if checkpoint else "",
         checkpoint_method=checkpoint.method if checkpoint else "",
         checkpoint_initial=checkpoint.initial if checkpoint else 0, nice=queue.nice if app.nice is None else app.nice,
         job_starter=app.job_starter or queue.job_starter,
@@ -66,11 +85,12 @@ def text_message(
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
-        roles=_roles(spec, text, run_scale, cpu_scale),
+        roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
         software=["\t".join(step) for step in text.software],
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies,
+        resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
     )  # fmt: skip
 
 
@@ -84,6 +104,17 @@ def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> lis
         )
         for role, own in zip(spec.roles, text.roles, strict=True)
     ]  # fmt: skip
+
+
+def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
+    """What warns the job before it is ended, and how many seconds before: its own, its profile's, its queue's."""
+    app = next((app for app in cluster.conf.apps if app.name == spec.app), None)
+    queue = cluster.queue_conf.get(spec.queue)
+    found = [(text.warn_action, text.warn_before)]
+    found += [(one.warning_action, one.warn_before or 0) for one in (app, queue) if one is not None]
+    action = next((action for action, _ in found if action), "")
+    before = next((before for _, before in found if before), 0)
+    return {"warn_action": action, "warn_before": before} if action and before else {}
 
 
 def mail_to(spec: Spec, text: JobText) -> str:
@@ -101,15 +132,16 @@ def _array_step(array: Array | None) -> int:
 
 
 def placement(cluster: Cluster, run: Attempt) -> list[pb.HostSlots]:
-    """Where all parts of an attempt are: the same for each of them."""
+    """Where all parts of an attempt are that are to stay: the same for each of them."""
     return [
         pb.HostSlots(
             host=part.host, slots=part.slots, gpus=part.gpus, address=_address(cluster, part.host),
             roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in part.roles],
             binds=[pb.Bind(cpus=bind.cpus, nodes=bind.nodes, only=bind.only) for bind in part.binds],
+            seat=part.seat if run.elastic else seat,
         )
-        for part in run.parts
-    ]
+        for seat, part in enumerate(part for part in run.parts if not part.leaving)
+    ]  # fmt: skip
 
 
 def start_order(
@@ -121,7 +153,7 @@ def start_order(
     spec = cluster.specs.rows[job.spec]
     start = pb.Start(
         sequence=session.sequence, text=session.texts[text_key(cluster, job)].number, two_phase=effect.two_phase, hosts=hosts,
-        place=next(i for i, part in enumerate(run.parts) if part.host == effect.host), expires=now + START_EXPIRES,
+        place=next(i for i, host in enumerate(hosts) if host.host == effect.host), expires=now + START_EXPIRES,
         lease=lease_of(cluster, spec), restart=job.checkpoint, restart_count=run.number - 1, name=job.name,
         token=token(secret, run.uid),
     )  # fmt: skip
@@ -148,13 +180,29 @@ def _address(cluster: Cluster, host: str) -> str:
     return row.facts.address if row is not None else ""
 
 
-def other_order(effect: Effect) -> pb.Order:
+def grace_of(cluster: Cluster, job: Job) -> float | None:
+    """DJOB_RESIZE_GRACE_PERIOD of the job's application profile."""
+    name = cluster.specs.rows[job.spec].app
+    return next((app.resize_grace for app in cluster.conf.apps if app.name == name), None)
+
+
+def other_order(effect: Effect, grace: float | None = None, factors: tuple[float, float] = (1.0, 1.0)) -> pb.Order:
     """The order for an effect that needs no text."""
     order = pb.Order(key=effect.key, attempt=effect.attempt, uid=effect.uid)
     if isinstance(effect, KillPart):
         order.kill.SetInParent()
+        if effect.leaves:
+            order.kill.leaves, order.kill.grace = True, LEAVE_GRACE if grace is None else grace
     elif isinstance(effect, ReleasePart):
         order.release.root = effect.root
+    elif isinstance(effect, ChangeLimits):
+        order.limits.CopyFrom(limits_message(effect.limits, *factors))
+    elif isinstance(effect, TellHosts):
+        told = order.hosts
+        told.SetInParent()
+        told.hosts.extend(pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in effect.hosts)
+        told.changed.extend(pb.HostSlots(host=host, slots=slots) for host, slots in effect.changed)
+        told.number, told.grow, told.command = effect.number, effect.grow, effect.command
     elif isinstance(effect, StopPart):
         order.stop.stopped = effect.stopped
     elif isinstance(effect, StartTask):
@@ -166,4 +214,5 @@ def other_order(effect: Effect) -> pb.Order:
         wish = effect.wish
         order.signal.wish, order.signal.kind, order.signal.signal = wish.number, wish.kind, wish.signal
         order.signal.reason, order.signal.kill_after = wish.reason.name, wish.kill_after
+        order.signal.period = wish.period + 1
     return order

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 
 from lavad.core.cluster import Cluster
 from lavad.core.effects import Effect, KillPart, StartPart, effects_due
-from lavad.core.events import JobModified
+from lavad.core.events import JobModified, PartLeft
 from lavad.core.job import Attempt, Job
+from lavad.core.resize import is_part
 from lavad.core.spec import JobText
 from lavad.core.states import PartState
 from lavad.engine import Committed
-from lavad.orders import other_order, placement, start_order, text_key, text_message
+from lavad.orders import grace_of, other_order, placement, scales, start_order, text_key, text_message
 from lavad.sessions import Session, Sessions
 from lavad.texts import Texts
 from proto import agent_pb2 as pb
@@ -40,6 +41,8 @@ class Outbox:
         for event in committed.events:
             if isinstance(event, JobModified):
                 self._sessions.text_changed(event.key)
+            elif isinstance(event, PartLeft):
+                self._sessions.left(event.host, self._cluster.find_job(event.key))
 
     def greeted(self, session: Session) -> None:
         """A stream is new: offer everything that is due on its host."""
@@ -115,7 +118,8 @@ class Outbox:
     def _add_order(self, orders: pb.Orders, session: Session, effect: Effect, unsaid: set[int], now: float) -> None:
         current = self._job(effect)
         if isinstance(effect, KillPart):
-            orders.orders.append(other_order(effect))
+            grace = grace_of(self._cluster, current) if current is not None and effect.leaves else None
+            orders.orders.append(other_order(effect, grace))
         elif current is None or (isinstance(effect, StartPart) and not _is_offered(current, effect.host)):
             pass  # over, or begun by the same order sent before
         elif not isinstance(effect, StartPart) or self._has_text(session, current):
@@ -139,11 +143,11 @@ class Outbox:
             self._sessions.sent.setdefault(session.host, set()).add(effect.uid)
             hosts = self._placement(job.run)
             return start_order(self._cluster, session, effect, job, job.run, hosts, self._secret, now)
-        return other_order(effect)
+        return other_order(effect, factors=scales(self._cluster, self._cluster.specs.rows[job.spec], effect.host))
 
     def _placement(self, run: Attempt) -> list[pb.HostSlots]:
         """Made once for all hosts of a large job: their starts go out together."""
-        if len(run.parts) == 1:
+        if len(run.parts) == 1 or run.elastic:
             return placement(self._cluster, run)
         if self._placed[0] != run.uid:
             self._placed = (run.uid, placement(self._cluster, run))
@@ -152,7 +156,7 @@ class Outbox:
     def _job(self, effect: Effect) -> Job | None:
         """The job, if this attempt is still the one that lives."""
         job = self._cluster.find_job(effect.key)
-        return job if job is not None and job.run is not None and job.run.uid == effect.uid else None
+        return job if job is not None and job.run is not None and is_part(job.run, effect.host, effect.uid) else None
 
 
 def _is_offered(job: Job, host: str) -> bool:

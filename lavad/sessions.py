@@ -185,6 +185,13 @@ class Sessions:
                 if session is not None:
                     session.offer(job.run.uid, due.get(part.host, ()))
 
+    def left(self, host: str, job: Job | None) -> None:
+        """A host is no longer of an attempt: forget what it was told of it."""
+        session = self.rows.get(host)
+        run = None if job is None else job.run
+        if session is not None and run is not None and all(part.host != host for part in run.parts):
+            session.offer(run.uid, [])
+
     def over(self, jobs: Iterable[Job]) -> None:
         """Forget what was told about attempts that are over; what they left behind is to end."""
         for job in jobs:

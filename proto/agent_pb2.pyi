@@ -208,7 +208,7 @@ class Reports(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("number", "key", "attempt", "uid", "prepared", "started", "ended", "gone", "refused", "stopped", "granted", "checkpointed", "task_started", "task_ended")
+    __slots__ = ("number", "key", "attempt", "uid", "prepared", "started", "ended", "gone", "refused", "stopped", "granted", "checkpointed", "task_started", "task_ended", "resized")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +223,7 @@ class Report(_message.Message):
     CHECKPOINTED_FIELD_NUMBER: _ClassVar[int]
     TASK_STARTED_FIELD_NUMBER: _ClassVar[int]
     TASK_ENDED_FIELD_NUMBER: _ClassVar[int]
+    RESIZED_FIELD_NUMBER: _ClassVar[int]
     number: int
     key: int
     attempt: int
@@ -237,7 +238,8 @@ class Report(_message.Message):
     checkpointed: Checkpointed
     task_started: TaskStarted
     task_ended: TaskEnded
-    def __init__(self, number: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ...) -> None: ...
+    resized: Resized
+    def __init__(self, number: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ...) -> None: ...
 
 class Prepared(_message.Message):
     __slots__ = ("address", "door")
@@ -371,6 +373,16 @@ class TaskEnded(_message.Message):
     limit: str
     def __init__(self, rank: _Optional[int] = ..., number: _Optional[int] = ..., status: _Optional[int] = ..., limit: _Optional[str] = ...) -> None: ...
 
+class Resized(_message.Message):
+    __slots__ = ("number", "ok", "why")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OK_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    ok: bool
+    why: str
+    def __init__(self, number: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
+
 class Welcome(_message.Message):
     __slots__ = ("epoch", "incarnation", "heartbeat", "sample", "cluster")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -394,7 +406,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "cwd_given", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "roles", "framework", "nproc", "launcher_start", "notify", "input_data", "copies", "interactive")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "cwd_given", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "roles", "framework", "nproc", "launcher_start", "notify", "input_data", "copies", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -476,6 +488,12 @@ class JobText(_message.Message):
     INPUT_DATA_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
     INTERACTIVE_FIELD_NUMBER: _ClassVar[int]
+    RESIZABLE_FIELD_NUMBER: _ClassVar[int]
+    MIN_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_OF_FIELD_NUMBER: _ClassVar[int]
+    WARN_ACTION_FIELD_NUMBER: _ClassVar[int]
+    WARN_BEFORE_FIELD_NUMBER: _ClassVar[int]
     id: int
     job: int
     user: str
@@ -543,7 +561,13 @@ class JobText(_message.Message):
     input_data: bytes
     copies: _containers.RepeatedScalarFieldContainer[str]
     interactive: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., cwd_given: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., interactive: _Optional[str] = ...) -> None: ...
+    resizable: bool
+    min_slots: int
+    max_slots: int
+    checkpoint_of: str
+    warn_action: str
+    warn_before: int
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., cwd_given: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[str]] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ...) -> None: ...
 
 class Role(_message.Message):
     __slots__ = ("name", "command", "env", "cwd", "limits", "gpus", "slots", "kind", "least", "count", "software")
@@ -603,7 +627,7 @@ class Limits(_message.Message):
     def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish")
+    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -614,6 +638,8 @@ class Order(_message.Message):
     STOP_FIELD_NUMBER: _ClassVar[int]
     START_TASK_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     key: int
     attempt: int
     uid: str
@@ -624,7 +650,9 @@ class Order(_message.Message):
     stop: Stop
     start_task: StartTask
     finish: Finish
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ...) -> None: ...
+    hosts: Hosts
+    limits: Limits
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
 
 class RoleSlots(_message.Message):
     __slots__ = ("role", "first", "count")
@@ -637,20 +665,22 @@ class RoleSlots(_message.Message):
     def __init__(self, role: _Optional[int] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class HostSlots(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds")
+    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds", "seat")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     BINDS_FIELD_NUMBER: _ClassVar[int]
+    SEAT_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[str]
     address: str
     roles: _containers.RepeatedCompositeFieldContainer[RoleSlots]
     binds: _containers.RepeatedCompositeFieldContainer[Bind]
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ...) -> None: ...
+    seat: int
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ..., seat: _Optional[int] = ...) -> None: ...
 
 class Bind(_message.Message):
     __slots__ = ("cpus", "nodes", "only")
@@ -699,22 +729,42 @@ class Release(_message.Message):
     def __init__(self, root: _Optional[str] = ...) -> None: ...
 
 class Kill(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("leaves", "grace")
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    leaves: bool
+    grace: float
+    def __init__(self, leaves: _Optional[bool] = ..., grace: _Optional[float] = ...) -> None: ...
+
+class Hosts(_message.Message):
+    __slots__ = ("hosts", "number", "grow", "changed", "command")
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    GROW_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    hosts: _containers.RepeatedCompositeFieldContainer[HostSlots]
+    number: int
+    grow: bool
+    changed: _containers.RepeatedCompositeFieldContainer[HostSlots]
+    command: str
+    def __init__(self, hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., number: _Optional[int] = ..., grow: _Optional[bool] = ..., changed: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Signal(_message.Message):
-    __slots__ = ("wish", "kind", "signal", "reason", "kill_after")
+    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period")
     WISH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     KILL_AFTER_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
     wish: int
     kind: str
     signal: int
     reason: str
     kill_after: bool
-    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ...) -> None: ...
+    period: int
+    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("stopped",)

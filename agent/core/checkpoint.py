@@ -53,6 +53,13 @@ def ask(now: float, state: Checkpoints, wish: int, kill_after: bool) -> Decided:
     return replace(state, asked=asked), [Send(state.uid, SIGNAL, True)]
 
 
+def every(state: Checkpoints, period: float, now: float) -> Checkpoints:
+    """Another period, 0: no more by itself. Hearing it once more changes nothing."""
+    if period == state.period:
+        return state
+    return replace(state, period=period, due=now + period if period else 0.0)
+
+
 def tick(now: float, state: Checkpoints) -> Decided:
     """The periodic one, when it is due and none is under way; wishes that waited in vain."""
     effects: list[Effect] = []

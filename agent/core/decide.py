@@ -9,7 +9,7 @@ import signal
 
 from msgspec.structs import replace
 
-from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, SayStopped, Send
+from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
 from agent.core.part import KILL, Part, Stage, Step, Wish, run_time
 
 Decided = tuple[Part, list[Effect]]
@@ -76,6 +76,14 @@ def asked(part: Part, wish: Wish, now: float) -> Decided:
     return part, effects + granted
 
 
+def leave(part: Part, grace: float, now: float) -> Decided:
+    """The job goes on without this host: what runs here may end in good order, and is killed after ``grace`` seconds."""
+    if part.killing or part.stage in _OVER:
+        return part, []
+    part = replace(part, killing=True, steps=(Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + grace, KILL)))
+    return tick(part, now, [Keep(part.uid)])
+
+
 def stop(part: Part, stopped: bool, now: float) -> Decided:
     """Stop the part, or let it go on. Repeating it is harmless: the master asks until it hears that it is so."""
     if part.stage in _OVER:
@@ -117,9 +125,15 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     """All that is due at ``now``: the run limit, then the steps of a sequence under way."""
     effects: list[Effect] = before or []
     rules = part.rules
+    if _warns_at(part) and run_time(part, now) >= rules.run - rules.warn_before:
+        part = replace(part, warned=True)
+        effects += [*_warning(part), Keep(part.uid)]
     if rules.run and part.stage is Stage.RUNNING and not part.limit and run_time(part, now) >= rules.run:
-        warned = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
-        part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if part.killing else warned)
+        # a job that was warned in time is ended now; SIGUSR2 is the warning of all others
+        steps = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
+        if part.warned:
+            steps = _later(part, now)
+        part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if part.killing else steps)
         effects.append(Keep(part.uid))
     due = [step for step in part.steps if step.at <= now]
     if due:
@@ -128,11 +142,37 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     return part, effects
 
 
+def _warns_at(part: Part) -> bool:
+    rules = part.rules
+    return bool(rules.run and rules.warn and rules.warn_before) and part.stage is Stage.RUNNING and not part.warned
+
+
+def _warning(part: Part) -> list[Effect]:
+    warn = part.rules.warn
+    if warn == "CHKPNT":
+        return [Send(part.uid, signal.SIGUSR1, True)] if part.rules.checkpoint and part.rules.first else []
+    if warn.isdigit():
+        return [Send(part.uid, int(warn))]
+    return [Run(part.uid, warn)] if part.rules.first else []
+
+
+def limited(part: Part, run: int, cpu: int, mem: int, swap: int, processes: int, now: float) -> Decided:
+    """The job has other limits now; what it has done wrong before stays as it is."""
+    rules = replace(part.rules, run=run, cpu=cpu, mem=mem, swap=swap, processes=processes)
+    if part.stage in _OVER or rules == part.rules:
+        return part, []
+    later = bool(run) and run_time(part, now) < run - rules.warn_before
+    part = replace(part, rules=rules, warned=part.warned and not later)
+    return tick(part, now, [Keep(part.uid)])
+
+
 def wake_at(part: Part) -> float | None:
     """When ``tick`` has something to do next."""
     times = [step.at for step in part.steps]
     if part.rules.run and not part.limit and part.since >= 0:
         times.append(part.since + part.rules.run - part.ran)
+        if _warns_at(part):
+            times.append(part.since + part.rules.run - part.rules.warn_before - part.ran)
     return min(times, default=None)
 
 

@@ -49,5 +49,11 @@ class SayCheckpoint(Effect, frozen=True):
     generation: int
 
 
+class Run(Effect, frozen=True):
+    """Run a command of the user's beside the job."""
+
+    command: str
+
+
 class Keep(Effect, frozen=True):
     """Note on disk what the agent must still know of the part after a restart of its own."""

@@ -33,6 +33,9 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     processes: int = 0
     threads: int = 0
     enforce_memory: bool = False
+    warn: str = ""
+    """What warns the job ``warn_before`` seconds before its run limit: a signal's number, CHKPNT or a command."""
+    warn_before: int = 0
     warning: int = 0
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""
     interval: float = DEFAULT_INTERVAL
@@ -83,6 +86,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: tuple[Step, ...] = ()
     wishes: frozenset[int] = frozenset()
     """Numbers of the wishes that were done."""
+    warned: bool = False
     killing: bool = False
     limit: str = ""
     """The limit that it went over (a TermReason name)."""

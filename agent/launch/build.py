@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from agent.launch import (
     frameworks,
     interactive,
     launchers,
+    livefiles,
     mpi,
     prepost,
     roles,
@@ -87,6 +89,8 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         processes=limits.processes,
         threads=limits.threads,
         enforce_memory=text.enforce_memory,
+        warn=_warning(text.warn_action),
+        warn_before=text.warn_before,
         warning=text.run_warning,
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
@@ -94,6 +98,13 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         checkpoint=bool(text.checkpoint_dir),
         first=start.place == 0,
     )
+
+
+def _warning(action: str) -> str:
+    """A signal by its number; CHKPNT, and a command as it is."""
+    name = action.removeprefix("SIG")
+    found = signal.Signals.__members__.get(f"SIG{name}")
+    return str(int(found)) if found is not None else action
 
 
 def places(text: pb.JobText, key: int, user: User, site: Site) -> Places:
@@ -132,7 +143,12 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
     start, text, user = order.start, made.text, made.user
     slots = [h.host for h in start.hosts for _ in range(h.slots)]
     names = launchers.names(start.hosts, site.address, socket.gethostname())
-    env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
+    if text.resizable:
+        stem = livefiles.stem_of(files.folder, job_stem(order.key), order.attempt)
+        livefiles.write(stem, [(host.host, host.slots) for host in start.hosts])
+        env = environ.own(text, order.key, start, ("", "")) | livefiles.variables(stem)
+    else:
+        env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
     env |= affinity.environment(start, files)
     values = job_values(order.key, user.name, text.project, user.group, site.host)
     fields: dict[str, Any] = {
@@ -246,7 +262,8 @@ def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, s
     folder = checkpoint_folder(text, order.key)
     fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place == 0:
-        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder, copies.before(text, site))
+        before = copies.before(text, site)
+        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder, before, text.checkpoint_of)
 
 
 def checkpoint_folder(text: pb.JobText, key: int) -> str:
@@ -274,7 +291,7 @@ def _add_tasks(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Si
         return
     if text.launch != "mpi":
         fields["tasks"] = [{"rank": -1, "env": {}}] if start.place == 0 else []
-        fields.update(launchers.serve(start, site.address))
+        fields.update(launchers.serve(start, site.address, text.resizable))
         return
     cluster = text.cluster or "lava"
     fields["pmi"] = mpi.pmi(start.hosts, cluster, job_stem(order.key), order.attempt, order.uid)
@@ -294,6 +311,8 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
     env = frameworks.shared(launch, start, text.env, interface)
     if launch.kind in frameworks.PER_HOST:
         options = torchrun.options(launch, start, job_stem(order.key), order.attempt)
+        if text.resizable:
+            options |= torchrun.elastic(options, start, text.min_slots, text.max_slots)
         env |= torchrun.variables(options)
         if not text.script:
             line = torchrun.command(text.command, options)
@@ -302,7 +321,8 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
     tasks = frameworks.tasks(launch, start)
     for task in tasks:
         task["env"] = env | task["env"]
-    fields |= {"link": mpi.link(start, site.address), "ports": frameworks.ports(launch, start, order.uid), "tasks": tasks}
+    ports = frameworks.ports(launch, start, order.uid)
+    fields |= {"link": mpi.link(start, site.address, text.resizable), "ports": ports, "tasks": tasks}
     _add_rank_files(tasks, text, order.key)
 
 

@@ -21,6 +21,11 @@ class HostFiles:
         self._written: set[str] = set()
         os.makedirs(folder, mode=0o755, exist_ok=True)
 
+    @property
+    def folder(self) -> str:
+        """Where they are."""
+        return self._folder
+
     def of(self, slots: Sequence[str]) -> tuple[str, str]:
         """(LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE) for a list with one host name a slot.
 
@@ -32,8 +37,8 @@ class HostFiles:
             hosts = "".join(f"{host}\n" for host in key)
             stem = os.path.join(self._folder, hashlib.sha256(hosts.encode()).hexdigest()[:32])
             found = (stem + ".hosts", stem + ".ranks")
-            _write(found[0], hosts)
-            _write(found[1], f"{key[0]}\n{hosts}" if key else "")
+            replace_file(found[0], hosts)
+            replace_file(found[1], f"{key[0]}\n{hosts}" if key else "")
             self._known[key] = found
         return found
 
@@ -48,7 +53,7 @@ class HostFiles:
     def _beside(self, slots: Sequence[str], ending: str, text: Callable[[Sequence[str]], str]) -> str:
         path = self.of(slots)[0].removesuffix(".hosts") + ending
         if path not in self._written:
-            _write(path, text(slots))
+            replace_file(path, text(slots))
             self._written.add(path)
         return path
 
@@ -56,7 +61,7 @@ class HostFiles:
         """LSB_AFFINITY_HOSTFILE: a file with one line a task."""
         path = os.path.join(self._folder, hashlib.sha256(lines.encode()).hexdigest()[:32] + ".affinity")
         if path not in self._written:
-            _write(path, lines)
+            replace_file(path, lines)
             self._written.add(path)
         return path
 
@@ -68,9 +73,10 @@ class HostFiles:
                 os.unlink(entry.path)
 
 
-def _write(path: str, text: str) -> None:
+def replace_file(path: str, text: str, mode: int = 0o644) -> None:
+    """Write a file so that nobody ever sees a part of it."""
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
-        os.fchmod(file.fileno(), 0o644)
+        os.fchmod(file.fileno(), mode)
     os.replace(temporary, path)

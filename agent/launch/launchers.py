@@ -97,11 +97,14 @@ def slots_text(hosts: Sequence[str]) -> str:
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-def serve(start: pb.Start, address: str) -> Mapping[str, Any]:
+def serve(start: pb.Start, address: str, elastic: bool = False) -> Mapping[str, Any]:
     """The part's fields for tasks by blaunch; none for a job of one slot, where blaunch needs nobody's help."""
-    if sum(host.slots for host in start.hosts) < 2:
+    if sum(host.slots for host in start.hosts) < 2 and not elastic:
         return {}
     fields: dict[str, Any] = {"serve": {"place": start.place, "hosts": [host.host for host in start.hosts]}}
-    if len(start.hosts) > 1 and start.cert_pem:
+    if elastic:
+        seats = [host.seat for host in start.hosts]
+        fields["serve"] |= {"seats": seats, "place": seats[start.place]}
+    if (elastic or len(start.hosts) > 1) and start.cert_pem:
         fields["star"] = {"bind": address, "cert": start.cert_pem.decode(), "key": start.key_pem.decode()}
     return fields

@@ -37,11 +37,12 @@ def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid
     return {"kvsname": kvs_name(cluster, job, attempt, uid), "size": sum(slots), "mapping": process_mapping(slots)}
 
 
-def link(start: pb.Start, address: str) -> dict[str, Any] | None:
-    """The part's ``link`` field; None when all ranks are on one host."""
-    if len(start.hosts) < 2:
+def link(start: pb.Start, address: str, elastic: bool = False) -> dict[str, Any] | None:
+    """The part's ``link`` field; None when all ranks are on one host. ``elastic``: hosts may join and leave."""
+    if len(start.hosts) < 2 and not elastic:
         return None
-    return {
+    more = {"elastic": True} if elastic else {}
+    return more | {
         "role": "root" if start.place == 0 else "leaf",
         "bind": address,
         "cert": start.cert_pem.decode(),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from agent.launch.command import quote
 
 
-def pre_exec(queue: str, job: str, checkpoint_dir: str = "", copies: str = "") -> str | None:
+def pre_exec(queue: str, job: str, checkpoint_dir: str = "", copies: str = "", checkpoint_of: str = "") -> str | None:
     """One shell command for all that runs before the job; the first that fails ends it."""
     given = [command for command in (queue, job, copies) if command]
     commands = given if len(given) == 1 and not checkpoint_dir else [f"(\n{command}\n)" for command in given]
     if checkpoint_dir:
-        commands.insert(0, f"mkdir -p {quote(checkpoint_dir)}")
+        folder = quote(checkpoint_dir)
+        make = f"mkdir -p {folder}"
+        if checkpoint_of:
+            # a job that is restarted under another number goes on in the folder of the old one
+            make = f"{{ [ -e {folder} ] || ln -s {quote(checkpoint_of)} {folder}; }} && [ -d {folder} ]"
+        commands.insert(0, make)
     return " && ".join(commands) or None
 
 

@@ -198,7 +198,7 @@ def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[st
     return fields
 
 
-def _small_part(uid: str, order: pb.Order) -> dict[str, Any]:
+def small_part(uid: str, order: pb.Order) -> dict[str, Any]:
     """One process as the job's user, with nothing else of the job's."""
     return {
         "uid": uid,
@@ -230,7 +230,7 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     before, kept, after = pieces
     admin = text.admins[0] if text.admins else "lsfadmin"
     head = f"To: {text.report_mail}\nFrom: LSF <{admin}>\n{before}"[:_MAX_ARGUMENT]
-    fields = _small_part(uid, order)
+    fields = small_part(uid, order)
     fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, admin, text.report_mail]
     fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
     return fields

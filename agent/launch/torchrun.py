@@ -11,6 +11,10 @@ import re
 from agent.launch.frameworks import Launch, address_of, mark
 from proto import agent_pb2 as pb
 
+RESTARTS = 1000
+"""A host that leaves counts as a failure of the others' workers, and must not use up what is left for real ones."""
+LAST_CALL = 5
+"""Seconds that a round waits for more hosts than the least."""
 _PYTHON = r"(?:\S*/)?python[0-9.]*"
 _FLAGS = r"(?:\s+-(?:[BEIOPsSuvq]+|[XW]\s*\S+))*"
 _MODULE = re.compile(rf"({_PYTHON}{_FLAGS}\s+-m\s+torch\.distributed\.(?:run|launch))(?=\s|$)(.*)", re.DOTALL)
@@ -41,6 +45,18 @@ def options(launch: Launch, start: pb.Start, job: str, attempt: int) -> dict[str
         "rdzv-endpoint": f"{literal}:{mark(0, 0)}",
         "rdzv-conf": f"is_host={1 if start.place == 0 else 0}",
         "local-addr": address_of(start.hosts, start.place),
+    }
+
+
+def elastic(found: dict[str, str], start: pb.Start, least: int, most: int) -> dict[str, str]:
+    """What changes where hosts may join and leave: from how many to how many, by the slots that a host has."""
+    widest = max(host.slots for host in start.hosts)
+    narrowest = min(host.slots for host in start.hosts)
+    fewest = max(1, -(-least // widest))
+    return {
+        "nnodes": f"{fewest}:{max(len(start.hosts), fewest, -(-most // narrowest))}",
+        "max-restarts": str(RESTARTS),
+        "rdzv-conf": found["rdzv-conf"] + f",last_call_timeout={LAST_CALL}",
     }
 
 

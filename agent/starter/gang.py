@@ -40,6 +40,7 @@ class Gang:
         """What the agent saw of this host's ranks, for the first host."""
         self._failed_at: float | None = None
         self._killed = False
+        self._quits = False
         self._spec = spec
         self._host = host
         self._files = files
@@ -87,9 +88,9 @@ class Gang:
         try:
             identity = Identity(link["cert"], link["key"])
             if link["role"] == "root":
-                self._net = gangnet.RootNet(
-                    int(link["nodes"]), link.get("bind") or "127.0.0.1", identity, self._watch, self._net_says
-                )
+                bind = link.get("bind") or "127.0.0.1"
+                elastic = bool(link.get("elastic"))
+                self._net = gangnet.RootNet(int(link["nodes"]), bind, identity, self._watch, self._net_says, elastic)
             else:
                 self._net = gangnet.LeafNet(self._host, identity, self._watch, self._net_says)
         except OSError as e:
@@ -177,6 +178,8 @@ class Gang:
         status = task.status or 0
         if self._led:
             return  # what it means, the master says
+        if self._quits:
+            return
         if status:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -207,6 +210,12 @@ class Gang:
         if not leave:
             self._failed_at = time.monotonic()
             self._say("failed")
+
+    def quit(self) -> None:
+        """The job goes on without this host: its tasks may end as they like."""
+        self._quits = True
+        if self._net and not self.failed:
+            self._net.fail({"rank": -1, "status": 9, "reason": f"{self._host} has left the job"})
 
     def leave(self, tell: bool) -> None:
         """This host's part is being killed: the other hosts must not wait for it. Untold, they see the link break."""

@@ -25,8 +25,10 @@ Say = Callable[[str, Any], None]
 class RootNet:
     """The root's side: a listener, and one peer for each other host."""
 
-    def __init__(self, nodes: int, bind: str, identity: Identity, watch: Watch, say: Say) -> None:
+    def __init__(self, nodes: int, bind: str, identity: Identity, watch: Watch, say: Say, elastic: bool = False) -> None:
         self._others = max(0, nodes - 1)
+        self._elastic = elastic
+        """Hosts may join late, and be lost: that is no failure."""
         self._watch = watch
         self._identity = identity
         self._say = say
@@ -80,6 +82,8 @@ class RootNet:
             return True
         if failed_at is not None and not any(p.open and not p.closed for p in self._joined):
             return True
+        if self._elastic:
+            return all(peer.state != "joined" for peer in self._joined)
         return self._done >= self._others
 
     def wake_at(self) -> float | None:
@@ -92,7 +96,7 @@ class RootNet:
             return
         self._join_by = None
         missing = self._others - len(self._joined)
-        if missing > 0:
+        if missing > 0 and not self._elastic:
             reason = f"{missing} of the job's hosts did not connect"
             self._say("fail", {"rank": -1, "status": 255 << 8, "reason": reason})
 
@@ -138,9 +142,12 @@ class RootNet:
             self._one_in(frame["puts"])
         elif what == "out":
             self._say("out", (int(frame["s"]), frame["d"].encode("latin-1")))
+        elif what == "fail" and self._elastic and int(frame["first"].get("rank", -1)) < 0:
+            peer.state = "left"
+            self._say("over", None)
         elif what == "fail":
             self._say("fail", frame["first"])
-        elif what == "done" and peer.state == "joined":
+        elif what == "done" and peer.state in ("joined", "left"):
             peer.state = "done"
             self._done += 1
             if isinstance(frame.get("of"), dict):
@@ -151,7 +158,8 @@ class RootNet:
     def _lost(self, peer: Peer, why: str) -> None:
         if peer.state == "joined":
             peer.state = "lost"
-            self._say("fail", {"rank": -1, "status": 255 << 8, "reason": f"link to {peer.name} lost: {why}"})
+            if not self._elastic:
+                self._say("fail", {"rank": -1, "status": 255 << 8, "reason": f"link to {peer.name} lost: {why}"})
             self._say("over", None)
 
 

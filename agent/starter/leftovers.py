@@ -18,11 +18,11 @@ LOST_REASON = "the starter was restarted"
 PATIENCE = 10.0
 
 
-def clear(former: Former, boot: str) -> None:
+def clear(former: Former, boot: str, host: str) -> None:
     """Kill what is left of the former starter's parts and settle their states; nothing can be left after a reboot."""
     if boot == former.boot:
         marks = {os.fsencode(f"LAVA_ATTEMPT={p.uid}") for p in former.parts.values() if p.state not in OVER}
-        _kill_what_is_left(former.shepherds, marks)
+        _kill_what_is_left(former.shepherds, marks, host)
     for part in former.parts.values():
         if part.state in OVER:
             continue
@@ -44,11 +44,11 @@ def _alive(shepherd: Shepherd) -> bool:
     return len(fields) > 19 and int(fields[19]) == shepherd.starttime and fields[0] not in (b"Z", b"X")
 
 
-def _kill_what_is_left(shepherds: list[Shepherd], marks: set[bytes]) -> None:
+def _kill_what_is_left(shepherds: list[Shepherd], marks: set[bytes], host: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         alive = [s.pid for s in shepherds if _alive(s)]
-        marked = {p for p in proctree.having_in_environment(marks) if not _zombie(p)} if marks else set()
+        marked = {p for p in proctree.having_in_environment(marks, host) if not _zombie(p)} if marks else set()
         if not alive and not marked:
             return
         # The shepherds stop first and die last: while they live, nothing of theirs can get away to init.

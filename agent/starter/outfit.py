@@ -98,6 +98,17 @@ class Outfit:
         """The processes' side of a pseudo-terminal, -1 without one."""
         return self.terminal.tty if self.terminal else -1
 
+    def told(self, order: dict[str, Any]) -> None:
+        """``hosts``: the job has these now; ``leave``: this one is to leave it, and how tasks end here is of no account;
+        ``note``: what the agent saw of this host's ranks, for the report of the first host.
+        """
+        if order["do"] == "hosts" and self._hub:
+            self._hub.hosts({int(seat): str(host) for seat, host in order["hosts"]})
+        elif order["do"] == "leave" and self.gang:
+            self.gang.quit()
+        elif order["do"] == "note" and self.gang:
+            self.gang.use = dict(order["use"])
+
     def starts(self) -> None:
         """The processes start now."""
         if self.terminal:

@@ -133,10 +133,9 @@ class PartRun:
             self._end_when_over()
             self.look()
 
-    def note(self, use: dict[str, Any]) -> None:
-        """What the agent saw of it so far; the first host's report will tell it."""
-        if self._gang:
-            self._gang.use = use
+    def told(self, order: dict[str, Any]) -> None:
+        """News of the job's hosts."""
+        self._outfit.told(order)
 
     def renew(self, deadline: float) -> None:
         """Move the lease deadline."""

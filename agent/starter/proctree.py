@@ -134,11 +134,17 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
             continue
 
 
-def having_in_environment(marks: set[bytes]) -> set[int]:
-    """Processes with one of ``marks`` (``NAME=value``) in the environment they were started with."""
+def having_in_environment(marks: set[bytes], host: str) -> set[int]:
+    """Processes with one of ``marks`` (``NAME=value``) in the environment they were started with, and not by another
+    host's starter on this very machine: the hosts of a job share its marks.
+    """
+    here = os.fsencode(f"LAVA_HOST={host}")
     own = os.getpid()
     found: set[int] = set()
     for pid in all_pids():
-        if pid != own and not marks.isdisjoint(_read(f"/proc/{pid}/environ").split(b"\0")):
+        if pid == own:
+            continue
+        env = _read(f"/proc/{pid}/environ").split(b"\0")
+        if not marks.isdisjoint(env) and (here in env or not any(word.startswith(b"LAVA_HOST=") for word in env)):
             found.add(pid)
     return found

@@ -161,8 +161,8 @@ class Shepherd:
             part.end_task(int(order["rank"]))
         elif do == "finish":
             part.finish(order.get("first"), bool(order.get("leave")))
-        elif do == "note":
-            part.note(dict(order["use"]))
+        elif do in ("note", "hosts", "leave"):
+            part.told(order)
         elif do == "renew":
             part.renew(float(order["deadline"]))
 

@@ -33,7 +33,7 @@ class Starter:
         self._watch = Watch()
         self._journal = Journal(folder)
         former = self._journal.load()
-        leftovers.clear(former, self._boot)
+        leftovers.clear(former, self._boot, host)
         # Their shepherds are gone: numbers start anew.
         for part in former.parts.values():
             part.lane = 0
@@ -56,7 +56,9 @@ class Starter:
             "finish": self._pass_on,
             "signal": self._signal,
             "kill": self._kill,
-            "note": self._note,
+            "note": self._pass,
+            "hosts": self._pass,
+            "leave": self._pass,
             "renew": self._renew,
             "forget": self._forget,
             "read": self._read,
@@ -149,9 +151,10 @@ class Starter:
         for part in self._known(order["uids"]):
             self._herd.kill(part)
 
-    def _note(self, order: dict[str, Any]) -> None:
+    def _pass(self, order: dict[str, Any]) -> None:
+        """What is only for the part's shepherd."""
         for part in self._known([order["uid"]]):
-            self._herd.order(part, {"do": "note", "use": order["use"]})
+            self._herd.order(part, order)
 
     def _forget(self, order: dict[str, Any]) -> None:
         self._herd.forget(order["uids"])

@@ -56,7 +56,12 @@ class TaskHub:
         self._watch = watch
         self._why_not = why_not
         self._place = int(serve["place"])
-        self._hosts = [str(name) for name in serve["hosts"]]
+        seats = serve.get("seats")
+        names = [str(name) for name in serve["hosts"]]
+        self._elastic = seats is not None
+        self._hosts: dict[int, str] = dict(zip(seats or range(len(names)), names, strict=True))
+        self._names = dict(self._hosts)
+        """All that there ever were."""
         self._token = spec.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[len("LAVA_TOKEN=") :]
         self._clients: set[Client] = set()
         self._asked: dict[int, tuple[Client, int, int]] = {}  # number -> client, its number, place
@@ -78,7 +83,9 @@ class TaskHub:
                 identity = Identity(link["cert"], link["key"])
                 if self._place == 0:
                     bind = link.get("bind") or "127.0.0.1"
-                    self._net = tasknet.RootNet(len(self._hosts), bind, identity, self._watch, self._arrived, self._lost)
+                    self._net = tasknet.RootNet(
+                        len(self._hosts), bind, identity, self._watch, self._arrived, self._lost, self._elastic
+                    )
                 else:
                     self._net = tasknet.LeafNet(self._place, identity, self._watch, self._arrived, self._lost)
         except OSError as e:
@@ -97,6 +104,13 @@ class TaskHub:
         """Where the other hosts connect to."""
         found: list[Any] | None = self._net.address() if self._net else None
         return found
+
+    def hosts(self, seats: dict[int, str]) -> None:
+        """The job has these hosts now; the tasks on one that is gone end with it."""
+        self._hosts = seats
+        self._names.update(seats)
+        if self._net:
+            self._net.expect(seats)
 
     def go(self, root: list[Any] | None) -> None:
         """The part runs."""
@@ -172,11 +186,11 @@ class TaskHub:
 
     def _find(self, name: str) -> int | None:
         """The place of a host of the job, by its name, without its domain, or by what this host calls itself."""
-        for place, host in enumerate(self._hosts):
+        for place, host in self._hosts.items():
             if name == host:
                 return place
         short = name.partition(".")[0].lower()
-        for place, host in enumerate(self._hosts):
+        for place, host in self._hosts.items():
             if short and not name[0].isdigit() and short == host.partition(".")[0].lower():
                 return place
         if name in HERE or name == socket.gethostname():
@@ -225,7 +239,7 @@ class TaskHub:
         if frame.to == self._place:
             self._arrived(frame)
         elif (self._net is None or not self._net.send(frame)) and wire.is_for_task(frame):
-            self._over(frame.number, f"{self._hosts[frame.to]} is not reached")
+            self._over(frame.number, f"{self._names[frame.to]} is not reached")
 
     def _arrived(self, frame: wire.Frame) -> None:
         """A frame for this place."""
@@ -247,7 +261,7 @@ class TaskHub:
             client.numbers.pop(number, None)
         body = frame.body
         if frame.kind == wire.FAIL:
-            body = f"{self._hosts[place]}: ".encode() + body
+            body = f"{self._names[place]}: ".encode() + body
         self._tell(client, wire.Frame(frame.kind, 0, 0, number, body))
 
     def _over(self, number: int, why: str) -> None:
@@ -284,7 +298,7 @@ class TaskHub:
         """A place (-1: every other) is not reached any more: its tasks are over for us, and ours for it."""
         for number, (_, _, at) in list(self._asked.items()):
             if at == place or (place < 0 and at != self._place):
-                self._over(number, f"the link to {self._hosts[at]} is lost")
+                self._over(number, f"the link to {self._names[at]} is lost")
         for (origin, number), task in list(self._tasks.items()):
             if origin == place or (place < 0 and origin != self._place):
                 task.abandon()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent.starter import taskwire as wire
@@ -37,8 +37,11 @@ class Waiting:
 class RootNet:
     """The root's side: a listener, one peer for each other place."""
 
-    def __init__(self, nodes: int, bind: str, identity: Identity, watch: Watch, take: Take, lost: Lost) -> None:
+    def __init__(
+        self, nodes: int, bind: str, identity: Identity, watch: Watch, take: Take, lost: Lost, elastic: bool = False
+    ) -> None:
         self._nodes = nodes
+        self._elastic = elastic
         self._identity = identity
         self._watch = watch
         self._take = take
@@ -58,6 +61,12 @@ class RootNet:
         """The other hosts have a minute to join from now."""
         for waiting in self._waiting.values():
             waiting.until = time.monotonic() + JOIN_SECONDS
+
+    def expect(self, places: Iterable[int]) -> None:
+        """These are to be reached: one that has not joined yet has its time to."""
+        for place in places:
+            if place and place not in self._peers and place not in self._waiting:
+                self._waiting[place] = Waiting()
 
     def send(self, frame: wire.Frame) -> bool:
         """Send towards the frame's place; False when there is no way."""
@@ -100,7 +109,7 @@ class RootNet:
 
     def _greeted(self, peer: Peer, frame: wire.Frame) -> None:
         place = frame.origin
-        if frame.kind != wire.HELLO or not 0 < place < self._nodes:
+        if frame.kind != wire.HELLO or place < 1 or (place >= self._nodes and not self._elastic):
             peer.close()
             return
         self._strangers = [one for one in self._strangers if one is not peer]
@@ -188,6 +197,9 @@ class LeafNet:
         self._peer = None
         self._again = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def expect(self, places: Iterable[int]) -> None:
+        """The root knows who is there."""
 
     def send(self, frame: wire.Frame) -> bool:
         """Send to the root; False when it is not there."""

@@ -20,8 +20,8 @@ VALUED = (
     " U u v W We Wep w wa wt yaml"
 )
 REFUSED = (
-    "IS ISp ISs IX XF tty ar alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
-    " extsched freq hostfile jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct rnc sla smt stage"
+    "IS ISp ISs IX XF tty alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
+    " extsched freq hostfile jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
     " step_cgroup U "
 )
 REPEATED = "R a f"

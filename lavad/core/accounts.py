@@ -28,7 +28,8 @@ def held(run: Attempt, spec: Spec) -> Sums:
     if not run.started:
         return 1, slots, 0, 0, gpus, 0, 0, 0, mem
     start = round(run.started * _MICRO)
-    return 1, slots, slots, slots * start, gpus, gpus, gpus * start, slots * (spec.limits.run or 0), mem
+    late, late_gpus = round(run.spent[0] * _MICRO), round(run.spent[1] * _MICRO)
+    return 1, slots, slots, slots * start - late, gpus, gpus, gpus * start - late_gpus, slots * (spec.limits.run or 0), mem
 
 
 class Accounts:
@@ -51,7 +52,7 @@ class Accounts:
 
 def same(old: Attempt, new: Attempt) -> bool:
     """Whether two records of an attempt hold the same, as almost always when a part of it moves on."""
-    if old.number != new.number or old.started != new.started or len(old.parts) != len(new.parts):
+    if old.number != new.number or old.started != new.started or len(old.parts) != len(new.parts) or old.spent != new.spent:
         return False
     return all(a.slots == b.slots and a.gpus == b.gpus and a.reserved == b.reserved for a, b in zip(
         old.parts, new.parts, strict=True))  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lavad.core import fold_cluster, fold_job, fold_part, fold_task
+from lavad.core import fold_cluster, fold_job, fold_part, fold_resize, fold_task
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
 
@@ -14,6 +14,7 @@ _FOLDS: dict[type[Event], Callable[[Cluster, Any], None]] = {
     **fold_job.FOLDS,
     **fold_part.FOLDS,
     **fold_task.FOLDS,
+    **fold_resize.FOLDS,
 }
 
 

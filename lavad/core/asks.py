@@ -86,6 +86,8 @@ class Submit(Ask, frozen=True):
     """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
     restart_of: int = 0
     """brestart: the job whose checkpoint it starts from."""
+    restart_from: int = 0
+    """The newest whole generation there."""
     roles: list[RoleAsk] = []
     policy: PolicyAsk = PolicyAsk()
 
@@ -170,6 +172,22 @@ class Migrate(Ask, frozen=True):
     jobs: Select = Select()
     hosts: list[str] = []
     force: bool = False
+
+
+class Resize(Ask, frozen=True):
+    """bresize; ``what``: release (``hosts``), request (``least`` to ``most`` slots more) or cancel."""
+
+    job: str
+    what: str
+    hosts: str = ""
+    least: int = 1
+    most: int = 0
+    cancel: bool = False
+    """-c: what was asked for before is cancelled first."""
+    command: str = ""
+    """-rnc."""
+    silent: bool = False
+    """-rncn: no command is run."""
 
 
 class AddGroup(Ask, frozen=True):
@@ -276,5 +294,5 @@ class Peek(Ask, frozen=True):
 
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
-    | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Post | Run | Judge
+    | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Resize | Post | Run | Judge
 )  # fmt: skip

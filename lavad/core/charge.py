@@ -58,7 +58,8 @@ def used_by(run: Attempt, at: float) -> tuple[float, float, float, float]:
     cpu = sum(part.end.utime + part.end.stime for part in run.parts if part.end is not None)
     slots = sum(part.slots for part in run.parts)
     gpus = sum(len(part.gpus) for part in run.parts)
-    return seconds, cpu, slots * seconds, gpus * seconds
+    slot_seconds, gpu_seconds, cpu_left = run.spent
+    return seconds, cpu + cpu_left, max(0.0, slots * seconds + slot_seconds), max(0.0, gpus * seconds + gpu_seconds)
 
 
 def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: float) -> Charge | None:

@@ -221,7 +221,7 @@ class Cluster:
                 self.suspended[job.key] = None
         elif job.promised:
             self.promised[job.key] = None
-        if job.state in WAITING and (job.not_before or job.reason or job.avoid):
+        if job.state in WAITING and (job.not_before or job.reason or job.avoid or job.barred):
             self.held_back[job.key] = None
         if job.key >> 32:
             self.elements.setdefault(job.key & 0xFFFFFFFF, {})[job.key] = None

@@ -290,6 +290,12 @@ class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
     job_controls: str = ""
     warn_before: int | None = None
     warning_action: str = ""
+    resizable: str = ""
+    """RESIZABLE_JOBS: ``yes``, ``auto`` or ""."""
+    resize_command: str = ""
+    """RESIZE_NOTIFY_CMD."""
+    resize_grace: int | None = None
+    """DJOB_RESIZE_GRACE_PERIOD."""
 
 
 class UserConf(msgspec.Struct, frozen=True, omit_defaults=True):

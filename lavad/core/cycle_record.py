@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from lavad.core.plan import Placement, Plan, Preemption, Suspension
+from lavad.core.plan import Growth, Placement, Plan, Preemption, Suspension
 from lavad.core.soft import PartUsage, Soft
 from lavad.core.windows import Local
 
@@ -45,16 +45,16 @@ class RecordedCycle(msgspec.Struct, frozen=True):
     data: bytes
 
 
-Decisions = tuple[
-    tuple[Placement, ...], tuple[Preemption, ...], tuple[int, ...], tuple[Suspension, ...], tuple[int, ...]
-]
+Five = tuple[tuple[Placement, ...], tuple[Preemption, ...], tuple[int, ...], tuple[Suspension, ...], tuple[int, ...]]
+Decisions = Five | tuple[Five, tuple[Growth, ...]]
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(CycleRecord)
 
 
 def decisions_of(plan: Plan) -> Decisions:
     """What of a plan changes anything."""
-    return plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases
+    found = (plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases)
+    return (found, plan.growths) if plan.growths else found  # a plan without growths is told from none of an older lava
 
 
 def digest_of(plan: Plan) -> bytes:

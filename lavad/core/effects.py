@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from lavad.core.job import Attempt, Job, Part, TaskRun, Wish
+from lavad.core.resize import in_use, must_notify, uid_of
 from lavad.core.roles import startable
+from lavad.core.spec import Limits
 from lavad.core.states import OVER, SUSPENDED, JobState, PartState
 
 
@@ -37,7 +39,9 @@ class ReleasePart(Effect, frozen=True):
 
 
 class KillPart(Effect, frozen=True):
-    """End everything of the part now (its gang is over, or it must not exist)."""
+    """End everything of the part now (its gang is over, or it must not exist); ``leaves``: the gang goes on without it."""
+
+    leaves: bool = False
 
 
 class StartTask(Effect, frozen=True):
@@ -69,6 +73,22 @@ class StopPart(Effect, frozen=True):
     stopped: bool
 
 
+class ChangeLimits(Effect, frozen=True):
+    """A job that runs has other limits now."""
+
+    limits: Limits
+
+
+class TellHosts(Effect, frozen=True):
+    """The hosts that a resizable job has now, (host, slots, seat). ``number``: run the command, and say how it ended."""
+
+    hosts: tuple[tuple[str, int, int], ...]
+    number: int = 0
+    grow: bool = False
+    changed: tuple[tuple[str, int], ...] = ()
+    command: str = ""
+
+
 def effects_due(job: Job) -> list[Effect]:
     """All that is due for a job with an attempt, in the order in which an agent must get it."""
     run = job.run
@@ -87,7 +107,9 @@ def effects_of_end(job: Job) -> list[Effect]:
     """What is due when a job is over for the master while parts of it may still be there (bkill -r)."""
     run = job.run
     live = () if run is None else (part for part in run.parts if part.state not in OVER and part.end is None)
-    return [KillPart(host=part.host, key=job.key, attempt=run.number, uid=run.uid) for part in live if run is not None]
+    if run is None:
+        return []
+    return [KillPart(host=part.host, key=job.key, attempt=run.number, uid=uid_of(run, part)) for part in live]
 
 
 def is_released(run: Attempt) -> bool:
@@ -100,10 +122,12 @@ def _part_effects(
 ) -> list[Effect]:
     if part.state in OVER:
         return []
-    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": run.uid}
+    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
+    if part.leaving:
+        return [] if part.end is not None else [KillPart(leaves=True, **name)]
     if _must_end(run, part, place):
         return [KillPart(**name)]
-    gang = len(run.parts) > 1
+    gang = len(run.parts) > 1 or run.elastic
     if part.state is PartState.OFFERED:
         due: list[Effect] = [StartPart(two_phase=gang, **name)]
     elif part.state is PartState.STARTING:
@@ -118,7 +142,22 @@ def _part_effects(
         due.append(FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name))
     elif part.state is PartState.RUNNING:
         due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
+    if run.limits is not None and part.state is PartState.RUNNING:
+        due.append(ChangeLimits(limits=run.limits, **name))
+    if run.resizes and part.state is PartState.RUNNING:
+        due.append(_tell_hosts(run, place, name))
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
+
+
+def _tell_hosts(run: Attempt, place: int, name: dict[str, Any]) -> TellHosts:
+    hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run))
+    resize = run.resize
+    if place or resize is None or not must_notify(run):
+        return TellHosts(hosts=hosts, **name)
+    changed = tuple((placed.host, placed.slots) for placed in resize.parts)
+    return TellHosts(
+        hosts=hosts, number=resize.number, grow=resize.grow, changed=changed, command=resize.command, **name
+    )
 
 
 def root_of(run: Attempt) -> str:

@@ -9,6 +9,11 @@ from __future__ import annotations
 from lavad.core.depend import Depend, Ended
 from lavad.core.event_base import Event as Event
 from lavad.core.event_base import JobEvent as JobEvent
+from lavad.core.events_resize import JobGrew as JobGrew
+from lavad.core.events_resize import JobResized as JobResized
+from lavad.core.events_resize import JobShrank as JobShrank
+from lavad.core.events_resize import PartLeft as PartLeft
+from lavad.core.events_resize import ResizeAsked as ResizeAsked
 from lavad.core.events_site import Configured as Configured
 from lavad.core.events_site import GroupDropped as GroupDropped
 from lavad.core.events_site import GroupSet as GroupSet
@@ -91,6 +96,8 @@ class JobModified(JobEvent, frozen=True):
     by: str = ""
     changes: tuple[str, ...] = ()
     limit: int = -1
+    reserved: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    """Of a job that runs and reserves other amounts now: host to what it reserves there."""
     depends: bool = False
     """Whether it has another condition now: ``depend``."""
     depend: Depend | None = None
@@ -301,6 +308,8 @@ class JobRequeued(JobEvent, frozen=True):
     avoid: tuple[str, ...] = ()
     failures: int = 0
     not_before: float = 0.0
+    barred: tuple[str, ...] = ()
+    """Hosts that it never goes back to (EXCLUDE of REQUEUE_EXIT_VALUES)."""
     end: End | None = None
     top: bool = False
     requeues: int = 0
@@ -330,4 +339,5 @@ AnyEvent = (
     | DependencyJudged | MessagePosted | GroupSet | GroupDropped | JobRevived | ReservationFaded
     | RanksSuspected
     | TaskStarted | TaskEnded | TaskRetried | JobJudged
+    | JobGrew | JobShrank | JobResized | PartLeft | ResizeAsked
 )  # fmt: skip

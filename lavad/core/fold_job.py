@@ -172,11 +172,27 @@ def _job_modified(cluster: Cluster, event: ev.JobModified) -> None:
         return
     job = record_of(cluster, event.key)
     move(job, event)
+    if job.run is not None:
+        job = replace(job, run=_changed(cluster, job, job.run, event))
     job = replace(job, spec=event.spec, name=event.name, promised=())
     if event.depends:
         job = replace(job, depend=event.depend, blocked=MET if event.depend is None else BLOCKED)
     put(cluster, job)
     note_ended(cluster, event.ended)
+
+
+def _changed(cluster: Cluster, job: Job, run: Attempt, event: ev.JobModified) -> Attempt:
+    """The attempt of a job that is changed while it runs: its limits, and what it reserves."""
+    limits = cluster.specs.rows[event.spec].limits
+    if limits != cluster.specs.rows[job.spec].limits:
+        run = replace(run, limits=limits)
+    if not event.reserved:
+        return run
+    amounts = dict(event.reserved)
+    parts = tuple(
+        replace(part, reserved=amounts[part.host], fades=()) if part.host in amounts else part for part in run.parts
+    )
+    return replace(run, parts=parts)
 
 
 def _dependency_judged(cluster: Cluster, event: ev.DependencyJudged) -> None:
@@ -294,6 +310,7 @@ def _job_requeued(cluster: Cluster, event: ev.JobRequeued) -> None:
         job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
         failures=event.failures, not_before=event.not_before, lent=0, lent_all=False,
         requeues=event.requeues or job.requeues,
+        barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
     )  # fmt: skip
     cluster.jobs.put(job.key, job)
 

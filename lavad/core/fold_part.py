@@ -20,18 +20,18 @@ from lavad.core.states import JobState, PartState, TaskState
 def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
     job = record_of(cluster, event.key)
     state = move(job, event)
+    elastic = cluster.specs.rows[job.spec].resizable
     parts = tuple(
         Part(
-            host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved, fades=placed.fades,
-            roles=placed.roles,
-            binds=placed.binds,
+            host=one.host, slots=one.slots, gpus=one.gpus, reserved=one.reserved, fades=one.fades, roles=one.roles,
+            binds=one.binds, seat=seat if elastic else 0,
         )
-        for placed in event.parts
+        for seat, one in enumerate(event.parts)
     )  # fmt: skip
     spec = cluster.specs.rows[job.spec]
     run = Attempt(
         number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way,
-        tasks=tasks_of(spec, event.parts) if spec.roles else (),
+        tasks=tasks_of(spec, event.parts) if spec.roles else (), elastic=elastic, seats=len(parts) if elastic else 0,
     )  # fmt: skip
     job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())
     put(cluster, job)
@@ -111,7 +111,10 @@ def with_end(run: Attempt, host: str, end: End) -> Attempt:
     """The attempt once a part's process ended. The first part's end is the job's, and so is a failure elsewhere before it;
     but a failure of the first part after a host was lost comes of that loss.
     """
+    leaving = any(part.leaving for part in run.parts if part.host == host)
     run = with_part(run, host, end=end)
+    if leaving:
+        return run
     if run.judged:
         verdict = run.verdict
         if verdict is not None and run.parts[0].host == host:

@@ -115,6 +115,7 @@ def _check_indexes(cluster: Cluster) -> None:
     pairs["pending"] = ({n: p.keys for n, p in cluster.pending.items()}, {n: p.keys for n, p in fresh.pending.items()})
     for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "fading"):
         pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
+    pairs["use.elastic"] = (cluster.use.elastic, fresh.use.elastic)
     pairs["conditions"] = (_waiters(cluster), _waiters(fresh))
     pairs["accounts"] = (cluster.accounts.rows, fresh.accounts.rows)
     pairs["use.hosts"] = (_host_use(cluster), _host_use(fresh))

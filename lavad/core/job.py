@@ -8,6 +8,7 @@ from lavad.core.cpus import Binding
 from lavad.core.depend import Depend
 from lavad.core.fades import Fade
 from lavad.core.ranges import EMPTY, Ranges
+from lavad.core.spec import Limits
 from lavad.core.states import JobState, PartState, TaskState, TermReason
 
 AVOIDED = 60.0
@@ -89,6 +90,14 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     roles: tuple[tuple[int, int, int], ...] = ()
     """As in ``Placed``."""
     binds: tuple[Binding, ...] = ()
+    seat: int = 0
+    """Of a resizable job: its number among all hosts that the attempt ever had; it never changes."""
+    grown: bool = False
+    """It was added to a running attempt: a part of its own uid (see ``core.resize``)."""
+    leaving: bool = False
+    """It is to be gone, and the attempt goes on without it."""
+    lent: int = 0
+    """Leaving for this job, which gets what it has."""
 
 
 class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -124,6 +133,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     number: int = 0
     """Counts wishes of an attempt, so that the agent does each one once."""
     kill_after: bool = False
+    period: int = -1
+    """checkpoint: seconds between periodic ones from now on, 0: none; -1: as it is."""
     state: JobState = JobState.PEND
     """requeue: the state the job goes to."""
 
@@ -140,6 +151,18 @@ class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     since: float = 0.0
     waits: str = ""
     """What its process waits for, as its kernel has it."""
+
+
+class Resize(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A change of a running attempt's hosts that is under way."""
+
+    number: int
+    grow: bool
+    parts: tuple[Placed, ...]
+    at: float
+    command: str = ""
+    done: bool = False
+    """A shrink that did not wait for its command."""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -175,6 +198,21 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tasks that still run then are let alone, and the attempt ends with the last of them."""
     again: str = ""
     """Why the whole job starts again once this attempt is over."""
+    limits: Limits | None = None
+    """Its limits, where they were changed while it ran."""
+    elastic: bool = False
+    """Hosts may join it and leave it."""
+    seats: int = 0
+    resize: Resize | None = None
+    resizes: int = 0
+    wanted: tuple[int, int] | None = None
+    """(least, most) slots in all that were asked for by hand; None: by itself, if the job is autoresizable."""
+    command: str | None = None
+    """Notification command of that request."""
+    grow_after: float = 0.0
+    """No growth before this: the last one failed."""
+    spent: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -221,6 +259,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Generation to restart from, -1: from the beginning."""
     avoid: tuple[str, ...] = ()
     """Hosts not to use at the next dispatch."""
+    barred: tuple[str, ...] = ()
+    """Hosts on which it ended with an exit code of EXCLUDE(…): it never goes there again."""
     failures: int = 0
     """Starts in a row that failed before the command ran."""
     not_before: float = 0.0

@@ -156,6 +156,18 @@ class Ledger:
         for group in lineage(spec.group):
             self.groups[group] += 1
 
+    def grow(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """A started job has more: slots for the sums of queues and users, but no job more."""
+        for part in parts:
+            self.host(part.host).take(part, spec)
+            if self._shared is not None:
+                self._add_shared(part.host, part.reserved)
+        self.placed.append((spec, parts))
+        slots = sum(part.slots for part in parts)
+        self.queues[spec.queue] += slots
+        self.users[spec.user] += slots
+        self.pairs[spec.queue, spec.user] += slots
+
     def shift(self, parts: Iterable[Placed | Part], spec: Spec, sign: int) -> None:
         """These parts are held (1), or no longer (-1), on their hosts; no sum of queues or users changes."""
         for part in parts:

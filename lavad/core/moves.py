@@ -49,6 +49,7 @@ MOVES: dict[type[ev.JobEvent], dict[S, S | None]] = {
     ev.SlotsReleased: _stay(S.PEND),
     ev.DependencyJudged: _stay(S.PEND, S.PSUSP),
     ev.MessagePosted: _stay(S.PEND, S.PSUSP, *_RUNNING),
+    **dict.fromkeys((ev.JobGrew, ev.JobShrank, ev.JobResized, ev.PartLeft, ev.ResizeAsked), _stay(*_RUNNING)),
     ev.JobFinished: dict.fromkeys((S.PEND, S.PSUSP, *_RUNNING)),
 }
 

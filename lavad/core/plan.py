@@ -23,14 +23,16 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 class Preemption(msgspec.Struct, frozen=True, gc=False):
     """Take a running job's place for another; done together with the other's placement, or not at all.
 
-    ``how``: ``suspend`` (its slots are free at once, and its own again later), ``requeue``, ``migrate`` or ``kill`` (all
-    it has is held for the other job until it is gone).
+    ``how``: ``shrink`` (it gives up ``parts``), ``suspend`` (its slots are free at once, and its own again later),
+    ``requeue``, ``migrate`` or ``kill`` (all it has is held for the other job until it is gone).
     """
 
     key: int
     uid: str
     how: str
     beneficiary: int
+    parts: tuple[Placed, ...] = ()
+    """``shrink``: what it gives up."""
 
 
 class Suspension(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +52,14 @@ class Recorded(msgspec.Struct, frozen=True):
 
     anew: bool
     data: bytes
+
+
+class Growth(msgspec.Struct, frozen=True, gc=False):
+    """More hosts or slots for a running job that is resizable."""
+
+    key: int
+    uid: str
+    parts: tuple[Placed, ...]
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,6 +84,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     recorded: Recorded | None = None
     """What a replay needs; None: nothing is recorded."""
+    growths: tuple[Growth, ...] = ()
 
     took: float = 0.0
     """Seconds that the cycle took."""
@@ -81,4 +92,4 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def decides(self) -> bool:
         """Whether the master has anything to do about it."""
-        return bool(self.placements or self.preemptions or self.resumes or self.suspensions or self.releases)
+        return bool(self.placements or self.preemptions or self.resumes or self.suspensions or self.releases or self.growths)

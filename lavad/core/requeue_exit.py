@@ -38,6 +38,12 @@ def is_success(text: str, exit_code: int) -> bool:
 
 
 @lru_cache(maxsize=256)
+def _excluded(text: str) -> frozenset[int]:
+    inside = " ".join(re.findall(r"EXCLUDE\(([^)]*)\)", text)).replace(",", " ").split()
+    return frozenset(int(word) for word in inside if word.isdigit())
+
+
+@lru_cache(maxsize=256)
 def _codes(text: str) -> tuple[frozenset[int], bool, frozenset[int]]:
     plain = re.sub(r"EXCLUDE\(([^)]*)\)", r"\1", text)
     words = plain.replace(",", " ").split()
@@ -53,3 +59,8 @@ def wants_requeue(text: str, exit_code: int) -> bool:
     codes, every, out = _codes(text)
     code = exit_code if exit_code >= 0 else 128 - exit_code
     return (code in codes or (every and code != 0)) and code not in out
+
+
+def is_exclusive(text: str, exit_code: int) -> bool:
+    """Whether the code is one of EXCLUDE(…): the job does not go back to the host on which it ended with it."""
+    return (exit_code if exit_code >= 0 else 128 - exit_code) in _excluded(text)

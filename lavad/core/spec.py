@@ -33,6 +33,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     period: int = 0
     method: str = ""
     initial: int = 0
+    of: str = ""
+    """brestart: the folder below ``folder`` (a job's number) whose generations it goes on from."""
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -116,6 +118,13 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     requeue: str = ""
     """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is queued again."""
     interactive: bool = False
+    never_rerun: bool = False
+    """``-rn``: a queue's RERUNNABLE does not make it so."""
+    resizable: bool = False
+    """Its hosts may change while it runs (RESIZABLE_JOBS); ``autoresize``: it grows by itself (``-ar``)."""
+    autoresize: bool = False
+    resize_command: str = ""
+    """``-rnc``, or its application's RESIZE_NOTIFY_CMD."""
     roles: tuple[Role, ...] = ()
     """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
     policy: Policy = Policy()
@@ -166,6 +175,9 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd_given: bool = False
     software: tuple[tuple[str, ...], ...] = ()
     """What is put around the command, the outermost first: modules, container, conda, venv; each a name and its values."""
+    warn_action: str = ""
+    """``-wa``: a signal, CHKPNT or a command, ``warn_before`` (``-wt``) seconds before the job is ended by its run limit."""
+    warn_before: int = 0
     roles: tuple[RoleText, ...] = ()
     """One for each role of the spec."""
     secrets: tuple[tuple[str, str], ...] = ()

@@ -123,6 +123,8 @@ class Use:
         """Job group to the started jobs in it and in the groups below it."""
         self.fading: dict[int, float] = {}
         """Started job to when less is reserved for it than now."""
+        self.elastic: dict[int, None] = {}
+        """Started jobs whose hosts may change."""
 
     def _count(self, spec: Spec, column: int, slots: int) -> None:
         self.queues[spec.queue][column] += slots
@@ -137,6 +139,10 @@ class Use:
                 self._count(spec, RSV, sign * held.slots)
                 self.hosts[held.host].hold(job.key, held, sign)
             return
+        if job.run.elastic and sign > 0:
+            self.elastic[job.key] = None
+        elif job.run.elastic:
+            self.elastic.pop(job.key, None)
         parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
         slots = sum(part.slots for part in job.run.parts)
         self._count(spec, _COLUMN[job.state], sign * slots)

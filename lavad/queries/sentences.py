@@ -17,7 +17,7 @@ from lavad.core.job import Attempt, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
-from lavad.queries import hangs, jobfacts, paragraphs, resreqs
+from lavad.queries import hangs, jobfacts, paragraphs, resreqs, sentences_resize
 from lavad.queries.view import View
 
 
@@ -224,6 +224,11 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobFinished: Teller.finished, ev.DependencyJudged: Teller.judged, ev.JobRevived: Teller.revived,
     ev.MessagePosted: Teller.posted, ev.RanksSuspected: Teller.suspected, ev.TaskStarted: Teller.task_started,
     ev.TaskEnded: Teller.task_ended, ev.TaskRetried: Teller.task_retried, ev.JobJudged: Teller.decided,
+    ev.JobGrew: lambda _, event: sentences_resize.grew(event),
+    ev.JobShrank: lambda _, event: sentences_resize.shrank(event),
+    ev.JobResized: lambda _, event: sentences_resize.resized(event),
+    ev.PartLeft: lambda _, event: sentences_resize.left(event),
+    ev.ResizeAsked: lambda _, event: sentences_resize.asked(event),
 }  # fmt: skip
 
 

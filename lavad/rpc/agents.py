@@ -14,7 +14,8 @@ from lavad.core.asks import Caller
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.hosts import greeted
-from lavad.core.job import Attempt
+from lavad.core.job import Attempt, Job
+from lavad.core.resize import is_part, uid_of
 from lavad.core.soft import SoftUpdate
 from lavad.engine import Engine
 from lavad.outbox import Outbox
@@ -149,18 +150,18 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     async def _end_unknown(self, session: HostSession, reports: Sequence[pb.Report]) -> None:
         """What a host says that it has, and is not about to end, though its attempt is over here, is to end."""
-        unknown = [r for r in reports if not self._is_live(r) and r.uid not in session.ending]
+        unknown = [r for r in reports if not self._is_live(r, session.host) and r.uid not in session.ending]
         if not unknown:
             return
         async with self._engine.quiet:
-            stale = {r.uid: r for r in unknown if not self._is_live(r)}
+            stale = {r.uid: r for r in unknown if not self._is_live(r, session.host)}
         if stale:
             log.warning("host %s: %d attempts that are over are ended there", session.host, len(stale))
             session.send(pb.ToAgent(orders=pb.Orders(orders=[_kill(report) for report in stale.values()])))
 
-    def _is_live(self, report: pb.Report) -> bool:
+    def _is_live(self, report: pb.Report, host: str) -> bool:
         job = self._engine.cluster.jobs.rows.get(report.key)
-        return job is not None and job.run is not None and job.run.uid == report.uid
+        return job is not None and job.run is not None and is_part(job.run, host, report.uid)
 
     async def _greet(self, session: HostSession, hello: pb.Hello) -> None:
         known = {part.uid: part.state for part in hello.parts}
@@ -174,7 +175,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
         await self._engine.ask(decide)
         cluster = self._engine.cluster
-        live = {run.uid for key in cluster.use.hosts[session.host].jobs if (run := cluster.jobs.rows[key].run)}
+        live = {uid for key in cluster.use.hosts[session.host].jobs for uid in _uids(cluster.jobs.rows[key], session.host)}
         self._sessions.sent.get(session.host, set()).intersection_update(live)
         stale = [part for part in hello.parts if part.uid not in live]
         if stale:
@@ -213,6 +214,11 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
 def _kill(of: pb.Report | pb.PartStatus) -> pb.Order:
     return pb.Order(key=of.key, attempt=of.attempt, uid=of.uid, kill=pb.Kill())
+
+
+def _uids(job: Job, host: str) -> list[str]:
+    run = job.run
+    return [] if run is None else [uid_of(run, part) for part in run.parts if part.host == host]
 
 
 def _ends(reports: Sequence[pb.Report]) -> list[str]:

@@ -15,9 +15,11 @@ from lavad import attach
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, revive, submit
+from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, resize, revive, submit
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.former import find_former
 from lavad.core.decide.named import Known
+from lavad.core.decide.restart import Former
 from lavad.core.ids import job_of
 from lavad.core.secrets import without_secrets
 from lavad.engine import Decide, Engine
@@ -47,6 +49,7 @@ _PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] =
     asks.DropGroup: groups.drop_group,
     asks.ChangeGroup: groups.change_group,
     asks.Post: messages.post,
+    asks.Resize: resize.resize,
 }
 
 
@@ -134,14 +137,20 @@ class Dispatch:
         name = hashlib.sha256(packed).hexdigest()
         self._texts.seen_env(name, env)
         ask = replace(ask, env={}, env_hash=name)
+        former = await self._former(ask, caller) if ask.restart_of else None
 
         async def decided(known: Known) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
-                return submit.submit(cluster, ask, caller, now, _local(now), known)
+                return submit.submit(cluster, ask, caller, now, _local(now), known, former)
 
             return await self._engine.ask(decide, ask.uuid, (name, packed))
 
         return await self._lookups.tried(decided, caller)
+
+    async def _former(self, ask: asks.Submit, caller: Caller) -> Former:
+        finished = await self._lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
+        texts = await self._texts.texts([ask.restart_of])
+        return find_former(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
     async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
         target = modify.find_one(self._engine.cluster, ask.job, caller)

@@ -59,10 +59,15 @@ def _task_ended(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[E
     return list(task_report.task_ended(cluster, r.key, r.uid, host, task.rank, task.number, task.status, limit, now))
 
 
+def _resized(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
+    return list(decide.resized(cluster, r.key, r.uid, host, r.resized.number, r.resized.ok, r.resized.why, now))
+
+
 _READS: dict[str, _Read] = {
     "prepared": _prepared, "started": _started, "ended": _ended, "gone": _gone, "refused": _refused,
     "stopped": _stopped, "granted": _granted, "checkpointed": _checkpointed, "task_started": _task_started,
     "task_ended": _task_ended,
+    "resized": _resized,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lavad.core.decide.preempt import holders
 from lavad.core.job import Array, Job
 from lavad.core.plan import Placement, Plan
+from lavad.sched.elastic import Growths
 from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
 from lavad.sched.preempt import Preemptor
@@ -28,6 +29,7 @@ class Beyond:
         self.controls = Controls(view)
         self.preemptor = Preemptor(view)
         self.holds = Holds(view)
+        self.growths = Growths(view)
         self.releases: list[int] = []
 
     def begin(self) -> list[Placement]:
@@ -47,6 +49,8 @@ class Beyond:
         """It is a class's turn: what is suspended and stands before it goes on; it sees what it may use."""
         if self.controls.waiting:
             self.controls.resume(need.queue.priority)
+        for growing in self.growths.before(need.queue.priority):
+            self.show(growing)
         self.show(need)
 
     def show(self, need: Need) -> None:
@@ -75,6 +79,8 @@ class Beyond:
         """The plan with all this in it."""
         view = self.view
         self.controls.resume(-1_000_000_000)
+        for growing in self.growths.rest():
+            self.show(growing)
         self.holds.hide()
         view.memory.restless = view.restless
         plan.why_job.update(view.memory.why_job)
@@ -82,4 +88,5 @@ class Beyond:
             plan.version, plan.placements, plan.why, plan.why_job, view.wake_at,
             tuple(self.preemptor.preemptions), tuple(self.controls.resumes), tuple(self.controls.suspensions),
             tuple(self.releases), self.holds.promises,
+            growths=tuple(self.growths.found),
         )  # fmt: skip

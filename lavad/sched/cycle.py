@@ -227,11 +227,16 @@ class Visit:
         if index_of(job.key) and self._array_left(job_of(job.key)) < 1:
             self.reasons[job.key] = PendReason.JOB_ARRAY_LIMIT
             return True
+        barred = frozenset(job.barred)
         if not job.avoid:
-            return self._place_one(job.key)
-        if not self._place_one(job.key, frozenset(job.avoid)):
+            if self._place_one(job.key, barred):
+                return True
+            if barred:
+                self.reasons[job.key] = PendReason.JOB_START_FAIL
+            return bool(barred)
+        if not self._place_one(job.key, barred.union(job.avoid)):
             if job.failures or view.now >= job.since + AVOIDED:
-                return self._place_one(job.key)  # better there than nowhere
+                return self._place_one(job.key, barred) or bool(barred)  # better there than nowhere
             view.wake(job.since + AVOIDED)
             self.reasons[job.key] = PendReason.JOB_START_FAIL
         return True

@@ -92,6 +92,11 @@ SAMPLES: list[Event] = [
     ev.TaskEnded(at=2.5, key=KEY, attempt=2, rank=3, number=1, status=256, limit=TermReason.TERM_MEMLIMIT),
     ev.TaskRetried(at=2.5, key=KEY, attempt=2, rank=3, number=2, delay=0.5, why="worker[1] on h1 ended with exit code 1"),
     ev.JobJudged(at=2.5, key=KEY, attempt=2, end=END, again="worker[1] on h1 ended with exit code 1"),
+    ev.JobGrew(at=2.0, key=KEY, attempt=2, number=1, parts=(PLACED,), command="/bin/told"),
+    ev.JobShrank(at=2.0, key=KEY, attempt=2, number=2, parts=(PLACED,), forced=True, beneficiary=9, why="lost"),
+    ev.JobResized(at=2.0, key=KEY, attempt=2, number=2, ok=False, why="exit code 1"),
+    ev.PartLeft(at=2.0, key=KEY, attempt=2, host="h1", end=END, why="lost"),
+    ev.ResizeAsked(at=2.0, key=KEY, attempt=2, least=1, most=8, command="", by="ann"),
 ]  # fmt: skip
 
 

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Checkpoint, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.control import NOT_STARTED, each
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.submit import spec_number
 from lavad.core.job import Job, Wish
 from lavad.core.states import STARTED, TermReason
+
+MAX_PERIOD = 10**6
 
 
 def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) -> Decided:
     """One checkpoint now; a second while one is under way is refused."""
-
-    if ask.period >= 0:
-        raise Refused("option -p is not supported by lava")
+    if ask.period > MAX_PERIOD:
+        raise Refused(f"{ask.period}: Illegal checkpoint period")
+    specs: list[ev.Event] = []
 
     def on_job(job: Job) -> list[ev.Event] | str:
-        if cluster.specs.rows[job.spec].checkpoint is None:
+        spec = cluster.specs.rows[job.spec]
+        if spec.checkpoint is None:
             return "Job is not checkpointable"
         if job.state not in STARTED or job.run is None:
             return NOT_STARTED
         if any(wish.kind == "checkpoint" for wish in job.run.wishes):
             return "A checkpoint of the job is under way already"
         reason = TermReason.TERM_CHKPNT if ask.kill else TermReason.NONE
-        wish = Wish(kind="checkpoint", at=now, by=caller.user, kill_after=ask.kill, reason=reason)
-        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+        period = ask.period * 60 if ask.period >= 0 else -1
+        wish = Wish(kind="checkpoint", at=now, by=caller.user, kill_after=ask.kill, reason=reason, period=period)
+        events: list[ev.Event] = []
+        if period >= 0:
+            changed = replace(spec, checkpoint=replace(spec.checkpoint, period=period))
+            number = spec_number(cluster, changed, specs, now)
+            change = f"Checkpoint period changes to : {ask.period} min."
+            events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
+        return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    return each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+    decided = each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+    decided.events[:0] = specs
+    return decided

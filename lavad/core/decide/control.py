@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.select import UNKNOWN, Target, select
+from lavad.core.decide.submit import spec_number
 from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
@@ -186,6 +189,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
 def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
     """bmig: checkpoint (if it can), end and start elsewhere; only of a checkpointable or rerunnable job."""
     _known_hosts(cluster, ask.hosts)
+    specs: list[ev.Event] = []
 
     def on_job(job: Job) -> list[ev.Event] | str:
         spec = cluster.specs.rows[job.spec]
@@ -193,10 +197,19 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             return NOT_STARTED
         if spec.checkpoint is None and not spec.rerunnable:
             return "Job is not checkpointable or rerunnable"
+        if any(wish.kind in ("kill", "requeue", "migrate") for wish in (job.run.wishes if job.run is not None else ())):
+            return "Job is being migrated or ended already"
         wish = Wish(kind="migrate", at=now, by=caller.user, kill_after=True)
-        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+        events: list[ev.Event] = []
+        if ask.hosts:
+            number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)
+            change = f"Hosts change to : {' '.join(ask.hosts)}"
+            events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
+        return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    return each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+    decided = each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+    decided.events[:0] = specs
+    return decided
 
 
 def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:

@@ -23,10 +23,11 @@ class Draft(msgspec.Struct):
     name: str = ""
     held: bool = False
     queues: tuple[str, ...] = ()
-    never_rerun: bool = False
     condition: str = ""
     """``-w``, with ``orphan`` of ``-ti``."""
     orphan: bool = False
+    restart: int = -1
+    """brestart: the generation that it goes on from."""
     notices: list[str] = []
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()

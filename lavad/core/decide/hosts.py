@@ -8,12 +8,14 @@ from lavad.core import events as ev
 from lavad.core.asks import Caller, Hosts, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.leave import shrink_now
 from lavad.core.decide.report import ended, fenced, may_go, refused
 from lavad.core.effects import is_released
 from lavad.core.host import Facts
 from lavad.core.job import Attempt, End, Job, Part
+from lavad.core.resize import may_lose, staying, uid_of
 from lavad.core.rights import is_admin
-from lavad.core.states import OVER, SUSPENDED, HostState, JobState, PartState
+from lavad.core.states import SUSPENDED, HostState, JobState, PartState
 
 
 def _maybe(run: Attempt) -> bool:
@@ -47,16 +49,17 @@ def _compare(
     cluster: Cluster, job: Job, run: Attempt, host: str, known: Mapping[str, str], forgot: bool, now: float
 ) -> list[ev.Event]:
     part = next(part for part in run.parts if part.host == host)
-    if run.uid in known or _may_offer(cluster, job, run, part, forgot):
+    uid = uid_of(run, part)
+    if uid in known or _may_offer(cluster, job, run, part, forgot):
         if job.state in (JobState.UNKWN, JobState.ZOMBI) and _all_heard(cluster, job, host):
             found = ev.JobFound(at=now, key=job.key, state=job.before)
             return [found, ev.GangReleased(at=now, key=job.key, attempt=run.number)] if may_go(run) else [found]
         return []
     if len(run.parts) > 1 and not is_released(run):
         why = f"host {host} no longer has it prepared"
-        return refused(cluster, job.key, run.uid, host, "gone", why, now)
+        return refused(cluster, job.key, uid, host, "gone", why, now)
     end = End(at=now, lost=f"host {host} no longer has it: the host or its starter was restarted")
-    return ended(cluster, job.key, run.uid, host, end, True, now)
+    return ended(cluster, job.key, uid, host, end, True, now)
 
 
 def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: bool) -> bool:
@@ -64,12 +67,12 @@ def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: boo
     if part.state is not PartState.OFFERED:
         return False
     spec = cluster.specs.rows[job.spec]
-    return len(run.parts) > 1 or not forgot or spec.rerunnable or spec.checkpoint is not None
+    return len(run.parts) > 1 or run.elastic or not forgot or spec.rerunnable or spec.checkpoint is not None
 
 
 def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
     assert job.run is not None
-    others = (part.host for part in job.run.parts if part.host != host and part.state not in OVER)
+    others = (part.host for part in staying(job.run) if part.host != host)
     return all(cluster.hosts.rows[other].state is HostState.OK for other in others if other in cluster.hosts.rows)
 
 
@@ -81,7 +84,12 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
     events: list[ev.Event] = [ev.HostDown(at=now, host=host)]
     for key in sorted(cluster.use.hosts[host].jobs):
         job = cluster.jobs.rows[key]
-        if job.state is JobState.RUN or job.state in SUSPENDED:
+        run = job.run
+        part = next((part for part in run.parts if part.host == host), None) if run is not None else None
+        if run is not None and part is not None and may_lose(job, cluster.specs.rows[job.spec], host):
+            if not part.leaving:
+                events.append(shrink_now(job, run, part, f"host {host} is not heard", now))
+        elif job.state is JobState.RUN or job.state in SUSPENDED:
             events.append(ev.JobLost(at=now, key=key, host=host))
     return events
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.arrays import ArrayError, parse_job_id, parse_job_name
 from lavad.core.asks import Caller, Modify, Move, Refused, Switch
 from lavad.core.cluster import Cluster
+from lavad.core.decide import modify_running
 from lavad.core.decide.control import DENIED, each
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
@@ -19,6 +21,7 @@ from lavad.core.decide.options import read_options
 from lavad.core.decide.roles import check_simple
 from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
+    MAX_NAME,
     apply_queue,
     check_against_queue,
     choose_queue,
@@ -27,6 +30,7 @@ from lavad.core.decide.submit import (
     spec_number,
 )
 from lavad.core.depend import Depend, Ended
+from lavad.core.fold_job import record_of
 from lavad.core.ids import index_of, job_of, key_of
 from lavad.core.job import Array, Job
 from lavad.core.ranges import Ranges
@@ -35,12 +39,13 @@ from lavad.core.spec import JobText, Limits, Spec
 from lavad.core.states import WAITING
 
 _ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
-RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
+MOST_ELEMENTS = 10_000
 _RESET_SPEC: dict[str, dict[str, Any]] = {
     "n": {"slots": 1, "max_slots": 1}, "R": {"resreq": ""}, "m": {"hosts": ()}, "sp": {"priority": -1},
     "gpu": {"gpu": None}, "k": {"checkpoint": None}, "b": {"begin": 0.0}, "t": {"deadline": 0.0},
-    "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False}, "a": {"launch": ""},
+    "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False, "never_rerun": True}, "a": {"launch": ""},
     "g": {"group": ""}, "app": {"app": ""}, "Q": {"requeue": ""},
+    "ar": {"autoresize": False, "resizable": False}, "rnc": {"resize_command": ""}, "nnodes": {"slots": 1, "max_slots": 1},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
@@ -52,6 +57,8 @@ _RESET_TEXT: dict[str, dict[str, Any]] = {
     "cwd": {"cwd_given": False}, "L": {"login_shell": ""}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
     "a": {"software": (), "esub": ""},
     "We": {}, "secret": {"secrets": ()},
+    "oo": {"output": ""}, "eo": {"error": ""}, "wa": {"warn_action": ""}, "wt": {"warn_before": 0}, "q": {}, "P": {},
+    "J": {}, "label": {"label": False}, "rankfiles": {"rank_files": ""},
 }  # fmt: skip
 _WORDS = {
     "n": "Processors", "R": "Resource requirement", "m": "Hosts", "sp": "Job priority", "q": "Job queue", "J": "Job name",
@@ -83,19 +90,33 @@ def modify(
     """bmod of a waiting job, or of all waiting elements of an array."""
     target = find_one(cluster, ask.job, caller)
     decided = Decided(answer={"job": ask.job})
-    if target.array and "[" in ask.job and not cluster.conf.params.mod_all_jobs:
-        raise Refused("An element's parameters are its array's: modify the whole array")
-    records: list[Job | Array] = [cluster.jobs.rows[key] for key in target.keys]
-    if target.array:
-        records.insert(0, cluster.arrays.rows[target.array])
-    elif isinstance(records[0], Job) and records[0].state not in WAITING:
-        raise Refused(RUNNING)
+    records = _records(cluster, target, "[" in ask.job)
+    if len(records) > MOST_ELEMENTS:
+        raise Refused(f"{ask.job}: At most {MOST_ELEMENTS} elements can be modified at a time")
+    started = [record for record in records if isinstance(record, Job) and record.state not in WAITING]
+    why = modify_running.why_not(cluster, ask) if started else ""
+    if why and len(started) == len(records):
+        raise Refused(why)
     for record in records:
-        if isinstance(record, Job) and record.state not in WAITING:
-            continue
-        new_text = _modify_one(cluster, record, ask, text, caller, now, local, decided, known)
+        if record not in started:
+            new_text = _modify_one(cluster, record, ask, text, caller, now, local, decided, known)
+            if "[" in ask.job and new_text != text:
+                raise Refused("The command, files and mail of an element are its array's: modify the whole array")
+        elif not why:
+            new_text = modify_running.modify(cluster, record, ask, text, caller, now, local, decided)
     decided.texts.append((int(ask.job.partition("[")[0]), new_text))
     return decided
+
+
+def _records(cluster: Cluster, target: Target, elements: bool) -> list[Job | Array]:
+    """What is to be modified; untouched elements that are named one by one as the jobs that they would be."""
+    found: list[Job | Array] = [cluster.jobs.rows[key] for key in target.keys]
+    if target.array and not elements:
+        found.insert(0, cluster.arrays.rows[target.array])
+    elif target.array:
+        indices = islice(target.untouched, MOST_ELEMENTS + 1)
+        found += [record_of(cluster, key_of(target.array, index)) for index in indices]
+    return found
 
 
 def _modify_one(
@@ -117,7 +138,7 @@ def _modify_one(
     if old.roles:
         check_simple(draft)
     queue = cluster.queue_conf.get(old.queue)
-    if draft.queues:
+    if draft.queues or "qn" in options:
         queue = choose_queue(cluster, draft.queues, draft, caller)
     if queue is not None:
         apply_queue(cluster, draft, queue)
@@ -128,6 +149,8 @@ def _modify_one(
     if ask.command:
         changes = (*changes, f"Job command changes to : {ask.command}")
     name, limit = _new_name(cluster, record, draft.name) if "J" in options else (record.name, -1)
+    if "Jn" in options:
+        name, limit = _new_name(cluster, record, draft.text.command[:MAX_NAME].split("[")[0] or "job")
     depends = {"w", "wn", "ti", "tin"} & options.keys()
     depend, ended = _condition(cluster, record, draft, options, caller, known) if depends else (None, ())
     decided.events.append(
@@ -182,6 +205,8 @@ def _reset(draft: Draft, options: dict[str, Any]) -> None:
         if not _is_reset(option):
             continue
         name = option[:-1]
+        if name == "P":
+            draft.set(project=draft.conf.params.default_project)
         if name in _RESET_SPEC:
             draft.set(**_RESET_SPEC[name])
         if name in _RESET_TEXT:

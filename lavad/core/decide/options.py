@@ -303,7 +303,8 @@ def _secrets(draft: Draft, value: OptionValue) -> None:
 
 
 def _never(draft: Draft, value: OptionValue) -> None:
-    draft.never_rerun = bool(value)
+    if value:
+        draft.set(rerunnable=False, never_rerun=True)
 
 
 def _nothing(draft: Draft, value: OptionValue) -> None:
@@ -318,7 +319,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "cwd": _cwd, "L": _login_shell, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"),
     "u": _say("mail_user"), "secret": _secrets,
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
-    "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True), "rn": _never,
+    "G": _spec_text("user_group", "G"), "x": _flag(exclusive=True), "r": _flag(rerunnable=True, never_rerun=False), "rn": _never,
     "label": _say("label"), "rankfiles": _say("rank_files"), "K": _nothing, "env": _nothing,
     "w": options_lsf.condition, "ti": options_lsf.orphan, "g": options_lsf.group, "app": options_lsf.app,
     "Q": options_lsf.requeue, "nnodes": options_lsf.nodes,
@@ -327,6 +328,8 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "notify": options_files.notify(), "ptl": options_files.pend_limit("ptl", "pend_limit"),
     "eptl": options_files.pend_limit("eptl", "eligible_limit"),
     "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")},
+    "ar": options_lsf.autoresize, "rnc": options_lsf.resize_command,
+    "wa": options_lsf.warn_action, "wt": options_lsf.warn_time,
 }  # fmt: skip
 
 

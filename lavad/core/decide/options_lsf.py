@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 
 from lavad.core import dependency, resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.decide.draft import Draft, text_of
 from lavad.core.groups import read_path
 
+CHECKPOINT = "CHKPNT"
+MAX_COMMAND = 4096
+MAX_SIGNAL = 64
 MAX_NODES = 2**31 - 1
 
 
@@ -61,6 +65,43 @@ def nodes(draft: Draft, value: OptionValue) -> None:
     if draft.spec.max_slots > 1:
         raise Refused("Options -n and -nnodes cannot be used together")
     draft.set(slots=int(text), max_slots=int(text), resreq=resreq.merge([draft.spec.resreq, "span[ptile=1]"], 1.0))
+
+
+def autoresize(draft: Draft, value: OptionValue) -> None:
+    """``-ar``."""
+    if value:
+        draft.set(resizable=True, autoresize=True)
+
+
+def resize_command(draft: Draft, value: OptionValue) -> None:
+    """``-rnc``."""
+    command = text_of("rnc", value)
+    if not command.startswith("/") or len(command) > MAX_COMMAND or not command.isprintable():
+        raise Refused("The resize notification command must be an absolute path")
+    draft.set(resize_command=command)
+
+
+def warn_action(draft: Draft, value: OptionValue) -> None:
+    """``-wa``: a signal by name or number, CHKPNT, or a command."""
+    text = text_of("wa", value).strip()
+    name = text.upper().removeprefix("SIG")
+    known = name == CHECKPOINT or name in signal.Signals.__members__ or f"SIG{name}" in signal.Signals.__members__
+    number = text.isascii() and text.isdigit() and 0 < int(text) <= MAX_SIGNAL
+    if not (known or number or (text.startswith("/") and text.isprintable() and len(text) <= MAX_COMMAND)):
+        raise Refused("Bad warning action: a signal, CHKPNT or the path of a command")
+    draft.say(warn_action=name if known else text)
+
+
+def warn_time(draft: Draft, value: OptionValue) -> None:
+    """``-wt [hour:]minute``."""
+    text = text_of("wt", value).strip()
+    try:
+        seconds, host = when.parse_limit(text)
+    except when.WhenError:
+        seconds, host = 0, ""
+    if seconds <= 0 or host:
+        raise Refused(f"{text[:80]}: Bad warning time specification")
+    draft.say(warn_before=seconds)
 
 
 def estimate(draft: Draft, value: OptionValue) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lavad.core.cluster import Cluster
-from lavad.core.decide import preempt
+from lavad.core.decide import grow, preempt
 from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import AVOIDED, Job, Placed, Wish
@@ -34,6 +34,9 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
         draft.victims[preemption.beneficiary].append(preemption)
     for placement in plan.placements:
         draft.place(placement)
+    for growth in plan.growths:
+        if growth.key not in draft.used:
+            draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now)
     draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)
     return draft.events
 
@@ -153,6 +156,8 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
     # in the end it may go back to the same host, where no other can have it
     strict = not job.failures and now < job.since + AVOIDED
+    if job.barred and any(part.host in job.barred for part in parts):
+        return True
     return job.not_before > now or (strict and any(part.host in job.avoid for part in parts))
 
 

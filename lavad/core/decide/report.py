@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
-from lavad.core.decide import suspect
+from lavad.core.decide import leave, suspect
 from lavad.core.effects import is_released
 from lavad.core.fold_part import with_end, with_fence, with_part
 from lavad.core.job import Attempt, End, Job, Part, Wish
-from lavad.core.requeue_exit import ExitRule, exit_rule, is_success, wants_requeue
+from lavad.core.requeue_exit import ExitRule, exit_rule, is_exclusive, is_success, wants_requeue
+from lavad.core.resize import uid_of
 from lavad.core.roles import delay_of
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, JobState, PartState, TermReason
@@ -36,10 +37,10 @@ MAX_BACKOFF = 300.0
 def find_part(cluster: Cluster, key: int, uid: str, host: str) -> tuple[Job, Attempt, Part] | None:
     """The live part that a report is about."""
     job = cluster.jobs.rows.get(key)
-    if job is None or job.run is None or job.run.uid != uid:
+    if job is None or job.run is None:
         return None
     for part in job.run.parts:
-        if part.host == host and part.state not in OVER:
+        if part.host == host and part.state not in OVER and uid_of(job.run, part) == uid:
             return job, job.run, part
     return None
 
@@ -51,10 +52,12 @@ def prepared(
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
-    job, run, _ = found
+    job, run, part = found
     events: list[ev.Event] = [
         ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address, door=door)
     ]
+    if part.grown:
+        return events if part.leaving else [*events, ev.GangReleased(at=now, key=key, attempt=run.number)]
     if job.state is not JobState.UNKWN and may_go(with_part(run, host, state=PartState.PREPARED)):
         events.append(ev.GangReleased(at=now, key=key, attempt=run.number))
     return events
@@ -73,8 +76,13 @@ def started(
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is PartState.RUNNING or found[2].end is not None:
         return []
-    number = found[1].number
-    return [ev.PartStarted(at=now, key=key, attempt=number, host=host, pid=pid, started=at, cwd=cwd)]
+    job, run, _ = found
+    events: list[ev.Event] = [
+        ev.PartStarted(at=now, key=key, attempt=run.number, host=host, pid=pid, started=at, cwd=cwd)
+    ]
+    if run.resize is not None:
+        events += leave.settled(job.key, with_part(run, host, state=PartState.RUNNING), now)
+    return events
 
 
 def stopped(cluster: Cluster, key: int, uid: str, host: str, is_stopped: bool, now: float) -> list[ev.Event]:
@@ -105,6 +113,12 @@ def checkpointed(cluster: Cluster, key: int, uid: str, host: str, generation: in
     return [ev.CheckpointMade(at=now, key=key, attempt=found[1].number, generation=generation)]
 
 
+def resized(cluster: Cluster, key: int, uid: str, host: str, number: int, ok: bool, why: str, now: float) -> list[ev.Event]:
+    """The notification command of a resize has ended on the first host."""
+    found = find_part(cluster, key, uid, host)
+    return [] if found is None else leave.notified(found[0], number, ok, why, now)
+
+
 def refused(cluster: Cluster, key: int, uid: str, host: str, code: str, why: str, now: float) -> list[ev.Event]:
     """A host would not start its part; the gang is over, and waits again or ends with the reason."""
     found = find_part(cluster, key, uid, host)
@@ -127,7 +141,9 @@ def ended(cluster: Cluster, key: int, uid: str, host: str, end: End, gone: bool,
     if found is None:
         return []
     job, run, part = found
-    if len(run.parts) == 1 and gone and part.end is None:
+    if run.elastic and leave.goes(job, cluster.specs.rows[job.spec], part, end):
+        return _leaves(cluster, job, part, end, gone, now)
+    if len(run.parts) == 1 and gone and part.end is None and not run.spent[2]:
         return _over(cluster, replace(job, run=_final(run, part, end)), now, end)
     events: list[ev.Event] = []
     if part.end is None:
@@ -149,6 +165,8 @@ def gone(cluster: Cluster, key: int, uid: str, host: str, now: float, post: int 
     if found is None:
         return []
     job, run, part = found
+    if part.leaving:
+        return _leaves(cluster, job, part, part.end, True, now)
     if run.verdict is None and part.end is None and not run.refused and _killed(run) is None:
         if len(run.parts) > 1 and not is_released(run):
             return refused(cluster, key, uid, host, "gone", "the host no longer had it", now)
@@ -162,8 +180,18 @@ def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
     job = cluster.jobs.rows[key]
     assert job.run is not None
     run = job.run
+    part = next(part for part in run.parts if part.host == host)
+    lost = End(at=now, lost=f"host {host} was lost")
+    if run.elastic and leave.goes(job, cluster.specs.rows[job.spec], part, lost):
+        return _leaves(cluster, job, part, lost, True, now)
     event = ev.PartFenced(at=now, key=key, attempt=run.number, host=host)
     return [event, *_over(cluster, replace(job, run=with_fence(run, host, now)), now)]
+
+
+def _leaves(cluster: Cluster, job: Job, part: Part, end: End | None, gone: bool, now: float) -> list[ev.Event]:
+    """A host leaves the attempt, which may be the last thing that it waited for."""
+    events, run = leave.leaves(job, part, end, gone, now)
+    return events + _over(cluster, replace(job, run=run), now)
 
 
 def _is_lost(part: Part) -> bool:
@@ -223,7 +251,8 @@ def _again(
     rule = exit_rule(cluster.conf, spec)
     often = rule.most is not None and job.requeues >= rule.most
     if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1,
+        barred = tuple(part.host for part in run.parts) if is_exclusive(rule.requeue, exit_code) else ()
+        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1, barred=barred,
                               avoid=suspect.first_failed(run, spec),
                               why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
     return None

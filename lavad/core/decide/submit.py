@@ -12,15 +12,17 @@ from lavad.core.arrays import ArrayError, ArraySpec, parse_job_name
 from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
-from lavad.core.decide import interactive
+from lavad.core.decide import interactive, restart
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
 from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
+from lavad.core.decide.restart import Former
 from lavad.core.decide.roles import read_roles
 from lavad.core.decide.site_defaults import apply_host_spec, apply_site
 from lavad.core.decide.tasks import check_tasks
+from lavad.core.resize import why_not_resizable
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
@@ -35,11 +37,14 @@ _LIMIT_NAMES = {
 
 
 def submit(
-    cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime, known: Known = NOTHING
-) -> Decided:
-    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names."""
+    cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime, known: Known = NOTHING,
+    former: Former | None = None,
+) -> Decided:  # fmt: skip
+    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``former``:
+    the job that is restarted.
+    """
     _check_caller(cluster, ask, caller)
-    draft = read_draft(cluster, ask, caller, local)
+    draft = read_draft(cluster, ask, caller, local, former)
     interactive.check(draft)
     apply_app(draft)
     apply_site(draft)
@@ -62,9 +67,7 @@ def submit(
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
     if caller.uid == 0 and not cluster.conf.params.root_jobs:
         raise Refused("User permission denied")
-    if ask.restart_of:
-        raise Refused("brestart is not supported by lava")
-    if not ask.command.strip() and not ask.script:
+    if not ask.command.strip() and not ask.script and not ask.restart_of:
         raise Refused("No command is specified")
     if len(ask.command) > MAX_COMMAND or "\0" in ask.command:
         raise Refused("The command is too long" if "\0" not in ask.command else "Bad command")
@@ -81,7 +84,9 @@ def known_resources(cluster: Cluster) -> frozenset[str]:
     return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
 
 
-def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime) -> Draft:
+def read_draft(
+    cluster: Cluster, ask: Submit, caller: Caller, local: datetime, former: Former | None = None
+) -> Draft:
     """The options of a submission, read."""
     conf = cluster.conf
     spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
@@ -93,13 +98,22 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime) -
         spec=spec, text=text, conf=conf, local=local,
         known_hosts=known_names(cluster), known_resources=known_resources(cluster),
     )  # fmt: skip
+    if former is not None:
+        restart.begin(draft, ask, former, caller.host)
     read_options(draft, ask.options)
+    if former is not None:
+        restart.settle(draft, ask, former)
     read_roles(draft, ask)
     return draft
 
 
 def apply_app(draft: Draft) -> None:
     """What the application profile gives a job that does not say otherwise; raises Refused where it asks for too much."""
+    why = why_not_resizable(draft.spec.launch) if draft.spec.resizable else ""
+    if draft.spec.resizable and draft.spec.roles:
+        why = "a job with several roles cannot be resized"
+    if why:
+        raise Refused(why)
     name = draft.spec.app or draft.conf.params.default_app
     app = next((app for app in draft.conf.apps if app.name == name), None)
     if app is None:
@@ -118,11 +132,15 @@ def apply_app(draft: Draft) -> None:
     slots, most = spec.slots, spec.max_slots
     if slots == 1 and most == 1 and app.default_slots > 1 and not spec.roles:
         slots = most = app.default_slots
+    may_resize = not why_not_resizable(spec.launch) and not spec.roles
     draft.spec = replace(
         spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
         resreq=_with_app(app, spec.resreq),
-        rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not draft.never_rerun,
+        rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
+        resizable=spec.resizable or (bool(app.resizable) and may_resize),
+        autoresize=spec.autoresize or (app.resizable == "auto" and may_resize),
+        resize_command=spec.resize_command or app.resize_command,
     )  # fmt: skip
     draft.text = replace(
         draft.text, pre_exec=draft.text.pre_exec or app.pre_exec, post_exec=draft.text.post_exec or app.post_exec
@@ -200,7 +218,7 @@ def apply_queue(cluster: Cluster, draft: Draft, queue: QueueConf) -> None:
         slots=slots,
         max_slots=most,
         limits=with_defaults(spec.limits, queue.defaults),
-        rerunnable=(spec.rerunnable or queue.rerunnable) and not draft.never_rerun,
+        rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
     )
 
 
@@ -287,6 +305,7 @@ def _submitted(
             indices=array.indices if array is not None else None,
             limit=(array.limit or 0) if array is not None else 0,
             spec_text=draft.name if array is not None else "",
+            restart=draft.restart,
             depend=depends[0] if depends is not None else None, ended=depends[1] if depends is not None else (),
         )
     )  # fmt: skip

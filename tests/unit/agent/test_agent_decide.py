@@ -96,6 +96,37 @@ def test_the_run_limit_warns_and_then_kills() -> None:
     assert times == [(190.0, [signal.SIGCONT, signal.SIGINT]), (200.0, [signal.SIGTERM]), (210.0, ["kill"])]
 
 
+def test_a_job_that_is_warned_before_its_run_limit_is_ended_at_it() -> None:
+    part = running(Rules(run=60, warning=30, warn="23", warn_before=20))
+    assert decide.wake_at(part) == 140.0
+    part, effects = decide.tick(part, 140.0)
+    assert sent(effects) == [23]
+    assert decide.wake_at(part) == 160.0
+    part, effects = decide.tick(part, 160.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
+    assert part.limit == "TERM_RUNLIMIT"
+
+
+def test_other_limits_for_a_part_that_runs() -> None:
+    part = running(Rules(run=60, warn="23", warn_before=20))
+    part, _ = decide.tick(part, 140.0)
+    part, effects = decide.limited(part, 120, 0, 0, 0, 0, 141.0)
+    assert sent(effects) == []
+    assert decide.wake_at(part) == 200.0
+    part, effects = decide.limited(part, 30, 0, 0, 0, 0, 150.0)
+    assert part.limit == "TERM_RUNLIMIT"
+    _, effects = decide.limited(decide.ended(part), 1, 1, 1, 1, 1, 150.0)
+    assert effects == []
+
+
+def test_a_host_that_leaves_ends_in_good_order_then_is_killed() -> None:
+    part, effects = decide.leave(running(Rules()), 2.0, 100.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGTERM]
+    assert decide.leave(part, 2.0, 101.0) == (part, [])
+    _, effects = decide.tick(part, 102.0)
+    assert sent(effects) == ["kill"]
+
+
 def test_the_run_limit_does_not_count_the_time_it_was_stopped() -> None:
     part = running(Rules(run=60))
     part, effects = decide.stop(part, True, 130.0)

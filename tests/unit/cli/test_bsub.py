@@ -167,12 +167,18 @@ def test_exit_status_is_a_shells():
 
 
 def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
+    for folder in ("77/gen-1", "77/gen-4", "77/gen-9.tmp", "78/gen-2"):
+        (caller.folder / "ck" / folder).mkdir(parents=True)
+        (caller.folder / "ck" / folder / "MANIFEST").touch()
     with FakeMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("brestart", "-q", "fair", "ck", "77")
-        caller.run("brestart", "/ck/78")
+        caller.run("brestart", f"{caller.folder}/ck/78")
+        missing = caller.run("brestart", "ck", "79")
         denied = caller.run("brestart", "-f", "ck", "77")
     assert ran.out == "Job <103> is submitted to default queue <normal>.\n"
     assert master.asks[0]["restart_of"] == 77
     assert master.asks[0]["options"] == {"q": "fair", "k": f"{caller.folder}/ck"}
-    assert (master.asks[1]["restart_of"], master.asks[1]["options"]["k"]) == (78, "/ck")
+    assert master.asks[0]["restart_from"] == 4
+    assert (master.asks[1]["restart_of"], master.asks[1]["options"]["k"]) == (78, f"{caller.folder}/ck")
+    assert missing.err == "Checkpoint log is not found or is corrupted. Job not submitted.\n"
     assert denied.err == "brestart: option -f is not supported by lava\n. Job not submitted.\n"

@@ -77,6 +77,10 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("t", "25:13:00", lambda s: s.deadline, datetime(2026, 11, 25, 13).timestamp()),
     ("t", "12:24:13:00", lambda s: s.deadline, datetime(2026, 12, 24, 13).timestamp()),
     ("a", "mpi", lambda s: s.launch, "mpi"),
+    ("wa", "URG", lambda s: s.slots, 1),
+    ("wt", "1:30", lambda s: s.slots, 1),
+    ("ar", True, lambda s: (s.resizable, s.autoresize), (True, True)),
+    ("rnc", "/bin/told", lambda s: s.resize_command, "/bin/told"),
 ]  # fmt: skip
 
 
@@ -104,6 +108,10 @@ BAD: list[tuple[str, OptionValue, str]] = [
     *[(option, value, "Bad pending time limit specification") for option in ("ptl", "eptl") for value in ("", "x", "-1", "0")],
     ("is", "in", "option -is is not supported by lava here"),
     ("P", "x" * 65537, "-P: The value is too long"),
+    *[("wa", value, "Bad warning action") for value in ("", "NOSUCH", "65", "0", "-9", "a\nb", "bin/x")],
+    *[("wt", value, f"{value}: Bad warning time specification") for value in ("", "0", "x", "-1", "5/h1", "1:2:3")],
+    *[("rnc", value, "The resize notification command must be an absolute path") for value in
+      ("", "told", "/" + "a" * 4096, "/a\nb")],
     ("m", "nosuch", f"nosuch: {NO_HOST}"),
     ("m", "h1 nosuch+2", f"nosuch: {NO_HOST}"),
     ("m", "", NO_HOST),

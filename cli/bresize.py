@@ -1,0 +1,60 @@
+"""bresize: a running job releases slots, asks for more, or takes back what it asked for."""
+
+from __future__ import annotations
+
+from cli.common.client import Client, read_conf
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.jobs import check_id
+from cli.common.options import Table, read_letters, show_help
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+_WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
+
+
+def _frame(table: Table, what: str, options: Options, words: list[str]) -> dict[str, Any]:
+    frame: dict[str, Any] = {"ask": "resize", "what": what}
+    if len(words) != (1 if what == "cancel" else 2):
+        raise Fail(table.usage())
+    frame["job"] = check_id(words[-1])
+    if what == "cancel":
+        if options:
+            raise Fail(table.usage())
+        return frame
+    if "rnc" in options and "rncn" in options:
+        raise Fail("bresize: options -rnc and -rncn cannot be used together")
+    if "rnc" in options and not str(options["rnc"]).startswith("/"):
+        raise Fail("The resize notification command must be an absolute path")
+    frame |= {"cancel": "c" in options, "silent": "rncn" in options, "command": str(options.get("rnc", ""))}
+    if what == "release":
+        return frame | {"hosts": words[0]}
+    least, comma, most = words[0].partition(",")
+    numbers = (least.strip(), most.strip()) if comma else ("1", least.strip())
+    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
+        raise Fail(f"{words[0]}: The number of processors must be a positive integer")
+    return frame | {"least": int(numbers[0]), "most": int(numbers[1])}
+
+
+def run(context: Context) -> int:
+    """Ask for it."""
+    table = Table("bresize", "c rncn", "rnc", _WORDS)
+    what = context.argv[0] if context.argv and not context.argv[0].startswith("-") else ""
+    options, words = read_letters(table, context.argv[1:] if what else context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if what not in ("release", "request", "cancel"):
+        raise Fail(table.usage())
+    Client(context, read_conf(context)).change(_frame(table, what, options, words))
+    context.out("Job resize request is submitted.\n")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

@@ -1,0 +1,137 @@
+"""bmod of jobs that run: what LSF lets change, and how it takes effect at once on the hosts.
+
+Rule: without LSB_MOD_ALL_JOBS only what is reserved (``-R rusage``) and notes about the job may change; with it also
+limits, name and project. ``-r`` never: the job runs without the lease that another start of it needs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core import resreq
+from lavad.core.arrays import ArrayError, parse_job_name
+from lavad.core.asks import Caller, Modify, OptionValue, Refused
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decided import Decided
+from lavad.core.decide.draft import Draft
+from lavad.core.decide.options import read_options
+from lavad.core.decide.submit import check_against_queue, known_names, known_resources, spec_number
+from lavad.core.ids import index_of
+from lavad.core.job import Job
+from lavad.core.per_slot import reserved
+from lavad.core.resreq import ResReqError
+from lavad.core.spec import JobText, Limits
+from lavad.core.states import OVER
+
+RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
+ALWAYS = frozenset(("R", "Rn", "We", "Wen", "Jd", "Jdn", "N", "Nn", "u", "un", "Ep", "Epn", "Q", "Qn"))
+WITH_ALL = frozenset(
+    ("c", "cn", "W", "Wn", "M", "Mn", "v", "vn", "p", "pn", "J", "P", "Pn", "sp", "spn", "rn", "B", "Bn")
+)
+"""More that may change with LSB_MOD_ALL_JOBS=Y."""
+_LIMITS = {"W": "run", "c": "cpu", "M": "mem", "v": "swap", "p": "processes"}
+_RESET: dict[str, dict[str, Any]] = {
+    "Jdn": {"description": ""}, "Nn": {"notify_end": False}, "un": {"mail_user": ""}, "Bn": {"notify_start": False},
+    "Epn": {"post_exec": ""}, "Wen": {},
+}  # fmt: skip
+
+
+def why_not(cluster: Cluster, ask: Modify) -> str:
+    """Why what is asked may not be changed while a job runs, "" if it may."""
+    if ask.command or not ask.options:
+        return RUNNING
+    allowed = ALWAYS | WITH_ALL if cluster.conf.params.mod_all_jobs else ALWAYS
+    return "" if allowed.issuperset(ask.options) else RUNNING
+
+
+def modify(
+    cluster: Cluster, job: Job, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, decided: Decided
+) -> JobText:
+    """The event for a job that runs; the text that it has then. ``why_not`` has been asked."""
+    old = cluster.specs.rows[job.spec]
+    draft = Draft(
+        spec=old, text=text, conf=cluster.conf, local=local, name=job.name,
+        known_hosts=known_names(cluster), known_resources=known_resources(cluster),
+    )  # fmt: skip
+    _reset(draft, ask.options)
+    read_options(draft, {name: value for name, value in ask.options.items() if not _resets(name)})
+    if draft.spec.slots != old.slots or draft.spec.max_slots != old.max_slots:
+        raise Refused(RUNNING)
+    if "R" in ask.options:
+        _only_rusage(old.resreq, draft.spec.resreq)
+    queue = cluster.queue_conf.get(old.queue)
+    if queue is not None:
+        check_against_queue(draft, queue)
+    number = spec_number(cluster, draft.spec, decided.events, now)
+    amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    run = job.run
+    if run is not None and draft.spec.resreq != old.resreq:
+        parts = [part for part in run.parts if part.state not in OVER]
+        amounts = tuple((part.host, reserved(part, draft.spec, old, cluster.conf)) for part in parts)
+    decided.events.append(
+        ev.JobModified(
+            at=now, key=job.key, spec=number, name=_name(cluster, job, draft, ask.options), by=caller.user,
+            changes=tuple(_change(name, value) for name, value in ask.options.items()), reserved=amounts,
+        )
+    )  # fmt: skip
+    return draft.text
+
+
+def _resets(option: str) -> bool:
+    return option in _RESET or option in ("Rn", "Qn", "Pn", "spn", "rn") or (option[:-1] in _LIMITS and option[-1:] == "n")
+
+
+def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
+    for option in options:
+        if option in _RESET:
+            draft.say(**_RESET[option])
+        elif option[:-1] in _LIMITS and option.endswith("n"):
+            draft.limit(**{_LIMITS[option[:-1]]: getattr(Limits(), _LIMITS[option[:-1]])})
+        elif option == "Rn":
+            draft.set(resreq=_without_rusage(draft.spec.resreq))
+        elif option == "rn":
+            draft.set(rerunnable=False, never_rerun=True)
+        elif option == "Qn":
+            draft.set(requeue="")
+        elif option == "spn":
+            draft.set(priority=-1)
+        elif option == "Pn":
+            draft.set(project=draft.conf.params.default_project)
+
+
+def _without_rusage(text: str) -> str:
+    try:
+        return resreq.show(replace(resreq.parse(text), rusage=()))
+    except ResReqError:
+        return ""
+
+
+def _only_rusage(old: str, new: str) -> None:
+    """A job that runs stays on its hosts: of its requirement only what it reserves may change."""
+    one, other = resreq.parse(old), resreq.parse(new)
+    named = (other.select is not None and other.select != one.select) or other.compound or other.alternatives
+    if named or (other.span is not None and other.span != one.span) or one.compound or one.alternatives:
+        raise Refused("Only the rusage section of the resource requirement of a running job can be changed")
+
+
+def _name(cluster: Cluster, job: Job, draft: Draft, options: dict[str, OptionValue]) -> str:
+    if "J" not in options:
+        return job.name
+    try:
+        parsed = parse_job_name(draft.name, cluster.conf.params.max_array)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+    if not isinstance(parsed, str):
+        raise Refused("Bad job name")
+    return f"{parsed}[{index_of(job.key)}]" if index_of(job.key) else parsed
+
+
+def _change(option: str, value: OptionValue) -> str:
+    if _resets(option):
+        return f"Option -{option[:-1]} is reset"
+    shown = " ".join(value) if isinstance(value, list) else value
+    return f"Option -{option} changes to : {shown}"
