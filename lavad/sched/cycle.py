@@ -31,7 +31,7 @@ from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
 from lavad.sched.packing import Packed
-from lavad.sched.roles import Placer
+from lavad.sched.roles import find_roles
 from lavad.sched.rows import Row
 from lavad.sched.view import View
 from lavad.sched.walk import Walk, order_now
@@ -189,7 +189,7 @@ class Visit:
 
     def _go_beyond(self, row: Job | Array) -> bool:
         """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
-        if self.known.blocked != self.view.memory.cycle or self.need.spec.roles:
+        if self.known.blocked != self.view.memory.cycle:
             return False
         key, beyond = self._key(row), self.cycle.beyond
         placement = beyond.preempt(self.need, self.base, key)
@@ -313,9 +313,7 @@ class Visit:
 
     def _parts(self, need: Need, most: int, avoid: frozenset[str]) -> tuple[Placed, ...]:
         if need.spec.roles:
-            placer = Placer(self.view, need, avoid)
-            parts = placer.place(most)
-            self.short = None if parts else placer.needs[placer.short]
+            parts, self.short = find_roles(self.view, need, most, avoid)
             return parts
         if need.terms:
             return find_compound(self.view, need, most, avoid)

@@ -15,6 +15,7 @@ from lavad.sched.eligible import Base
 from lavad.sched.fit import units
 from lavad.sched.needs import Need
 from lavad.sched.rank import ranked_array, ranked_rows
+from lavad.sched.roles import find_roles
 from lavad.sched.view import View
 
 
@@ -40,7 +41,8 @@ class Offers:
         for at in numbers:
             if at in self.known:
                 old = self.counts.get(at, 0)
-                new = units(self.view, self.need, self.view.rows[at])[0]
+                row = self.view.rows[at]
+                new = row.free if self.need.spec.roles else units(self.view, self.need, row)[0]
                 self.counts[at] = new
                 self.total += new - old
                 more = more or new > old
@@ -52,7 +54,11 @@ class Offers:
         if self.total < need.slots:
             return ()
         rows = self.view.rows
-        if need.terms:
+        if need.spec.roles:
+            holds, self.view.holds = self.view.holds, True  # hosts have back here what they do not have yet
+            parts = find_roles(self.view, need, need.slots, self.avoid)[0]
+            self.view.holds = holds
+        elif need.terms:
             parts = find_compound(self.view, need, need.slots, self.avoid)
         else:
             offers = ((rows[at], self.counts[at]) for at in order or self.order if self.counts[at])

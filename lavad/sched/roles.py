@@ -45,6 +45,13 @@ def spec_of(spec: Spec, role: Role) -> Spec:
     return replace(spec, roles=(), policy=Policy(), slots=role.slots, max_slots=role.slots, resreq=resreq, gpu=gpu)
 
 
+def find_roles(view: View, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
+    """The parts of a job with roles; without any, what a task of the role needs that there was no room for."""
+    placer = Placer(view, need, avoid)
+    parts = placer.place(most)
+    return parts, None if parts else placer.needs[placer.short]
+
+
 class Spot:
     """What of one host a job may still take, while it is being placed."""
 

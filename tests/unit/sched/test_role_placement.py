@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.conf import Conf, QueueConf
 from lavad.core.gpureq import parse
 from lavad.core.invariants import check_invariants
 from lavad.core.job import Placed
 from lavad.core.pend_reason import PendReason
-from lavad.core.spec import Role
+from lavad.core.spec import Limits, Role
 from tests.support.world import World
 
 PS, WORKER = Role(name="ps"), Role(name="worker", count=2, least=2)
@@ -196,6 +197,49 @@ def test_limits_count_all_roles() -> None:
     first, second = submit(world, PS, WORKER), submit(world, PS, WORKER)
     assert set(placed(world)) == {first}
     assert second in world.pending()
+
+
+def test_a_job_with_roles_is_promised_a_start() -> None:
+    """1.3, 1.4: SLOT_RESERVE holds for it what comes free, role by role; small jobs that would delay it wait."""
+    queues = (QueueConf(name="big", priority=50, slot_reserve=100_000), QueueConf(name="plain", priority=30))
+    world = World(Conf(queues=queues))
+    world.hosts("h1", slots=4)
+    world.hosts("g1", slots=4, gpus=2)
+    first = world.submit(queue="plain", slots=2, hosts=("h1",), limits=Limits(run=600))
+    old = [first, world.submit(queue="plain", slots=2, hosts=("g1",), limits=Limits(run=1200))]
+    assert set(placed(world)) == set(old)
+    roles = (Role(name="ps", count=4, least=4), Role(name="worker", count=2, least=2, gpus=1, slots=2))
+    key = submit(world, *roles, queue="big", limits=Limits(run=600))
+    late = world.submit(queue="plain", slots=2)
+    plan = world.schedule()
+    assert plan.promises[key].start == world.now + 1200
+    assert dict(plan.promises[key].hosts) == {"h1": 4, "g1": 4}
+    assert not placed(world)
+    world.now += 1200
+    for one in old:
+        world.finish(one)
+    assert by_role(placed(world)[key]) == {0: {"h1": 4}, 1: {"g1": 2}}
+    assert late in world.pending()
+
+
+def test_others_are_preempted_for_all_roles_together() -> None:
+    """1.6: victims are taken only where that starts every role."""
+    world = World(Conf(queues=(QueueConf(name="high", priority=60, preemption="PREEMPTIVE"), QueueConf(name="low", priority=20))))
+    world.hosts("h1", "h2", slots=3)
+    low = [world.submit(queue="low", slots=3, user=f"u{at}") for at in range(2)]
+    assert set(placed(world)) == set(low)
+    never = submit(world, PS, Role(name="worker", count=9, least=9), queue="high", user="x")
+    assert not placed(world)
+    world.apply(ev.JobHeld(at=world.now, key=never))
+    key = submit(world, PS, WORKER, queue="high")
+    plan = world.schedule()
+    assert [(one.how, one.beneficiary) for one in plan.preemptions] == [("suspend", key)]
+    world.accept(plan)
+    check_invariants(world.cluster)
+    run = world.cluster.jobs.rows[key].run
+    assert run is not None
+    assert [part.roles for part in run.parts] == [((0, 0, 1), (1, 0, 2))]
+    assert len(run.tasks) == 3
 
 
 ROLES = st.builds(
