@@ -105,6 +105,8 @@ def unsupported(req: GpuReq) -> list[str]:
         found.append(f"mig={req.mig}")
     if req.gvendor == "amd":
         found.append("gvendor=amd")
+    if req.block:
+        found.append("block=yes")
     if req.mps is not None and req.mps.startswith("per_"):
         found.append(f"mps={req.mps}")
     return found

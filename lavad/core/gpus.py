@@ -51,7 +51,7 @@ def wanted(req: GpuReq, slots: int) -> int:
 
 def room(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> int:
     """How many GPUs a job may get here now; with glink=yes those that can be given out in joined sets of ``num``."""
-    free = _usable(gpus, taken, req)
+    free = _tiled(gpus, _usable(gpus, taken, req), req)
     if not req.glink:
         return len(free)
     num = req.num or 1
@@ -59,9 +59,24 @@ def room(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> int:
     return sum(size // num * num for size in islands) if per_task(req) else max(islands, default=0)
 
 
+def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
+    """gtile=n: at most n of each NUMA node, gtile=!: as many of each."""
+    if req.gtile is None or per_task(req):
+        return free
+    nodes = {gpu.numa for gpu in gpus}
+    most = req.gtile or -(-(req.num or 1) // max(1, len(nodes)))
+    left = dict.fromkeys(nodes, most)
+    kept = []
+    for at in free:
+        if left[gpus[at].numa]:
+            left[gpus[at].numa] -= 1
+            kept.append(at)
+    return kept
+
+
 def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int) -> tuple[str, ...]:
     """UUIDs for a part of ``slots`` tasks, in order of index; the caller has made sure that there are enough."""
-    free = _usable(gpus, taken, req)
+    free = _tiled(gpus, _usable(gpus, taken, req), req)
     chosen: list[int] = []
     for _ in range(slots if per_task(req) else 1):
         best = _level(gpus, taken, free, req.num or 1) if not req.glink else free

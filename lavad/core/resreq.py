@@ -28,6 +28,7 @@ BUILT_IN = frozenset(
         "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem",
         "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf", "type", "model", "status", "rexpri", "server", "hname",
         "slots", "maxslots", "ngpus", "nprocs", "ncores", "nthreads", "healthy", "ngpus_physical",
+        "ngpus_shared", "ngpus_excl_p",
     )
 )  # fmt: skip
 PACKING = ("binpack", "spread")
@@ -319,6 +320,7 @@ def unit_types(req: ResReq) -> tuple[str, ...]:
 def unsupported(req: ResReq) -> str:
     """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
     missing = (
+        ("span[gtile]", req.span is not None and bool(req.span.gtile)),
         ("cu[excl]", req.cu is not None and req.cu.excl),
     )
     parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]

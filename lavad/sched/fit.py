@@ -6,7 +6,7 @@ reason when there are none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
@@ -81,7 +81,9 @@ def _binds(view: View, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) 
     topology = parse_topology(mine.topology)
     if need.affinity is None or topology is None:
         return ()
-    near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0} if gpus else ()
+    near: Collection[int] = ()
+    if gpus and need.gpu is not None and need.gpu.aff is not False:
+        near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0}
     return give_cpus(topology, mine.cpus, need.affinity, slots, near)
 
 

@@ -22,7 +22,7 @@ from lavad.core.spec import Spec
 
 INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
 _TYPE_NAMES = frozenset(("type", "model", "hname"))
-_IGNORED = frozenset(("slots", "ngpus", "ngpus_physical", "ncpus"))
+_IGNORED = frozenset(("slots", "ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_p", "ncpus"))
 
 
 _NO_SPAN = Span()

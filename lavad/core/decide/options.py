@@ -16,6 +16,7 @@ from lavad.core.asks import OptionValue, Refused
 from lavad.core.conf import Conf
 from lavad.core.decide import frameworks, interactive, options_files, options_lsf, software
 from lavad.core.decide.draft import Draft, text_of
+from lavad.core.decide.gpu_rusage import settle_gpus
 from lavad.core.decide.tasks import settle_tasks
 from lavad.core.spec import Checkpoint, Limits
 
@@ -343,6 +344,7 @@ def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
             raise Refused(f"option -{option} is not supported by lava")
         reader(draft, value)
     settle_tasks(draft, "n" in options)
+    settle_gpus(draft)
 
 
 def with_defaults(limits: Limits, defaults: Limits) -> Limits:

@@ -79,6 +79,13 @@ def test_each_task_has_its_own_island():
     assert got(TWO_BY_FOUR, "num=2/task:j_exclusive=yes", "0", slots=3) == "124567"
 
 
+def test_gtile_is_by_numa_node():
+    assert got(TWO_BY_FOUR, "num=4:gtile=!:j_exclusive=yes") == "0145"
+    assert got(TWO_BY_FOUR, "num=3:gtile=2:j_exclusive=yes", "4") == "015"
+    taken = dict.fromkeys(("G4", "G5", "G6"), 1_000_000)
+    assert room(cards(TWO_BY_FOUR), taken, want("num=4:gtile=2:j_exclusive=yes")) == 3
+
+
 def test_shared_jobs_go_where_few_are_and_gpack_where_many_are():
     gpus = cards(TWO_BY_FOUR)
     taken = {"G0": 1, "G1": 1, "G5": 2}

@@ -181,6 +181,26 @@ def test_a_compound_job_that_does_not_fit_takes_nothing_and_says_why():
     assert world.why(job)[0][0] in (9001, 9002)
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"slots": 9}, 9001),
+        ({"resreq": "rusage[mem=17000]"}, 2601 + 10),
+        ({"resreq": "rusage[tmp=11000]"}, 2601 + 8),
+        ({"resreq": "rusage[lic=3]"}, 2601 + 11),
+        ({"gpu": "num=3"}, 9003),
+        ({"gpu": "num=1:gmodel=B300"}, 9003),
+    ],
+)
+def test_what_asks_for_too_much_of_anything_waits_and_says_of_what(fields, reason):
+    """4.10: CPUs, GPUs, memory, local scratch and shared tokens."""
+    world = world_of(4, 4, gpus=2)
+    world.configure(resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),))
+    job = world.submit(**fields)
+    assert world.step() == {}
+    assert world.why(job)[0][0] == reason
+
+
 Hosts = list[tuple[int, bool, bool]]
 hosts = st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), min_size=1, max_size=4)
 terms = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "a", "b", "!a"])), min_size=2, max_size=3)
