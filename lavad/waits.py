@@ -16,7 +16,8 @@ def answer_for(job: Job) -> dict[str, Any]:
     """What a waiting caller gets."""
     status = job.outcome.status if job.outcome is not None else 0
     host = job.run.parts[0].host if job.run is not None else ""
-    return {"state": job.state.name, "status": status, "host": host}
+    why = job.outcome.why if job.outcome is not None and (job.run is None or not job.run.started) else ""
+    return {"state": job.state.name, "status": status, "host": host, "why": why}
 
 
 class Waits:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import termios
-from socket import AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SO_KEEPALIVE, SOL_SOCKET, socket
-from struct import pack
+from socket import AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SO_KEEPALIVE, SO_PEERCRED, SOL_SOCKET, socket
+from struct import pack, unpack
 
 from cli.common import taskframes as wire
 from cli.common.fail import Fail
@@ -142,9 +142,11 @@ def connect(found: dict[str, Any]) -> Any:
         near = socket(AF_UNIX)
         try:
             near.connect("\0" + name)
-            return near
+            if unpack("3i", near.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))[1] in (os.getuid(), 0):
+                return near
         except OSError:
-            near.close()
+            pass
+        near.close()
     if not int(port):
         return None
     far = socket(AF_INET6 if ":" in ip else AF_INET)

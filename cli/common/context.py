@@ -80,8 +80,18 @@ def _folder(environ: dict[str, str]) -> str:
         return ""
 
 
+def _fill_standard() -> None:
+    """A standard descriptor that the caller has closed is opened on nothing, or a socket would get its number."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)
+
+
 def of_process(argv: list[str] | None = None) -> Context:
     """The Context of this very process."""
+    _fill_standard()
     if argv is None:
         import sys
 

@@ -121,7 +121,9 @@ class _Conversation:
     def _ended(self, found: dict[str, Any], code: int | None) -> int:
         if code is not None:
             return code
-        if not self._attempt:
+        if why := found.get("why"):
+            self._context.err(f"bsub: {why}\n")
+        elif not self._attempt:
             self._say("<<Terminated while pending>>\n")
             return KILLED_WHILE_PENDING
         return exit_status(str(found["state"]), int(found.get("status") or 0))

@@ -17,6 +17,9 @@ def add_own(context: Context, options: Options) -> None:
     name = options.get("is")
     if isinstance(name, str):
         options["is"] = [name, _in_base64(context, name)]
+    name = options.get("hostfile")
+    if isinstance(name, str):
+        options["hostfile"] = [name, *_host_lines(context, name, options)]
     if options.get("ul"):
         options["ul"] = _limits()
 
@@ -32,6 +35,28 @@ def _in_base64(context: Context, name: str) -> str:
     if len(data) > MAX_INPUT:
         raise Fail(f"{name}: larger than {MAX_INPUT} bytes; use -i")
     return b2a_base64(data, newline=False).decode("ascii")
+
+
+def _host_lines(context: Context, name: str, options: Options) -> list[str]:
+    """``host slots`` for each line of a host file; slots are 1 where it does not say."""
+    for rival in ("n", "m", "R", "ext"):
+        if rival in options:
+            raise Fail(f"-hostfile and -{rival} cannot be given together")
+    try:
+        with open(context.path(name), encoding="utf-8", errors="replace") as file:
+            lines = file.read(MAX_INPUT).splitlines()
+    except (OSError, ValueError) as error:
+        raise Fail(f"{name}: {getattr(error, 'strerror', None) or error}") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if len(words) > 2:
+            raise Fail(f"{name}: line {number}: not a host and its slots")
+        if words:
+            found.append(f"{words[0]} {words[1] if len(words) > 1 else 1}")
+    if not found:
+        raise Fail(f"{name}: no host is in it")
+    return found
 
 
 def _limits() -> str:

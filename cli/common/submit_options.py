@@ -21,7 +21,7 @@ VALUED = (
 )
 REFUSED = (
     "IS ISp ISs IX XF tty alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
-    " extsched freq hostfile jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
+    " extsched freq jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
     " step_cgroup U "
 )
 REPEATED = "R a f"
@@ -42,7 +42,7 @@ def bmod_table() -> Table:
         f"{' '.join(name for name in FLAGS.split() if name != 'Zs')} {' '.join(resets)}",
         f"{VALUED} Z Zs",
         "job_ID | job_ID[index_list]",
-        f"{REFUSED} I Ip Is K Zs {' '.join(name + 'n' for name in REFUSED.split())}",
+        f"{REFUSED} I Ip Is hostfile is ul K Zs {' '.join(name + 'n' for name in REFUSED.split())}",
         REPEATED,
     )
 

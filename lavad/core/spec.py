@@ -194,3 +194,5 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """``-ptl`` in minutes: shown only, as in LSF."""
     eligible_limit: int = 0
     """``-eptl``."""
+    host_file: str = ""
+    """``-hostfile``: its name; what it says is in the requirement."""

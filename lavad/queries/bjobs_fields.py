@@ -289,7 +289,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("ask_hosts", 30, lambda row, unit: " ".join(row.spec.hosts)),
     ("alloc_slot", 20, _alloc),
     ("nalloc_slot", 10, _of_job(lambda job: sum(part.slots for part in jobfacts.parts_of(job)) or "")),
-    ("host_file hostfile", 10, _none),
+    ("host_file hostfile", 10, _text("host_file")),
     ("exclusive", 13, _yes(lambda row: row.spec.exclusive)),
     ("nreq_slot", 10, _spec("slots")),
     ("srcjobid", 8, _none), ("dstjobid", 8, _none), ("source_cluster srcluster", 15, _none),

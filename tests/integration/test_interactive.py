@@ -190,3 +190,10 @@ def test_what_other_commands_say_of_it(cluster: Cluster) -> None:
         assert ", Interactive mode," in cluster.run(f"bjobs -UF {job}").stdout
         bsub.stdin.close()
         assert bsub.wait(20) == 0
+
+
+def test_what_keeps_it_from_starting_is_said(cluster: Cluster) -> None:
+    done = cluster.run("bsub -I -cwd /nonexistent pwd", ok=False)
+    assert done.returncode == 255
+    assert done.stderr.endswith("bsub: working folder /nonexistent: No such file or directory\n")
+    assert cluster.run("bsub -I echo unseen >&-").stderr.startswith("<<Waiting")

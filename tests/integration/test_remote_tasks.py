@@ -49,3 +49,11 @@ def test_a_task_on_each_host(cluster: Cluster, tmp_path: Path) -> None:
     typed = cluster.run("lsgrun -R 'select[hname==host2]' -n 1", stdin="echo typed\n")
     assert typed.stdout.endswith("typed\n")
     assert cluster.run("lsgrun true", ok=False).returncode == 255
+
+
+def test_a_host_file(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("# of mine\nhost2 2\nhost1\n")
+    done = cluster.run("bsub -I -hostfile hosts 'echo $LSB_MCPU_HOSTS'", cwd=tmp_path)
+    assert done.stdout.splitlines()[1:] == ["host2 2 host1 1"]
+    done = cluster.run("bsub -hostfile hosts -n 2 true", cwd=tmp_path, ok=False)
+    assert (done.returncode, done.stderr) == (255, "-hostfile and -n cannot be given together. Job not submitted.\n")

@@ -326,7 +326,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "Q": options_lsf.requeue, "nnodes": options_lsf.nodes,
     "T": options_files.threads, "is": options_files.spooled, "f": options_files.copies, "ul": options_files.user_limits,
     "Ne": options_files.notify("exit"), "Nd": options_files.notify("done"), "Ns": options_files.notify("start"),
-    "notify": options_files.notify(), "ptl": options_files.pend_limit("ptl", "pend_limit"),
+    "notify": options_files.notify(), "hostfile": options_files.hostfile, "ptl": options_files.pend_limit("ptl", "pend_limit"),
     "eptl": options_files.pend_limit("eptl", "eligible_limit"),
     "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")},
     "ar": options_lsf.autoresize, "rnc": options_lsf.resize_command,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from lavad.core import when
+from lavad.core import resreq, when
 from lavad.core.asks import OptionValue, Refused
 from lavad.core.decide.draft import Draft, text_of
 
 MAX_INPUT = 8 << 20
 MAX_THREADS = 2**31 - 1
+MAX_HOSTS = 10_000
 OPERATORS = (">", "<", "<<", "><", "<>")
 _USER_LIMITS = ("core", "cpu", "data", "file", "stack")
 
@@ -43,6 +44,28 @@ def copies(draft: Draft, value: OptionValue) -> None:
             raise Refused(f"{text[:80]}: Bad file copy specification")
         found.append(" ".join(words))
     draft.say(copies=tuple(found))
+
+
+def hostfile(draft: Draft, value: OptionValue) -> None:
+    """``-hostfile``: the command sends the file's name and its lines, ``host slots`` each."""
+    if not isinstance(value, list) or not 2 <= len(value) <= MAX_HOSTS:
+        raise Refused("option -hostfile is not supported by lava here")
+    counts: dict[str, int] = {}
+    for line in value[1:]:
+        name, _, slots = line.partition(" ")
+        if name not in draft.known_hosts:
+            raise Refused(f"{name[:80]}: Bad host name, host group name or cluster name")
+        if not slots.isascii() or not slots.isdigit() or not 0 < int(slots) <= MAX_THREADS:
+            raise Refused(f"{line[:80]}: The number of processors must be a positive integer")
+        counts[name] = counts.get(name, 0) + int(slots)
+    one = len(counts) == 1
+    terms = [f"select[hname=={name}]" if one else f"{slots}*{{select[hname=={name}]}}" for name, slots in counts.items()]
+    try:
+        wish = resreq.merge([terms[0] + " span[hosts=1]" if one else "+".join(terms)], 1.0)
+    except resreq.ResReqError as error:
+        raise Refused(str(error)) from None
+    draft.set(resreq=wish, slots=sum(counts.values()), max_slots=sum(counts.values()))
+    draft.say(host_file=value[0])
 
 
 def user_limits(draft: Draft, value: OptionValue) -> None:
