@@ -65,15 +65,18 @@ def mark(place: int, number: int) -> str:
     return f"@LAVA_PORT_{place}_{number}@"
 
 
-def ports(launch: Launch, start: pb.Start, uid: str) -> dict[str, int]:
-    """The part's ``ports`` field: how many this host is to keep free, and where to begin to look."""
+def ports(launch: Launch, start: pb.Start, uid: str) -> dict[str, Any]:
+    """The part's ``ports`` field: how many this host is to keep free, where to begin to look, and which it serves itself."""
     count = 0
     if launch.kind == "tensorflow":
         count = start.hosts[start.place].slots
     elif start.place == 0:
         count = 2 if launch.kind in _EXTRA_PORT else 1
     first = FIRST_PORT + zlib.crc32(uid.encode()) % PORTS
-    return {"place": start.place, "hosts": len(start.hosts), "count": count, "first": first, "low": FIRST_PORT, "of": PORTS}
+    asked = {"place": start.place, "hosts": len(start.hosts), "count": count, "first": first, "low": FIRST_PORT, "of": PORTS}
+    if launch.kind == "horovod" and start.place == 0:
+        return asked | {"serve": 1, "address": address_of(start.hosts, 0)}
+    return asked
 
 
 def address_of(hosts: Sequence[pb.HostSlots], place: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from agent.starter import account, prepare, rlimits
 from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
+from agent.starter.rendezvous import Rendezvous
 from agent.starter.spec import Spec, encode_env
 from agent.starter.taskhub import TaskHub
 from agent.starter.terminal import Hear, Terminal
@@ -38,6 +39,7 @@ class Outfit:
         self._say, self._hear, self._why_no_task = say, hear, why_no_task
         self._hub: TaskHub | None = None
         self._ports: Ports | None = None
+        self._rendezvous: Rendezvous | None = None
 
     def make(self) -> None:
         """Everything that can be refused; Refused says what."""
@@ -46,7 +48,9 @@ class Outfit:
         self.cwd = prepare.enter_folder(spec)
         spec.env.update(encode_env(prepare.read_secrets(spec)))
         if spec.get("ports"):
-            self._ports = Ports(spec.get("ports"))
+            self._ports = Ports(asked := spec.get("ports"))
+            if "serve" in asked:
+                self._rendezvous = Rendezvous(self._ports.keep(int(asked["serve"])), str(asked["address"]), self._watch)
         gang = is_gang(spec)
         leaf = gang and spec.get("link", {}).get("role") == "leaf"
         self.files = prepare.open_files(spec, with_output=not leaf)
@@ -155,7 +159,7 @@ class Outfit:
 
     def close(self) -> None:
         """The part is gone."""
-        for one in (self.gang, self._hub, self._ports):
+        for one in (self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()
         self.files.close()

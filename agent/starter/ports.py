@@ -77,6 +77,10 @@ class Ports:
             if b"@LAVA_PORT_" in value:
                 spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
 
+    def keep(self, number: int) -> socket.socket:
+        """The socket of a port that is not for the processes: the caller's to listen on and to close."""
+        return self._held.pop(number)
+
     def free(self) -> None:
         """The processes start: the ports are theirs to bind."""
         for held in self._held:

@@ -94,6 +94,36 @@ def test_a_framework_meets_at_an_address(cluster: NetnsCluster, tmp_path: Path) 
     assert re.search(r"\['1 (host.)', '2 (host.)', '3 \2'\] eth0", (tmp_path / "out").read_text())
 
 
+HOROVOD = """
+import os, time, urllib.error, urllib.request
+env = os.environ
+rank, size = int(env["HOROVOD_RANK"]), int(env["HOROVOD_SIZE"])
+url = f"http://{env['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{env['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global/"
+def ask(verb, key, body=None):
+    return urllib.request.urlopen(urllib.request.Request(url + str(key), body, method=verb), timeout=10).read()
+ask("PUT", rank, f"address of {rank}".encode())
+found = []
+while len(found) < size:
+    try:
+        found.append(ask("GET", len(found)).decode())
+    except urllib.error.HTTPError as e:
+        assert e.code == 404
+        time.sleep(0.01)
+ask("DELETE", rank)
+assert found == [f"address of {number}" for number in range(size)]
+print("rank", rank, env["HOROVOD_LOCAL_RANK"], env["HOROVOD_CROSS_RANK"], flush=True)
+"""
+
+
+def test_horovods_ranks_meet_at_lavas_rendezvous(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """2.5: the server that horovodrun would run, asked as Horovod's gloo store asks it."""
+    (tmp_path / "meet.py").write_text(HOROVOD)
+    job = cluster.submit('-a horovod -n 4 -R "span[ptile=2]" -m "host1 host2" -o out python3 meet.py', cwd=tmp_path)
+    cluster.wait_end(job, timeout=60)
+    lines = sorted(line for line in (tmp_path / "out").read_text().splitlines() if line.startswith("rank"))
+    assert lines == [f"rank {rank} {rank % 2} {rank // 2}" for rank in range(4)]
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
 def test_blaunch_and_the_death_of_a_rank_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
     """0.16: a task on the other host, and a rank that dies there ends all with its code."""

@@ -1,0 +1,86 @@
+"""Horovod's rendezvous as its ranks use it: put, get until it is there, delete when connected; strangers are bounded."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.starter.rendezvous import MAX_BODY, Rendezvous, Values
+from agent.starter.watch import Watch
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    watch = Watch()
+    server = Rendezvous(sock, "127.0.0.1", watch)
+    over = threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            watch.wait(0.01)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield sock.getsockname()[1]
+    over.set()
+    thread.join()
+    server.close()
+
+
+def ask(port: int, verb: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link.request(verb, path, body)
+    answer = link.getresponse()
+    found = (answer.status, answer.read())
+    link.close()
+    return found
+
+
+def test_ranks_meet(port: int) -> None:
+    """2.5: what one put another gets; before that, 404, and it asks again."""
+    assert ask(port, "GET", "/global/0") == (404, b"")
+    assert ask(port, "PUT", "/global/0", b"\x00addr\r\n\r\n") == (200, b"")
+    assert ask(port, "GET", "/global/0") == (200, b"\x00addr\r\n\r\n")
+    assert ask(port, "PUT", "/global/1", b"b" * 200_000) == (200, b"")
+    assert ask(port, "GET", "/global/1")[1] == b"b" * 200_000
+    assert ask(port, "GET", "/local_h1/1")[0] == 404
+    assert ask(port, "DELETE", "/global/0") == (200, b"")
+    assert ask(port, "GET", "/global/0")[0] == 200
+    assert ask(port, "DELETE", "/global/1") == (200, b"")
+    assert ask(port, "GET", "/global/0")[0] == 404
+
+
+def test_strangers_are_bounded(port: int) -> None:
+    assert ask(port, "POST", "/global/0", b"x")[0] == 400
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link.putrequest("PUT", "/global/0")
+    link.putheader("Content-Length", str(MAX_BODY + 1))
+    link.endheaders()
+    assert link.getresponse().status == 413
+    link.close()
+    with socket.create_connection(("127.0.0.1", port), 10) as raw:
+        raw.sendall(b"G" * 20_000)
+        assert raw.recv(100).startswith(b"HTTP/1.1 413")
+    with socket.create_connection(("127.0.0.1", port), 10):
+        assert ask(port, "GET", "/a/b")[0] == 404
+
+
+KEY = st.sampled_from([b"/a/0", b"/a/1", b"/b/0", b"/c"])
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"PUT", b"GET", b"DELETE"]), KEY, st.binary(max_size=20)), max_size=40))
+def test_what_is_kept_is_what_was_put(asks: list[tuple[bytes, bytes, bytes]]) -> None:
+    values = Values()
+    for verb, path, body in asks:
+        status, _ = values.do(verb, path, body)
+        assert status in (200, 404)
+        kept = sum(len(key) + len(value) for scope in values._scopes.values() for key, value in scope.items())
+        assert values._size == kept
