@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from config import values as v
+from config.check_queues import check_limits, check_queues
 from config.check_shares import check_groups, check_shares
-from config.model import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, Params
+from config.model import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, HostConfig, Params
 from config.names import base_host
 from config.problems import Place, Problem, Problems
 from config.read_hosts import check_hosts_named, joined, read_lsb_hosts
@@ -143,7 +144,9 @@ def _assembled(
         lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
         check_hosts_named(lists, known_hosts, problems)
     _check_preemption(queues, origins, problems)
-    check_shares(queues, lambda name, key: _place(origins[name], key) if name in origins else Place("", 0), problems)
+    _check_queues(queues, origins, hosts, problems)
+    names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
+    check_limits(limits, queues, names, users.groups, problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
         name=folders.cluster,
@@ -160,7 +163,7 @@ def _assembled(
         host_types=shared.types,
         host_models=tuple(shared.models.values()),
         applications=applications,
-        limits=limits,
+        limits=tuple(limit for limit, _ in limits),
         partitions=batch.partitions,
         lsf=lsf,
         lsb_params=params_as_written(sections["lsb.params"]),
@@ -188,6 +191,16 @@ def _check_default_queue(
             for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
                 if name not in queues:
                     problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
+
+
+def _check_queues(
+    queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems
+) -> None:
+    def place(name: str, key: str) -> Place:
+        return _place(origins[name], key) if name in origins else Place("", 0)
+
+    check_shares(queues, place, problems)
+    check_queues(queues, hosts, place, problems)
 
 
 def _check_preemption(queues: dict[str, Any], origins: dict[str, Row], problems: Problems) -> None:

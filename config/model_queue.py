@@ -167,6 +167,13 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     """lava's own: fair share by the dominant share of these (slots, mem, gpus)."""
     aps_priority: Aps | None = None
     preemption: Preemption = Preemption()
+    gang: bool = True
+    """lava's own; False: a job takes its slots one by one as they come."""
+    weight: int | None = None
+    """lava's own, after Volcano: its part of the slots, in proportion; with `capability` (at most), `guarantee` (always)."""
+    capability: int | None = None
+    guarantee: int = 0
+    reclaimable: bool = True
     slot_reserve: int | None = None
     """MAX_RESERVE_TIME: how many MBD_SLEEP_TIME periods slots are held for a big job."""
     resource_reserve: int | None = None

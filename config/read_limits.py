@@ -6,7 +6,7 @@ from typing import Any
 from config import values as v
 from config.fields import Table, fill, shortened
 from config.model import Limit
-from config.problems import Problems
+from config.problems import Place, Problems
 from config.sections import Row, Section
 
 CONSUMERS = (
@@ -22,8 +22,9 @@ LIMIT: Table = {
 SIZES = ("MEM", "SWP", "TMP")
 
 
-def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[Limit, ...]:
-    found: dict[str, Limit] = {}
+def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[tuple[Limit, Place], ...]:
+    """Each limit and where it stands."""
+    found: dict[str, tuple[Limit, Place]] = {}
     for section in sections:
         if section.name.lower() != "limit":
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
@@ -34,7 +35,7 @@ def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> 
                 continue
             if limit.name in found:
                 problems.error(row.place, f"limit {shortened(limit.name)} is defined twice; the first one holds")
-            found.setdefault(limit.name, limit)
+            found.setdefault(limit.name, (limit, row.place))
     return tuple(found.values())
 
 

@@ -23,6 +23,7 @@ from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
 from lavad.core.plan import Plan
+from lavad.core.reservation import Reservation
 from lavad.core.soft import Soft, SoftUpdate, WhyClass
 from lavad.core.spec import Spec
 
@@ -47,6 +48,7 @@ class Snapshot(msgspec.Struct, tag=True):
     charges: list[Charge] = []
     ended: list[tuple[int, Ended]] = []
     groups: list[JobGroup] = []
+    reservations: list[Reservation] = []
 
 
 class Events(msgspec.Struct, tag=True):
@@ -179,7 +181,7 @@ def take(cluster: Cluster) -> Snapshot:
         hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
         arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
         charges=list(cluster.charges.rows.values()), ended=list(cluster.ended.rows.items()),
-        groups=list(cluster.groups.rows.values()),
+        groups=list(cluster.groups.rows.values()), reservations=list(cluster.reservations.rows.values()),
     )  # fmt: skip
 
 
@@ -205,6 +207,8 @@ def restore(snapshot: Snapshot) -> Cluster:
     cluster.conditions.stirred.clear()
     for group in snapshot.groups:
         cluster.groups.put(group.name, group)
+    for reservation in snapshot.reservations:
+        cluster.reservations.put(reservation.name, reservation)
     for charge in snapshot.charges:
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
     cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import datetime
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.fade import fade
 from lavad.core.decide.hosts import expired, silent
+from lavad.core.decide.reservations import turn
 from lavad.core.job import Wish
 from lavad.core.states import WAITING, HostState, JobState, TermReason
 from lavad.engine import Engine
@@ -103,6 +105,14 @@ class Loops:
             fading = self._engine.cluster.use.fading
             if fading and min(fading.values()) <= self._clock():
                 await self._engine.ask(fade)
+
+    async def advance_reservations(self) -> None:
+        """Advance reservations whose time is over."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self._clock()
+            if any(now >= row.end for row in self._engine.cluster.reservations.rows.values()):
+                await self._engine.ask(lambda cluster, at: turn(cluster, at, datetime.fromtimestamp(at)))  # noqa: DTZ006 - local
 
     async def renew(self, epoch: int, seconds: float) -> None:
         """Hold the masters' lease; raises LeaseLost."""

@@ -27,6 +27,7 @@ from lavad.core.rights import is_admin
 from lavad.core.soft import Soft, SoftUpdate, update
 from lavad.engine import Committed, Engine
 from lavad.hangs import Hangs
+from lavad.held import HeldWatch
 from lavad.loops import Loops
 from lavad.metrics import Metrics, Server
 from lavad.outbox import Outbox
@@ -107,6 +108,7 @@ class Master:
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.metrics = Metrics(cluster) if site.metrics else None
+        self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)
@@ -117,6 +119,7 @@ class Master:
         self.engine.listen(self.hangs.committed)
         if self.metrics is not None:
             self.engine.listen(self.metrics.committed)
+        self.engine.listen(self.held.committed)
         self.engine.on_text(self.texts.seen)
 
     def _soft_now(self) -> SoftUpdate:
@@ -179,6 +182,7 @@ class Master:
             group.create_task(self.loops.windows())
             group.create_task(self.loops.reservations())
             group.create_task(self.hangs.run())
+            group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)

@@ -22,7 +22,7 @@ VALUED = (
 REFUSED = (
     "IS ISp ISs IX XF tty alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
     " extsched freq jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
-    " step_cgroup U "
+    " step_cgroup"
 )
 REPEATED = "R a f"
 RIVALS = (("r", "rn"), ("o", "oo"), ("e", "eo"), ("i", "is"))

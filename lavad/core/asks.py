@@ -211,6 +211,52 @@ class ChangeGroup(Ask, frozen=True):
     limit: int | None = None
 
 
+class AddReservation(Ask, frozen=True):
+    """brsvadd; times and names as given. ``slots``: slots, or hosts where ``unit`` is ``host``."""
+
+    slots: int = 0
+    unit: str = "slot"
+    hosts: str = ""
+    resreq: str = ""
+    users: str = ""
+    group: str = ""
+    system: bool = False
+    begin: str = ""
+    end: str = ""
+    window: str = ""
+    open: bool = False
+    name: str = ""
+    no_suspend: bool = False
+    queues: str = ""
+    description: str = ""
+
+
+class ChangeReservation(Ask, frozen=True):
+    """brsvmod; ``verb``: its subcommand. What is "" or None stays as it is."""
+
+    name: str
+    verb: str = ""
+    slots: int = 0
+    hosts: str = ""
+    resreq: str = ""
+    users: str = ""
+    begin: str = ""
+    end: str = ""
+    window: str = ""
+    dates: str = ""
+    open: bool | None = None
+    no_suspend: bool | None = None
+    queues: str | None = None
+    description: str | None = None
+
+
+class DropReservation(Ask, frozen=True):
+    """brsvdel."""
+
+    name: str
+    force: bool = False
+
+
 class Post(Ask, frozen=True):
     """bpost."""
 
@@ -295,4 +341,5 @@ class Peek(Ask, frozen=True):
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
     | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Resize | Post | Run | Judge
+    | AddReservation | DropReservation | ChangeReservation
 )  # fmt: skip

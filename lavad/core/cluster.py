@@ -6,6 +6,8 @@ the batch began: that gives the rows to store, and the way back when a commit fa
 
 from __future__ import annotations
 
+from typing import Any
+
 from lavad.core.accounts import Accounts, same
 from lavad.core.charge import Account, Charge, hist_hours
 from lavad.core.conditions import Conditions, Names
@@ -14,6 +16,7 @@ from lavad.core.depend import Ended
 from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
+from lavad.core.reservation import Reservation
 from lavad.core.spec import Spec
 from lavad.core.states import WAITING, JobState
 from lavad.core.table import Pending, Table, came
@@ -61,6 +64,8 @@ class Cluster:
         """What finished attempts used, for fair share."""
         self.groups: Table[str, JobGroup] = Table()
         """Job groups that were added by hand."""
+        self.reservations: Table[str, Reservation] = Table()
+        """Advance reservations."""
         self.conditions = Conditions()
         self.ended: Table[int, Ended] = Table()
         """Job ids that conditions name, with what of them has finished."""
@@ -117,9 +122,13 @@ class Cluster:
         known = self.hosts.rows.get(host)
         return known.facts.ncpus if known is not None else 0
 
+    def _tables(self) -> tuple[Table[Any, Any], ...]:
+        small = (self.hosts, self.queues, self.charges, self.ended, self.groups, self.reservations)
+        return self.jobs, self.arrays, self.specs, *small
+
     def forget_changes(self) -> None:
         """A batch is committed: what it changed is no longer remembered."""
-        for table in (self.jobs, self.arrays, self.specs, self.hosts, self.queues, self.charges, self.ended, self.groups):
+        for table in self._tables():
             table.changed.clear()
         self.finished.clear()
         self.finished_arrays.clear()
@@ -141,6 +150,7 @@ class Cluster:
         self.charges.undo()
         self.ended.undo()
         self.groups.undo()
+        self.reservations.undo()
         self.conditions.stir_all()
         self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:

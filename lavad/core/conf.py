@@ -111,6 +111,15 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     ignore_deadline: bool = False
     """IGNORE_DEADLINE: a job starts even if its run limit ends after the run window does."""
     preemption: str = ""
+    gang: bool = True
+    """GANG=N: a job takes its slots one by one as they come, and starts when it has all."""
+    weight: int | None = None
+    """Its part of the slots, in proportion (``ownership``); None: 1, where another queue has one or a guarantee."""
+    capability: int | None = None
+    """The most slots that it may have."""
+    guarantee: int = 0
+    """Slots that are kept for it even when it asks for none."""
+    reclaimable: bool = True
     fairshare: str = ""
     share: ShareConf | None = None
     aps: ApsConf | None = None

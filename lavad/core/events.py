@@ -23,6 +23,8 @@ from lavad.core.events_site import HostSwitched as HostSwitched
 from lavad.core.events_site import HostUp as HostUp
 from lavad.core.events_site import MasterStarted as MasterStarted
 from lavad.core.events_site import QueueSwitched as QueueSwitched
+from lavad.core.events_site import ReservationEnded as ReservationEnded
+from lavad.core.events_site import ReservationSet as ReservationSet
 from lavad.core.events_site import SpecAdded as SpecAdded
 from lavad.core.events_tasks import JobJudged as JobJudged
 from lavad.core.events_tasks import TaskEnded as TaskEnded
@@ -237,6 +239,12 @@ class SlotsReserved(JobEvent, frozen=True):
     parts: tuple[Placed, ...]
 
 
+class JobDeadlocked(JobEvent, frozen=True):
+    """It and ``others`` (keys) hold slots and wait for each other's (GANG=N)."""
+
+    others: tuple[int, ...] = ()
+
+
 class DependencyJudged(JobEvent, frozen=True):
     """The condition of a waiting job, or of untouched elements of an array (None: all), is met, not yet, or can never be."""
 
@@ -340,4 +348,5 @@ AnyEvent = (
     | RanksSuspected
     | TaskStarted | TaskEnded | TaskRetried | JobJudged
     | JobGrew | JobShrank | JobResized | PartLeft | ResizeAsked
+    | ReservationSet | ReservationEnded | JobDeadlocked
 )  # fmt: skip

@@ -6,6 +6,7 @@ from lavad.core.conf import Conf
 from lavad.core.event_base import Event
 from lavad.core.groups import JobGroup
 from lavad.core.host import Facts
+from lavad.core.reservation import Reservation
 from lavad.core.spec import Spec
 
 
@@ -81,3 +82,17 @@ class GroupDropped(Event, frozen=True):
     """A job group is gone."""
 
     group: str
+
+
+class ReservationSet(Event, frozen=True):
+    """An advance reservation was added or changed, or its next period is this now."""
+
+    value: Reservation
+    by: str = ""
+
+
+class ReservationEnded(Event, frozen=True):
+    """An advance reservation is over, or was deleted."""
+
+    name: str
+    by: str = ""

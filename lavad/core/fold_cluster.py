@@ -71,6 +71,15 @@ def _group_dropped(cluster: Cluster, event: ev.GroupDropped) -> None:
         cluster.groups.drop(event.group)
 
 
+def _reservation_set(cluster: Cluster, event: ev.ReservationSet) -> None:
+    cluster.reservations.put(event.value.name, event.value)
+
+
+def _reservation_ended(cluster: Cluster, event: ev.ReservationEnded) -> None:
+    if event.name in cluster.reservations.rows:
+        cluster.reservations.drop(event.name)
+
+
 FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.MasterStarted: _master_started,
     ev.Configured: _configured,
@@ -82,4 +91,6 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.QueueSwitched: _queue_switched,
     ev.GroupSet: _group_set,
     ev.GroupDropped: _group_dropped,
+    ev.ReservationSet: _reservation_set,
+    ev.ReservationEnded: _reservation_ended,
 }

@@ -272,13 +272,19 @@ def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:
 def _slots_reserved(cluster: Cluster, event: ev.SlotsReserved) -> None:
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, promised=event.parts))
+    put(cluster, replace(job, promised=event.parts, deadlocked=False))
+
+
+def _job_deadlocked(cluster: Cluster, event: ev.JobDeadlocked) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    put(cluster, replace(job, deadlocked=True))
 
 
 def _slots_released(cluster: Cluster, event: ev.SlotsReleased) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
-    cluster.jobs.put(job.key, replace(job, promised=()))
+    cluster.jobs.put(job.key, replace(job, promised=(), deadlocked=False))
 
 
 def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None:
@@ -353,6 +359,7 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.JobResumed: _job_resumed,
     ev.SlotsReserved: _slots_reserved,
     ev.SlotsReleased: _slots_released,
+    ev.JobDeadlocked: _job_deadlocked,
     ev.DependencyJudged: _dependency_judged,
     ev.MessagePosted: _message_posted,
     ev.JobRevived: _job_revived,

@@ -6,7 +6,7 @@ Rule: each check gives the reason, 0 for none; the most restrictive limit decide
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lavad.core.conf import LimitConf, QueueConf
 from lavad.core.job import Placed
@@ -37,6 +37,8 @@ class Limits:
     def __init__(self, book: LimitBook, ledger: Ledger) -> None:
         self.book = book
         self.ledger = ledger
+        self.policy: Callable[[Spec], Room] | None = None
+        """What a scheduler's policy leaves to jobs of a spec; not a limit that must hold."""
         self._counted = -1
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
@@ -57,6 +59,8 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
                 room = min(room, self._limit_left(at, limit, spec, ""))
+        if self.policy is not None:
+            room = min(room, self.policy(spec))
         if spec.group:
             jobs = self.ledger.group_left(spec.group)
             if jobs < UNLIMITED:
@@ -69,6 +73,9 @@ class Limits:
         if queue.max_slots is not None:
             left = queue.max_slots - self.ledger.queue_slots(queue.name)
             room = (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT)
+        if queue.capability is not None:
+            left = queue.capability - self.ledger.queue_slots(queue.name)
+            room = min(room, (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT))
         if queue.user_limit is not None:
             left = queue.user_limit - self.ledger.pair_slots(queue.name, spec.user)
             reason = PendReason.QUE_USR_PJLIMIT if parallel and left > 0 else PendReason.QUE_USR_JLIMIT

@@ -47,6 +47,7 @@ MOVES: dict[type[ev.JobEvent], dict[S, S | None]] = {
     ev.JobRequeued: dict.fromkeys(_RUNNING),
     ev.SlotsReserved: _stay(S.PEND),
     ev.SlotsReleased: _stay(S.PEND),
+    ev.JobDeadlocked: _stay(S.PEND),
     ev.DependencyJudged: _stay(S.PEND, S.PSUSP),
     ev.MessagePosted: _stay(S.PEND, S.PSUSP, *_RUNNING),
     **dict.fromkeys((ev.JobGrew, ev.JobShrank, ev.JobResized, ev.PartLeft, ev.ResizeAsked), _stay(*_RUNNING)),

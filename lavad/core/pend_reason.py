@@ -89,6 +89,11 @@ class PendReason(IntEnum):
     QUE_NO_SPAN = 1321
     HOST_EXCLUSIVE = 1322
     UGRP_PROC_JLIMIT = 1324
+    HOST_LESS_RSVSLOTS = 1328
+    HOST_LESS_DURATION = 1329
+    HOST_NO_RSVID = 1330
+    HOST_ADRSV_ACTIVE = 1332
+    HOST_RSV = 1335
     SBD_UNREACH = 1601
     SBD_JOB_QUOTA = 1602
     JOB_START_FAIL = 1603
@@ -106,6 +111,12 @@ class PendReason(IntEnum):
     SLOTS_HELD = 9007
     HOST_NO_CPUS = 9008
     HOST_NO_TOPOLOGY = 9009
+    NEVER_RESOURCE = 9012
+    NEVER_GPUS = 9013
+    QUE_DESERVED = 9014
+    QUE_GUARANTEE = 9015
+    SLOTS_ONE_BY_ONE = 9016
+    JOB_DEADLOCK = 9017
 
 
 LOAD = 2001
@@ -221,6 +232,11 @@ _TEXTS = {
     _R.QUE_NO_SPAN: "Not enough processors to meet the queue's spanning requirement",
     _R.HOST_EXCLUSIVE: "Running an exclusive job",
     _R.UGRP_PROC_JLIMIT: "User group's per-CPU job slot limit reached",
+    _R.HOST_LESS_RSVSLOTS: "Not enough reserved job slots at this time for specified reservation ID",
+    _R.HOST_LESS_DURATION: "Not enough slots or resources for whole duration of the job",
+    _R.HOST_NO_RSVID: "Specified reservation has expired or has been deleted",
+    _R.HOST_ADRSV_ACTIVE: "Not enough job slot(s) while advance reservation is active",
+    _R.HOST_RSV: "Host does not belong to the specified advance reservation",
     _R.SBD_UNREACH: "Unable to reach slave batch server",
     _R.SBD_JOB_QUOTA: "Number of jobs exceeds quota",
     _R.JOB_START_FAIL: "Failed in talking to server to start the job",
@@ -229,14 +245,20 @@ _TEXTS = {
     _R.SBD_NO_PROCESS: "Unable to fork process to run job",
     _R.SBD_SOCKETPAIR: "Unable to communicate with job process",
     _R.SBD_JOB_ACCEPT: "Slave batch server failed to accept job",
-    _R.NEVER_SLOTS: "There are no suitable hosts for the job: all hosts that it may use together have fewer slots",
-    _R.NO_SUITABLE_HOST: "There are no suitable hosts for the job",
+    _R.NEVER_SLOTS: "There are no suitable hosts for the job: no host can ever give it its slots: all together have fewer",
+    _R.NO_SUITABLE_HOST: "There are no suitable hosts for the job: no host can ever take it",
     _R.GPU_NONE: "Host does not have the GPUs that the job requires",
     _R.GPU_BUSY: "Job's requirements for reserving resource (ngpus_physical) not satisfied",
-    _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host that it may use has so many slots",
+    _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host can ever give it so many slots",
     _R.SLOTS_HELD: "Waiting for the jobs that are preempted for it to end",
     _R.HOST_NO_CPUS: "Not enough processor units to satisfy the job's affinity requirement",
     _R.HOST_NO_TOPOLOGY: "Affinity is not supported on the host: its processors are not known",
+    _R.SLOTS_ONE_BY_ONE: "Waiting for more job slots, as its queue has GANG=N",
+    _R.JOB_DEADLOCK: "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold",
+    _R.NEVER_RESOURCE: "There are no suitable hosts for the job: no host can ever have so much of a resource that it reserves",
+    _R.NEVER_GPUS: "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires",
+    _R.QUE_DESERVED: "The queue has the slots that it deserves, and other queues wait for theirs",
+    _R.QUE_GUARANTEE: "The slots that are left are guaranteed to other queues",
     _R.QUE_GONE: "The queue was removed from the configuration",
 }
 

@@ -79,6 +79,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     suspensions: tuple[Suspension, ...] = ()
     releases: tuple[int, ...] = ()
     """Waiting jobs for which nothing shall be held any more: what was held has gone away."""
+    holds: tuple[Placement, ...] = ()
+    """Jobs that take their slots one by one (GANG=N), with all that they hold from now on."""
+    deadlocked: tuple[int, ...] = ()
+    """Those that wait for each other."""
     promises: dict[int, Promise] = {}
     """Waiting job to its promised start, all of them: what is not here is promised nothing."""
 
@@ -92,4 +96,5 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def decides(self) -> bool:
         """Whether the master has anything to do about it."""
-        return bool(self.placements or self.preemptions or self.resumes or self.suspensions or self.releases or self.growths)
+        started = self.placements or self.preemptions or self.resumes
+        return bool(started or self.suspensions or self.releases or self.growths or self.holds or self.deadlocked)

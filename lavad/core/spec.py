@@ -128,6 +128,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     roles: tuple[Role, ...] = ()
     """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
     policy: Policy = Policy()
+    reservation: str = ""
+    """``-U``: the advance reservation that it runs in."""
 
 
 class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -32,7 +32,7 @@ from lavad.queries.request import Request, Shown, err, leave
 FLAGS = (
     "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd"
 )
-VALUED = "u q m J Jd P g app N G sla Lp rusage LSB_BJOBS_FORMAT"
+VALUED = "u q m J Jd P g app N G U sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
@@ -165,7 +165,7 @@ def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | No
         field: value
         for field, value in (
             ("queue", queue), ("project", options.text("P")), ("app", options.text("app")),
-            ("user_group", options.text("G")),
+            ("user_group", options.text("G")), ("reservation", options.text("U")),
         )
         if value
     }  # fmt: skip

@@ -265,7 +265,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("service_class sla", 13, _none),
     ("job_group group jobgroup", 10, _spec("group")),
     ("job_priority priority", 12, _priority),
-    ("rsvid", 40, _none),
+    ("rsvid", 40, _spec("reservation")),
     ("esub", 20, _text("esub")),
     ("kill_reason", 50, _kill_reason),
     *((name, 50, _none) for name in (

@@ -62,6 +62,8 @@ def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
         words += [f"Status <{status}>", f"Queue <{spec.queue}>"]
         if spec.interactive:
             words.append(_INTERACTIVE.get(text.interactive, "Interactive mode"))
+        if spec.reservation:
+            words.append(f"Reservation <{spec.reservation}>")
         if spec.priority >= 0:
             words.append(f"Job Priority <{spec.priority}>")
     words.append("Command <" + text.command.rstrip("\n").replace("\n", ";") + ">")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from lavad.core.conf import QueueConf
-from lavad.queries import bqueues_shares, exceptions, paragraphs, thresholds
+from lavad.queries import bqueues_shares, exceptions, owned, paragraphs, thresholds
 from lavad.queries.queuefacts import QueueRow
 
 _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
@@ -26,6 +26,7 @@ def record(row: QueueRow, deep: bool = False) -> str:
         f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
         *_intervals(conf), *_limits(conf), f"\nSCHEDULING PARAMETERS\n{table}",
         exceptions.table(row.view, conf.name, row.now),
+        owned.words(row.view, conf.name),
         *_policies(conf), *bqueues_shares.section(row, deep), *_windows(conf), "\n", *_members(row), *_actions(conf),
         *_controls(conf), "\n",
     ])  # fmt: skip

@@ -24,6 +24,8 @@ from lavad.queries import (
     bparams,
     bqueues,
     bread,
+    bresources,
+    brsvs,
     bslots,
     busers,
     groups,
@@ -66,6 +68,8 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bread": bread.show,
     "bstatus": bread.show_status,
     "bslots": bslots.show,
+    "brsvs": brsvs.show,
+    "bresources": bresources.show,
 }
 
 

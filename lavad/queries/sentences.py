@@ -12,7 +12,7 @@ from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.depend import NEVER
-from lavad.core.ids import index_of
+from lavad.core.ids import index_of, show
 from lavad.core.job import Attempt, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
@@ -88,6 +88,11 @@ class Teller:
         if event.state is JobState.SSUSP:
             return [f"Suspended: {event.why or 'by the system'};"]
         return ["Suspended by the user or administrator;"]
+
+    def deadlocked(self, event: ev.JobDeadlocked) -> list[str]:
+        """GANG=N: it and others wait for each other."""
+        others = " ".join(f"<{show(key)}>" for key in event.others)
+        return [f"Deadlock: it holds job slots that jobs {others} wait for, and waits for theirs;"]
 
     def running(self, event: ev.Event) -> list[str]:
         """It goes on."""
@@ -229,6 +234,7 @@ _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobResized: lambda _, event: sentences_resize.resized(event),
     ev.PartLeft: lambda _, event: sentences_resize.left(event),
     ev.ResizeAsked: lambda _, event: sentences_resize.asked(event),
+    ev.JobDeadlocked: Teller.deadlocked,
 }  # fmt: skip
 
 

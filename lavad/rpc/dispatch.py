@@ -15,7 +15,22 @@ from lavad import attach
 from lavad.core import asks
 from lavad.core.asks import Caller, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide import checkpoint, control, force, groups, hosts, judge, messages, modify, queues, resize, revive, submit
+from lavad.core.decide import (
+    checkpoint,
+    control,
+    force,
+    groups,
+    hosts,
+    judge,
+    messages,
+    modify,
+    queues,
+    reservations,
+    reserve_change,
+    resize,
+    revive,
+    submit,
+)
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.former import find_former
 from lavad.core.decide.named import Known
@@ -50,7 +65,13 @@ _PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] =
     asks.ChangeGroup: groups.change_group,
     asks.Post: messages.post,
     asks.Resize: resize.resize,
+    asks.DropReservation: reservations.drop,
 }
+_TIMED: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float, datetime], Decided]] = {
+    asks.AddReservation: reservations.add,
+    asks.ChangeReservation: reserve_change.change,
+}
+"""Those that read times, and so ask for the local time too."""
 
 
 class Dispatch:
@@ -124,10 +145,7 @@ class Dispatch:
             return answer
         if isinstance(ask, asks.Lease):
             return self._extend(ask.seconds, caller)
-        decide = _PLAIN.get(type(ask))
-        if decide is None:
-            raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
-        return await self._engine.ask(_bound(decide, ask, caller), ask.uuid)
+        return await self._engine.ask(_bound(ask, caller), ask.uuid)
 
     async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
         env = without_secrets(ask.env, ask.options.get("secret"))
@@ -209,7 +227,13 @@ class Dispatch:
         return answer_for(finished)
 
 
-def _bound(decide: Callable[[Cluster, Any, Caller, float], Decided], ask: asks.Ask, caller: Caller) -> Decide:
+def _bound(ask: asks.Ask, caller: Caller) -> Decide:
+    timed = _TIMED.get(type(ask))
+    if timed is not None:
+        return lambda cluster, now: timed(cluster, ask, caller, now, _local(now))
+    decide = _PLAIN.get(type(ask))
+    if decide is None:
+        raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
     return lambda cluster, now: decide(cluster, ask, caller, now)
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 from lavad.core.decide.preempt import holders
 from lavad.core.job import Array, Job
 from lavad.core.plan import Placement, Plan
+from lavad.sched.advance import Advance
 from lavad.sched.elastic import Growths
 from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
+from lavad.sched.owners import Owners
+from lavad.sched.piecemeal import Piecemeal, is_whole
 from lavad.sched.preempt import Preemptor
 from lavad.sched.promise import Holds, reserves
 from lavad.sched.suspend import Controls
@@ -31,6 +34,12 @@ class Beyond:
         self.holds = Holds(view)
         self.growths = Growths(view)
         self.releases: list[int] = []
+        self.piecemeal = Piecemeal(view)
+        if view.cluster.reservations.rows or view.memory.reservations:
+            view.advance = Advance(view)
+        if view.memory.rules.owned:
+            view.owners = Owners(view)
+            view.limits.policy = view.owners.left
 
     def begin(self) -> list[Placement]:
         """Stop what must stop; start what only waited for the jobs preempted for it to be gone."""
@@ -41,7 +50,7 @@ class Beyond:
             job = cluster.jobs.rows[key]
             if any(self.view.ledger.why_not_host(part.host) for part in job.promised):
                 self.releases.append(key)
-            elif not holders(cluster, key):
+            elif not holders(cluster, key) and is_whole(self.view, key):
                 found.append(Placement(key, job.promised, job.spec))
         return found
 
@@ -57,15 +66,25 @@ class Beyond:
         """Make the hosts look as a class may see them."""
         if self.holds.rows:
             self.holds.show(need)
+        if self.view.advance is not None:
+            self.view.advance.show(need)
 
     def preempt(self, need: Need, base: Base, key: int) -> Placement | None:
         """Room for a job by preemption."""
-        if need.spec.queue not in self.view.memory.rules.preempts:
+        if not self._may_preempt(need):
             return None
         self.view.restless = True
         if len(self.preemptor.preemptions) >= MOST or not self.preemptor.may(need):
             return None
         return self.preemptor.place(need, base, key)
+
+    def _may_preempt(self, need: Need) -> bool:
+        """By PREEMPTION of the queues; in an advance reservation by that alone."""
+        if need.spec.reservation:
+            row = self.view.cluster.reservations.rows.get(need.spec.reservation)
+            return row is not None and not row.no_suspend
+        owners = self.view.owners
+        return need.spec.queue in self.view.memory.rules.preempts or (owners is not None and owners.may_reclaim(need))
 
     def promise(self, need: Need, base: Base, row: Job | Array, key: int) -> bool:
         """A job does not fit: hold for it what there is, if its queue does so; whether others of its class may ask too."""
@@ -79,14 +98,18 @@ class Beyond:
         """The plan with all this in it."""
         view = self.view
         self.controls.resume(-1_000_000_000)
+        if view.owners is not None:
+            view.owners.lends = True
+            self.controls.lend()
         for growing in self.growths.rest():
             self.show(growing)
         self.holds.hide()
+        holds = self.piecemeal.run()
         view.memory.restless = view.restless
         plan.why_job.update(view.memory.why_job)
         return Plan(
             plan.version, plan.placements, plan.why, plan.why_job, view.wake_at,
             tuple(self.preemptor.preemptions), tuple(self.controls.resumes), tuple(self.controls.suspensions),
-            tuple(self.releases), self.holds.promises,
+            tuple(self.releases), holds, self.piecemeal.deadlocked, self.holds.promises,
             growths=tuple(self.growths.found),
         )  # fmt: skip

@@ -107,7 +107,8 @@ def room_mask(view: View, columns: Columns, name: str, amount: float) -> Mask:
 
 def _mask(view: View, columns: Columns, need: Need, base: Base, some: Ranks | None) -> Mask:
     """Which hosts (``some`` of them, or all) may have something for the class."""
-    ok, free = (base.ok, columns.free) if some is None else (base.ok[some], columns.free[some])
+    left = view.free_slots(columns)
+    ok, free = (base.ok, left) if some is None else (base.ok[some], left[some])
     mask: Mask = ok & (free >= least(need))
     for name, amount in (*need.per_host, *need.per_slot):
         if not view.ledger.is_shared(name):
@@ -118,7 +119,7 @@ def _mask(view: View, columns: Columns, need: Need, base: Base, some: Ranks | No
 
 def _by_mask(view: View, columns: Columns, need: Need, base: Base) -> list[int]:
     mask = _mask(view, columns, need, base, None)
-    if not _has_enough(view, columns.free[mask], columns.ncpus[mask], need):
+    if not _has_enough(view, view.free_slots(columns)[mask], columns.ncpus[mask], need):
         return []
     rank = ranked_array(view, columns, need)
     found: list[int] = rank[mask[rank]].tolist()

@@ -30,7 +30,9 @@ from lavad.sched.gates import why_not_class, why_not_limits
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
+from lavad.sched.owners import Owners
 from lavad.sched.packing import Packed
+from lavad.sched.piecemeal import takes_parts
 from lavad.sched.roles import find_roles
 from lavad.sched.rows import Row
 from lavad.sched.view import View
@@ -73,14 +75,33 @@ class _Cycle:
     def run(self) -> None:
         """Visit the classes in line; one that may go on stands in line again with its next job."""
         walk: Walk[Visit] = Walk(self.view)
+        visits: dict[int, Visit] = {}
         while self.left > 0 and (turn := walk.pop()) is not None:
             number, visit = turn
             visit = visit or self._begin(number)
             if visit is None:
                 continue
+            if self.view.owners is not None:
+                visits[number] = visit
             place = visit.go(walk.bound())
             if place is not None and visit.next_key is not None:
                 walk.push(place, number, visit.next_key, visit)
+        if self.view.owners is not None and self.view.owners.waits:
+            self._lend(self.view.owners, visits)
+
+    def _lend(self, owners: Owners, visits: dict[int, Visit]) -> None:
+        """Visit those again that waited for queues with less than they deserve: what these could not use is lent."""
+        owners.lends = True
+        memory = self.view.memory
+        for _, number in sorted(place for line in (memory.line, *memory.streams.values()) for place in line):
+            need = memory.need(self.view.cluster, number)
+            if self.left <= 0 or not self.view.free:
+                break
+            if need is not None and need.spec.queue in owners.waits:
+                visit = visits.get(number) or self._begin(number)
+                if visit is not None and visit.next_key is not None:
+                    self.why.pop(number, None)
+                    visit.go(None)
 
     @property
     def left(self) -> int:
@@ -104,6 +125,11 @@ class _Cycle:
             known.blocked = -1
             memory.say_jobs(known, {})
             self.say(number, reason)
+            return None
+        if takes_parts(need):
+            view.restless = True
+            self.beyond.piecemeal.needs.append(need)
+            self.say(number, PendReason.SLOTS_ONE_BY_ONE)
             return None
         if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not _reads_load(need)):
             return None

@@ -41,7 +41,7 @@ class Crowd:
 class Base:
     """Reasons of one ``base_key`` for all hosts, and what they were made from."""
 
-    __slots__ = ("array", "codes", "crowd", "full", "made", "most", "moving", "ok")
+    __slots__ = ("array", "codes", "crowd", "full", "made", "most", "moving", "ok", "tops")
 
     def __init__(self, codes: list[int] | Codes, moving: bool, made: tuple[int, int]) -> None:
         self.codes = codes
@@ -53,6 +53,8 @@ class Base:
         self.crowd = Crowd(-1)
         self.full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""
+        self.tops: dict[object, float] = {}
+        """Resource or GPU requirement to the most that any of these hosts has by itself."""
         self.most: dict[tuple[bool, int], tuple[int, int]] = {}
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of what empty hosts offer."""
 
@@ -78,6 +80,8 @@ def _checks(view: View, need: Need) -> Iterator[Check]:
     yield _member_check(_usable(view, need), PendReason.HOST_QUE_MEMB)
     if need.spec.hosts:
         yield _member_check(_asked(view, need), PendReason.HOST_USR_SPEC)
+    if need.spec.reservation:
+        yield _member_check(_reserved(view, need), PendReason.HOST_RSV)
     codes = view.memory.codes
     yield lambda row: codes[row.at]
     local = local_type(view, need)
@@ -98,6 +102,8 @@ def _make_codes(view: View, columns: Columns, need: Need) -> Codes:
     _deny(codes, ~_members(view, _usable(view, need)), PendReason.HOST_QUE_MEMB)
     if need.spec.hosts:
         _deny(codes, ~_members(view, _asked(view, need)), PendReason.HOST_USR_SPEC)
+    if need.spec.reservation:
+        _deny(codes, ~_members(view, _reserved(view, need)), PendReason.HOST_RSV)
     codes = np.where(codes == 0, np.asarray(view.memory.codes, dtype=np.int32), codes)
     local = local_type(view, need)
     if not need.type_free and local:
@@ -132,6 +138,12 @@ def _usable(view: View, need: Need) -> dict[str, int]:
 
 def _asked(view: View, need: Need) -> dict[str, int]:
     return preferences(view.cluster.conf, need.spec.hosts, view.memory.by_name)
+
+
+def _reserved(view: View, need: Need) -> list[str]:
+    """The hosts of the advance reservation that a class is to run in."""
+    row = view.cluster.reservations.rows.get(need.spec.reservation)
+    return [host for host, _ in row.hosts if host in view.memory.by_name] if row is not None else []
 
 
 def _selects(need: Need) -> Iterator[tuple[Expr, int]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
+from lavad.core.gpus import matches
 from lavad.core.ledger import UNLIMITED
 from lavad.core.pend_reason import PendReason
 from lavad.core.soft import WhyClass
@@ -12,6 +15,7 @@ from lavad.sched.columns import Columns
 from lavad.sched.eligible import Base, Codes, find_base
 from lavad.sched.fit import units
 from lavad.sched.needs import PLAIN, Need
+from lavad.sched.rows import Row
 from lavad.sched.view import View
 
 NAMES = 20
@@ -29,7 +33,7 @@ def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
     never = why_never(view, need, base)
     if never:
         return WhyClass(reasons=((never, 0, ()), *_buckets(view, need, base)), at=view.now)
-    if view.columns is None or view.free:
+    if view.columns is None or view.free or view.advance is not None:
         return WhyClass(reasons=_buckets(view, need, base), at=view.now)
     changes, known = base.full
     if known is None or changes != view.columns.changes:
@@ -61,7 +65,8 @@ def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
                 short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
                 codes[short] = need.rusage_reason(name, view.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
-    if plain and need.shape is PLAIN and need.affinity is None and not view.limits.has_host_limits(need.spec):
+    usual = need.shape is PLAIN and need.affinity is None and view.advance is None
+    if plain and usual and not view.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(view, need, units(view, need, view.rows[at]))
@@ -101,10 +106,14 @@ def why_not_more(view: View, need: Need, room: tuple[int, int]) -> int:
         if count < wanted:
             return PendReason.JOB_NO_SPAN if reason == PendReason.HOST_LESS_SLOTS else reason
         return PendReason.JOB_SPREAD_TASK
+    if reason in _KEPT:
+        return reason
     return PendReason.HOST_LESS_SLOTS if need.shape is PLAIN else PendReason.JOB_SPREAD_TASK
 
 
+_KEPT = (PendReason.HOST_ADRSV_ACTIVE, PendReason.HOST_LESS_DURATION, PendReason.HOST_LESS_RSVSLOTS)
 _FOR_GOOD = (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC, PendReason.HOST_SCHED_TYPE)
+_FOR_GOOD_BY_FACTS = (*_FOR_GOOD, PendReason.HOST_RES_REQ, PendReason.HOST_QUE_RESREQ)
 
 
 def why_never(view: View, need: Need, base: Base) -> int:
@@ -116,15 +125,42 @@ def why_never(view: View, need: Need, base: Base) -> int:
     by_cpu = need.most > 1 and not view.cluster.conf.params.parallel_by_slot
     found = base.most.get((by_cpu, need.ptile))
     if found is None:
-        usable = (row.name for row, code in zip(view.rows, base.array.tolist(), strict=True) if code not in _FOR_GOOD)
-        offers = [_capacity(view, host, by_cpu, need.ptile) for host in usable]
+        offers = [_capacity(view, row.name, by_cpu, need.ptile) for row in _usable(view, need, base)]
         found = base.most[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
     total, most = found
     if not total:
         return PendReason.NO_SUITABLE_HOST
-    if need.one_host:
-        return PendReason.NEVER_HOST_SLOTS if most < need.slots else 0
-    return PendReason.NEVER_SLOTS if total < need.slots else 0
+    if need.one_host and most < need.slots:
+        return PendReason.NEVER_HOST_SLOTS
+    return PendReason.NEVER_SLOTS if total < need.slots else _why_never_amounts(view, need, base)
+
+
+def _usable(view: View, need: Need, base: Base) -> list[Row]:
+    """Hosts that the class may use, now or once they are up, open or less loaded."""
+    out = _FOR_GOOD if need.moving else _FOR_GOOD_BY_FACTS
+    return [row for row, code in zip(view.rows, base.array.tolist(), strict=True) if code not in out]
+
+
+def _why_never_amounts(view: View, need: Need, base: Base) -> int:
+    """Whether one slot of the job asks for more of something than any host has."""
+    ledger = view.ledger
+    for name, amount in (*need.per_host, *need.per_slot):
+        if ledger.is_shared(name):
+            continue
+        top = base.tops.get(name)
+        if top is None:
+            known = [ledger.capacity(row.name, name) for row in _usable(view, need, base)]
+            top = base.tops[name] = max((inf if most is None else most for most in known), default=0.0)
+        if amount > top + 1e-6:
+            return PendReason.NEVER_RESOURCE
+    gpu = need.gpu
+    if gpu is None:
+        return 0
+    top = base.tops.get(gpu)
+    if top is None:
+        rows = _usable(view, need, base)
+        top = base.tops[gpu] = max((sum(matches(card, gpu) for card in ledger.host(row.name).gpus) for row in rows), default=0)
+    return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
 
 
 def _capacity(view: View, host: str, by_cpu: bool, ptile: int) -> int:

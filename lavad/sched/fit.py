@@ -40,6 +40,10 @@ def units(view: View, need: Need, row: Row) -> tuple[int, int]:
             view.wake(ready)
             return 0, PendReason.HOST_ACCPT_ONE
     count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
+    if view.advance is not None:
+        left = view.advance.left(need, row.name, count)
+        if left < count:
+            count, reason = left, view.advance.reason(need, row.name)
     if need.most > 1 and not view.cluster.conf.params.parallel_by_slot:
         count = min(count, mine.ncpus)
     for left, why in _other_limits(view, need, row):

@@ -39,12 +39,20 @@ def why_not_class(view: View, need: Need) -> int:
     reason = why_not_queue(view, need.queue)
     if reason:
         return reason
+    if spec.reservation:
+        reason = _why_not_reservation(view, spec)
+        if reason:
+            return reason
     if spec.begin > view.now:
         view.wake(spec.begin)
         return PendReason.JOB_START_TIME
     if spec.deadline and spec.deadline <= view.now + (spec.limits.run or 0):
         return PendReason.HOST_MISS_DEADLINE
     return _why_not_in_window(view, need)
+
+
+def _why_not_reservation(view: View, spec: Spec) -> int:
+    return PendReason.HOST_NO_RSVID if view.advance is None else view.advance.reserved.why_not_job(spec)
 
 
 def _why_not_in_window(view: View, need: Need) -> int:

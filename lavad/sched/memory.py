@@ -14,6 +14,7 @@ from lavad.core.ledger import Ledger
 from lavad.core.limit_book import LimitBook
 from lavad.core.pend_reason import PendReason
 from lavad.core.plan import Plan
+from lavad.core.reserved import Ends
 from lavad.core.soft import Soft, WhyClass
 from lavad.core.states import HostState
 from lavad.core.table import Pending
@@ -106,6 +107,10 @@ class Memory:
         self.host_windows: dict[str, tuple[str, ...]] = {}
         self.clients: frozenset[str] = frozenset()
         """Hosts that only submit."""
+        self.reservations: tuple[object, ...] = ()
+        """The advance reservations, and whether each was active, in the cycle before."""
+        self.ends: dict[str, tuple[int, Ends]] = {}
+        """Of reserved hosts: when their jobs end, as of a ``touched`` of the host."""
         self.why: dict[int, WhyClass] = {}
         """Why each class waits, as far as known: plans carry only what is new."""
         self.why_job: dict[int, int] = {}

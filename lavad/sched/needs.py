@@ -88,9 +88,9 @@ class Need:
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
         self.first = any(word.endswith("!") for word in spec.hosts)
-        self.type_free = bool(spec.hosts) or _names_a_type(conf, both.select)
+        self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both.select)
         local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
-        self.base_key = (queue.name, spec.hosts, outer.select, own.select, local)
+        self.base_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
         self.order_key = (self.order, spec.hosts)
         reads = frozenset((*names_in(outer.select), *names_in(own.select)))
         thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)

@@ -15,6 +15,7 @@ from lavad.core.states import JobState
 from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
 from lavad.sched.offers import Offers
+from lavad.sched.owners import Surplus, slots_of
 from lavad.sched.view import View
 
 GRACE = 300.0
@@ -45,9 +46,14 @@ class Preemptor:
         self.view = view
         self.preemptions: list[Preemption] = []
         self._victims: dict[str, list[Preemption]] = {}
+        self._by_reclaim: set[tuple[str, int]] = set()
+        """(queue, job) where the queue may have the job's place only as far as the other queue has more than it deserves."""
 
     def may(self, need: Need) -> bool:
         """Whether jobs of this class may preempt any that run."""
+        owners = self.view.owners
+        if need.spec.reservation or (owners is not None and owners.may_reclaim(need)):
+            return True
         lower = self.view.memory.rules.preempts.get(need.spec.queue, ())
         return any(sum(self.view.cluster.use.queues[name][2:3]) for name, _ in lower)
 
@@ -79,9 +85,17 @@ class Preemptor:
         }
         for host in hosts:
             view.renew(view.memory.by_name[host])
+        self._note_reclaimed(unit)
         self.preemptions += unit
         view.preempted.update(one.key for one in unit)
         return placement
+
+    def _note_reclaimed(self, unit: list[Preemption]) -> None:
+        owners = self.view.owners
+        for one in unit if owners is not None else ():
+            queue, slots = slots_of(self.view, one.key)
+            if owners is not None:
+                owners.reclaimed(queue, slots)
 
     def _keep_rest(self, unit: list[Preemption], placement: Placement) -> None:
         """What the victims give up and the job does not take stays out of this cycle."""
@@ -99,9 +113,12 @@ class Preemptor:
         unit: list[Preemption] = []
         chosen: tuple[Placed, ...] = ()
         names = {self.view.rows[at].name for at in offers.order}
+        surplus = Surplus(self.view)
         for victim in self._cheapest(offers.need):
             parts = preempt.parts_of(self.view.cluster, victim.key)
             if victim.key in self.view.preempted or not names.intersection(part.host for part in parts):
+                continue
+            if (offers.need.spec.queue, victim.key) in self._by_reclaim and not surplus.take(victim.key):
                 continue
             unit.append(Preemption(victim.key, victim.uid, victim.how, key))
             if offers.renew(self._shift(unit[-1:], -1)):
@@ -133,24 +150,50 @@ class Preemptor:
     def _cheapest(self, need: Need) -> list[Preemption]:
         """All that jobs of this queue may preempt: by preference, priority, run time and slots."""
         queue = need.spec.queue
-        found = self._victims.get(queue)
+        found = self._victims.get(need.spec.reservation + "#" if need.spec.reservation else queue)
+        if found is None and need.spec.reservation:
+            found = self._victims[need.spec.reservation + "#"] = self._outsiders(need.spec.reservation)
         if found is None:
             view = self.view
-            order = {name: at for at, (name, _) in enumerate(view.memory.rules.preempts[queue])}
-            levels = dict(view.memory.rules.preempts[queue])
+            levels = dict(view.memory.rules.preempts.get(queue, ()))
             costs = []
             for key in view.cluster.started:
                 job = view.cluster.jobs.rows[key]
                 spec = view.cluster.specs.rows[job.spec]
-                if spec.queue in order and job.run is not None and self._may_be(job):
+                if spec.queue in levels and job.run is not None and self._may_be(job):
                     conf = view.cluster.queue_conf[spec.queue]
                     ran = view.now - (job.run.started or job.run.dispatched)
                     slots = sum(part.slots for part in job.run.parts)
                     one = Preemption(key, job.run.uid, how_of(conf, spec), 0)
                     costs.append(((-levels[spec.queue], conf.priority, ran, slots, key), one))
             costs.sort(key=lambda cost: cost[0])
-            found = self._victims[queue] = [one for _, one in costs]
+            found = self._victims[queue] = [one for _, one in costs] + self._reclaimable(queue, levels)
         return found
+
+    def _reclaimable(self, queue: str, levels: dict[str, int]) -> list[Preemption]:
+        """Jobs of queues that have more than they deserve, the largest surplus first, then the newest and smallest."""
+        view, owners = self.view, self.view.owners
+        costs = []
+        for key in view.cluster.started if owners is not None else ():
+            job = view.cluster.jobs.rows[key]
+            spec = view.cluster.specs.rows[job.spec]
+            surplus = owners.surplus(spec.queue) if owners is not None else 0
+            if spec.queue != queue and spec.queue not in levels and surplus and job.run is not None and self._may_be(job):
+                ran = view.now - (job.run.started or job.run.dispatched)
+                one = Preemption(key, job.run.uid, how_of(view.cluster.queue_conf.get(spec.queue), spec), 0)
+                costs.append(((-surplus, spec.queue, ran, slots_of(view, key)[1], key), one))
+        costs.sort(key=lambda cost: cost[0])
+        self._by_reclaim.update((queue, one.key) for _, one in costs)
+        return [one for _, one in costs]
+
+    def _outsiders(self, name: str) -> list[Preemption]:
+        """Jobs that run in no advance reservation on the hosts of one: LSF suspends them for its jobs, the newest first."""
+        view = self.view
+        hosts = view.cluster.use.hosts
+        keys = {key for host, _ in view.cluster.reservations.rows[name].hosts if host in hosts for key in hosts[host].jobs}
+        jobs = [view.cluster.jobs.rows[key] for key in sorted(keys, reverse=True)]
+        outside = (job for job in jobs if not view.cluster.specs.rows[job.spec].reservation and self._may_be(job))
+        return [Preemption(job.key, job.run.uid, preempt.SUSPEND, 0) for job in outside if job.run is not None]
 
     def _may_be(self, job: Job) -> bool:
         """Whether a job may be preempted now at all."""

@@ -15,6 +15,7 @@ from lavad.core.cpus import taken_by
 from lavad.core.gpus import usable
 from lavad.core.job import Array, Job, Placed
 from lavad.core.soft import Promise
+from lavad.core.spec import Spec
 from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
 from lavad.sched.offers import Offers
@@ -110,6 +111,7 @@ class Holds:
             while coming and coming[0][0] == start:
                 gone.append(coming.popleft()[2])
                 offers.renew(shift(view, gone[-1:], -1))
+            offers.renew(self._as_of(need, start))
             found = offers.choose()
         if not found:
             start = NEVER
@@ -117,6 +119,7 @@ class Holds:
             offers.renew(shift(view, rest, -1))
             gone += rest
             found = offers.choose(sorted(offers.order, key=lambda at: -free[at]))
+        self._as_of(need, view.now)
         hold = Hold(key, need, start)
         hold.places = list(found)
         shift(view, gone, 1)
@@ -126,6 +129,11 @@ class Holds:
             self._fill(hold, gone)
         return hold if found else None
 
+    def _as_of(self, need: Need, start: float) -> list[int]:
+        """Make advance reservations look as they are for a start then; the hosts of which there may be more or less."""
+        advance, rows = self.view.advance, self.view.memory.by_name
+        return [rows[host].at for host in advance.show(need, start) if host in rows] if advance is not None else []
+
     def _coming(self) -> deque[tuple[float, int, Shifted]]:
         """What comes back, the earliest first: of running jobs, and of those that are promised a start."""
         found = releases(self.view)
@@ -133,6 +141,10 @@ class Holds:
             limit = hold.need.spec.limits.run
             end = NEVER if limit is None else hold.start + limit
             found.append((end, at, (hold.places, hold.need.spec)))
+        if self.view.advance is not None:
+            spec = Spec(user="", queue="")
+            later = sorted({edge for edge in self.view.advance.reserved.edges() if edge > self.view.now})
+            found += [(edge, -(1 << 40) - place, ((), spec)) for place, edge in enumerate(later)]
         return deque(sorted(found, key=lambda release: release[:2]))
 
     def _fill(self, hold: Hold, gone: list[Shifted]) -> None:
@@ -142,7 +154,8 @@ class Holds:
         for place in hold.places:
             row = self.view.memory.by_name[place.host]
             coming = [part for part in back if part.host == place.host]
-            slots = min(place.slots, row.free)
+            advance = self.view.advance
+            slots = min(place.slots, row.free if advance is None else advance.left(hold.need, row.name, row.free))
             gpus: tuple[str, ...] = ()
             if hold.need.gpu is not None and place.gpus:
                 mine = self.view.ledger.host(place.host)
@@ -176,4 +189,4 @@ def _level(view: View, hold: Hold, need: Need) -> int:
 
 def reserves(need: Need) -> bool:
     """Whether the queue of a class holds what is free for its jobs."""
-    return bool(need.queue.slot_reserve or need.queue.resource_reserve)
+    return bool(need.queue.slot_reserve or need.queue.resource_reserve) and not need.spec.reservation

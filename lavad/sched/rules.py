@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from lavad.core.conf import Conf, QueueConf
+from lavad.core.ownership import has_owners
 
 _RULE = re.compile(r"(PREEMPTIVE|PREEMPTABLE)(?:\[([^\]]*)\])?")
 
@@ -15,12 +16,14 @@ Victims = dict[str, tuple[tuple[str, int], ...]]
 
 
 class Rules:
-    """``preempts`` as of ``preemptable``; ``stops``: whether windows or load may stop jobs; ``host_stops``: those of hosts."""
+    """``preempts`` as of ``preemptable``; ``owned``: whether queues own slots; ``stops``: whether windows or load may stop
+    jobs; ``host_stops``: those of hosts."""
 
-    __slots__ = ("host_stops", "preempts", "stops")
+    __slots__ = ("host_stops", "owned", "preempts", "stops")
 
     def __init__(self, conf: Conf) -> None:
         self.preempts = preemptable(conf)
+        self.owned = has_owners(conf)
         stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
         stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
         self.host_stops = any(stops)

@@ -35,6 +35,8 @@ class Controls:
         self.view = view
         self.suspensions: list[Suspension] = []
         self.resumes: list[int] = []
+        self.later: list[int] = []
+        """Preempted jobs of queues that have what they deserve."""
         self.waiting: list[tuple[int, float, int]] = []
         """Suspended jobs not yet looked at, the last to go on first: (priority, minus dispatch, key)."""
 
@@ -60,10 +62,29 @@ class Controls:
         while self.waiting and self.waiting[-1][0] >= priority:
             key = self.waiting.pop()[2]
             job = self.view.cluster.jobs.rows[key]
+            if self._is_reclaimed(job):
+                self.later.append(key)
+                continue
             if self._may_go_on(job):
                 self.resumes.append(key)
             if job.lent:
                 self._take(job)
+
+    def lend(self) -> None:
+        """What nobody else could use is lent to jobs that had to give it back before."""
+        for key in self.later:
+            job = self.view.cluster.jobs.rows[key]
+            if not self._is_reclaimed(job) and self._may_go_on(job):
+                self.resumes.append(key)
+                self._take(job)
+
+    def _is_reclaimed(self, job: Job) -> bool:
+        """Whether its queue has what it deserves without it."""
+        owners = self.view.owners
+        if owners is None or not job.lent or job.run is None:
+            return False
+        queue = self.view.cluster.specs.rows[job.spec].queue
+        return not owners.may_resume(queue, sum(part.slots for part in job.run.parts))
 
     def _take(self, job: Job) -> None:
         """Its slots are its own again, or as far as they are free, held for it."""
@@ -75,9 +96,10 @@ class Controls:
 
     def _may_go_on(self, job: Job) -> bool:
         view = self.view
-        if preempt.why_not_resumed(view.ledger, job):
-            return False
         spec = view.cluster.specs.rows[job.spec]
+        reserved = view.advance.reserved if view.advance is not None else None
+        if preempt.why_not_resumed(view.ledger, job, reserved):
+            return False
         queue = view.cluster.queue_conf.get(spec.queue)
         if queue is None:
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.job import Placed
@@ -11,10 +11,14 @@ from lavad.core.limits import Limits
 from lavad.core.soft import Soft
 from lavad.core.spec import Spec
 from lavad.core.windows import Local
-from lavad.sched.columns import Columns
+from lavad.sched.columns import Columns, Ints
 from lavad.sched.fairshare import Shares
 from lavad.sched.memory import Memory
 from lavad.sched.rows import Row
+
+if TYPE_CHECKING:
+    from lavad.sched.advance import Advance
+    from lavad.sched.owners import Owners
 
 
 class View:
@@ -48,6 +52,10 @@ class View:
         """Numbers of the rows that were brought up to the ledger, one after the other."""
         self.restless = False
         """Whether the next cycle must look at everything again."""
+        self.advance: Advance | None = None
+        """The advance reservations, where there are any."""
+        self.owners: Owners | None = None
+        """What queues deserve, where they own anything."""
         self._starts: dict[str, float] = {}
         for text in {text for texts in memory.host_windows.values() for text in texts}:
             self.wake_at_change(text)
@@ -79,6 +87,10 @@ class View:
         self.renewed.append(row.at)
         if self.columns is not None:
             self.columns.take(row)
+
+    def free_slots(self, columns: Columns) -> Ints:
+        """Free slots of all hosts as the class in turn may have them (perhaps more, where it has an advance reservation)."""
+        return columns.free if self.advance is None else self.advance.column(columns.free)
 
     def last_start(self, row: Row) -> float:
         """When a job was started last on a host, of those that are still there; now, if in this cycle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +15,11 @@ from lavad.core.events import Event, SpecAdded
 from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
+from lavad.core.reservation import Reservation
 from lavad.core.spec import JobText, Spec
+from lavad.core.table import Table
+
+R = TypeVar("R")
 
 
 class Batch(msgspec.Struct):
@@ -34,6 +39,8 @@ class Batch(msgspec.Struct):
     queues: Sequence[QueueAdmin] = ()
     groups: Sequence[tuple[bool, JobGroup]] = ()
     """Whether it is gone, and its (last) record."""
+    reservations: Sequence[tuple[bool, Reservation]] = ()
+    """As ``groups``."""
     charges: Sequence[Charge] = ()
     texts: Sequence[tuple[int, JobText]] = ()
     """Job id (or key of an element that has a text of its own) and text."""
@@ -46,10 +53,10 @@ class Batch(msgspec.Struct):
     epoch: int = 0
 
 
-def _groups(cluster: Cluster) -> list[tuple[bool, JobGroup]]:
-    rows = cluster.groups.rows
-    kept = [(False, rows[name]) for name in cluster.groups.changed if name in rows]
-    return kept + [(True, old) for name, old in cluster.groups.changed.items() if old is not None and name not in rows]
+def _with_gone(table: Table[str, R]) -> list[tuple[bool, R]]:
+    rows = table.rows
+    kept = [(False, rows[name]) for name in table.changed if name in rows]
+    return kept + [(True, old) for name, old in table.changed.items() if old is not None and name not in rows]
 
 
 def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
@@ -72,7 +79,8 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         specs=[(event.spec, event.value) for event in events if type(event) is SpecAdded],
         hosts=[hosts[name] for name in cluster.hosts.changed if name in hosts],
         queues=[queues[name] for name in cluster.queues.changed if name in queues],
-        groups=_groups(cluster),
+        groups=_with_gone(cluster.groups),
+        reservations=_with_gone(cluster.reservations),
         charges=[charges[account] for account in cluster.charges.changed if account in charges],
         epoch=cluster.epoch,
     )

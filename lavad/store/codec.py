@@ -15,6 +15,7 @@ from lavad.core.events import AnyEvent, Event
 from lavad.core.groups import JobGroup
 from lavad.core.host import Host
 from lavad.core.job import Array, Job
+from lavad.core.reservation import Reservation
 from lavad.core.spec import JobText, Spec
 from lavad.store.errors import StoreCorrupt
 
@@ -32,6 +33,7 @@ _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
 _charges = msgspec.msgpack.Decoder(Charge)
 _groups = msgspec.msgpack.Decoder(JobGroup)
+_reservations = msgspec.msgpack.Decoder(Reservation)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
@@ -86,6 +88,10 @@ def decode_charge(data: bytes) -> Charge:
 
 def decode_group(data: bytes) -> JobGroup:
     return _decode(_groups, data, "a row of groups")
+
+
+def decode_reservation(data: bytes) -> Reservation:
+    return _decode(_reservations, data, "a row of reservations")
 
 
 def decode_env(name: str, data: bytes) -> dict[str, str]:

@@ -53,6 +53,9 @@ def _load(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.groups.c.data).where(schema.groups.c.gone.is_(False))):
         group = codec.decode_group(data)
         cluster.groups.put(group.name, group)
+    for (data,) in connection.execute(sa.select(schema.reservations.c.data).where(schema.reservations.c.gone.is_(False))):
+        reservation = codec.decode_reservation(data)
+        cluster.reservations.put(reservation.name, reservation)
     records: list[Job | Array] = [*arrays, *jobs]
     for record in sorted(records, key=_order):
         if isinstance(record, Array):

@@ -52,6 +52,7 @@ class Rows:
             (to.host, [(host.name, encode(host)) for host in batch.hosts]),
             (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
             (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
+            (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
             (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),

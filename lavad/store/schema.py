@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -143,6 +143,14 @@ cycles = sa.Table(
 )
 _ANEW = cycles.c.anew.is_(True)
 sa.Index("cycles_anew", cycles.c.at, sqlite_where=_ANEW, postgresql_where=_ANEW)
+
+reservations = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("gone", sa.Boolean, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
 
 answers = sa.Table(
     "answers",

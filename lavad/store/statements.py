@@ -56,6 +56,7 @@ class Statements:
         self.host = upsert(schema.hosts, dialect)
         self.queue = upsert(schema.queues, dialect)
         self.group = upsert(schema.groups, dialect)
+        self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert(schema.answers, dialect)

@@ -18,6 +18,7 @@ from lavad.core.groups import JobGroup
 from lavad.core.host import Facts, Gpu
 from lavad.core.job import End, Job, Message, Placed, Suspect, TaskEnd, Wish
 from lavad.core.ranges import Ranges
+from lavad.core.reservation import Reservation
 from lavad.core.spec import Checkpoint, Limits, Spec
 from lavad.core.states import JobState, TermReason
 from lavad.store.codec import decode_event, encode
@@ -97,6 +98,11 @@ SAMPLES: list[Event] = [
     ev.JobResized(at=2.0, key=KEY, attempt=2, number=2, ok=False, why="exit code 1"),
     ev.PartLeft(at=2.0, key=KEY, attempt=2, host="h1", end=END, why="lost"),
     ev.ResizeAsked(at=2.0, key=KEY, attempt=2, least=1, most=8, command="", by="ann"),
+    ev.ReservationSet(
+        at=2.0, by="root", value=Reservation(name="ann#0", users=("ann",), hosts=(("h1", 2),), begin=3.0, end=9.0, creator="root")
+    ),
+    ev.ReservationEnded(at=2.0, name="ann#0", by="root"),
+    ev.JobDeadlocked(at=2.0, key=KEY, others=(9,)),
 ]  # fmt: skip
 
 

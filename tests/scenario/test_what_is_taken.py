@@ -176,7 +176,7 @@ def test_a_gpu_of_a_model_with_memory():
     b = world.submit(gpu="num=1:gmodel=A100")
     c = world.submit(gpu="num=1:gmem=200G")
     assert list(world.step()) == [a]
-    assert world.why(b) == world.why(c) == [(R.GPU_NONE, 1)]
+    assert world.why(b) == world.why(c) == [(R.NEVER_GPUS, 0), (R.GPU_NONE, 1)]
 
 
 LIMITS = {

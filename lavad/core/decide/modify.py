@@ -24,6 +24,7 @@ from lavad.core.decide.submit import (
     MAX_NAME,
     apply_queue,
     check_against_queue,
+    check_reservation,
     choose_queue,
     known_names,
     known_resources,
@@ -46,6 +47,7 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
     "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False, "never_rerun": True}, "a": {"launch": ""},
     "g": {"group": ""}, "app": {"app": ""}, "Q": {"requeue": ""},
     "ar": {"autoresize": False, "resizable": False}, "rnc": {"resize_command": ""}, "nnodes": {"slots": 1, "max_slots": 1},
+    "U": {"reservation": ""},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
@@ -143,6 +145,8 @@ def _modify_one(
     if queue is not None:
         apply_queue(cluster, draft, queue)
         check_against_queue(draft, queue)
+    if "U" in options:
+        check_reservation(cluster, draft)
     number = spec_number(cluster, draft.spec, decided.events, now)
     key = record.key if isinstance(record, Job) else record.job
     changes = tuple(_change(name, value) for name, value in options.items())

@@ -331,6 +331,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")},
     "ar": options_lsf.autoresize, "rnc": options_lsf.resize_command,
     "wa": options_lsf.warn_action, "wt": options_lsf.warn_time,
+    "U": options_lsf.reservation,
 }  # fmt: skip
 
 

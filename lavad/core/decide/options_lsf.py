@@ -47,6 +47,14 @@ def app(draft: Draft, value: OptionValue) -> None:
     draft.set(app=name)
 
 
+def reservation(draft: Draft, value: OptionValue) -> None:
+    """``-U``; whether there is such a reservation is asked where the job is taken in."""
+    name = text_of("U", value).strip()
+    if not name:
+        raise Refused("Bad reservation ID")
+    draft.set(reservation=name)
+
+
 def requeue(draft: Draft, value: OptionValue) -> None:
     """``-Q``."""
     text = text_of("Q", value).strip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lavad.core.cluster import Cluster
-from lavad.core.decide import grow, preempt
+from lavad.core.decide import grow, piecemeal, preempt
 from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import AVOIDED, Job, Placed, Wish
@@ -18,6 +18,7 @@ from lavad.core.limit_book import LimitBook
 from lavad.core.limits import Limits
 from lavad.core.pend_reason import PendReason
 from lavad.core.plan import Placement, Plan, Preemption, Suspension
+from lavad.core.reserved import Reserved
 from lavad.core.spec import Spec
 from lavad.core.states import JobState
 
@@ -37,6 +38,8 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
     for growth in plan.growths:
         if growth.key not in draft.used:
             draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now)
+    draft.events += piecemeal.held(draft.ledger, plan.holds, lambda hold: _find_spec(cluster, hold), now)
+    draft.events += piecemeal.deadlocked(cluster, plan.deadlocked, now)
     draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)
     return draft.events
 
@@ -50,6 +53,7 @@ class _Draft:
         self.seed = seed
         self.ledger = Ledger(cluster)
         self.limits = Limits(book, self.ledger)
+        self.reserved = Reserved(self.ledger, now)
         self.events: list[Event] = []
         self.victims: defaultdict[int, list[Preemption]] = defaultdict(list)
         self.placed: set[int] = set()
@@ -110,7 +114,7 @@ class _Draft:
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(ledger, unit, -1)
-        why = why_not_placed(ledger, self.limits, placement, spec, self.now)
+        why = why_not_placed(ledger, self.limits, placement, spec, self.now, self.reserved)
         if why or for_good:
             preempt.shift(ledger, unit, 1)
         if why:
@@ -135,7 +139,9 @@ def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
     return cluster.specs.rows.get(number) if placement.spec in (0, number) else None
 
 
-def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float) -> int:
+def why_not_placed(
+    ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float, reserved: Reserved
+) -> int:
     """Why a placement does not hold on the cluster as the ledger sees it, 0: it holds."""
     cluster = ledger.cluster
     if spec.queue not in cluster.queue_conf:
@@ -150,7 +156,14 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
     if not spec.slots <= sum(part.slots for part in placement.parts) <= max(spec.slots, spec.max_slots):
         return PendReason.HOST_LESS_SLOTS
     reason = next((why for part in placement.parts if (why := ledger.why_not_part(spec, part))), 0)
+    if not reason and reserved.rows:
+        reason = why_not_reserved(reserved, placement, spec)
     return reason or why_not_array(ledger, placement.key) or limits.why_not(spec, placement.parts)
+
+
+def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> int:
+    """Why advance reservations do not let this start."""
+    return reserved.why_not_job(spec) or next((why for part in placement.parts if (why := reserved.why_not_part(spec, part))), 0)
 
 
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:

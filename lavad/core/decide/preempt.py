@@ -15,6 +15,7 @@ from lavad.core.job import Attempt, Job, Part, Placed, Wish
 from lavad.core.ledger import Ledger
 from lavad.core.pend_reason import PendReason
 from lavad.core.plan import Placement, Preemption
+from lavad.core.reserved import Reserved
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, HostState, JobState, TermReason
 
@@ -73,9 +74,10 @@ def preempted(unit: Sequence[Preemption], now: float) -> list[Event]:
 
 def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int], now: float) -> list[Event]:
     events: list[Event] = []
+    reserved = Reserved(ledger, now) if keys and cluster.reservations.rows else None
     for key in keys:
         job = cluster.jobs.rows.get(key)
-        if job is None or job.run is None or key in used or why_not_resumed(ledger, job):
+        if job is None or job.run is None or key in used or why_not_resumed(ledger, job, reserved):
             continue
         if job.lent:
             ledger.shift_slots(parts_of(cluster, key), 1)
@@ -83,7 +85,7 @@ def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int
     return events
 
 
-def why_not_resumed(ledger: Ledger, job: Job) -> int:
+def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) -> int:
     """Why a job that the system suspended has no place to go on, 0: it has."""
     if job.state is not JobState.SSUSP or job.run is None or job.lent_all:
         return PendReason.USER_STOP
@@ -93,6 +95,9 @@ def why_not_resumed(ledger: Ledger, job: Job) -> int:
             return PendReason.SBD_UNREACH
         if job.lent and part.slots > ledger.host(part.host).free:
             return PendReason.HOST_JOB_LIMIT
+    if job.lent and reserved is not None:
+        parts = [(part.host, part.slots) for part in parts_of(ledger.cluster, job.key)]
+        return reserved.why_not_resumed(ledger.cluster.specs.rows[job.spec], parts)
     return 0
 
 

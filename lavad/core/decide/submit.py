@@ -18,10 +18,12 @@ from lavad.core.decide.draft import Draft
 from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.options import read_options, with_defaults
+from lavad.core.decide.reservations import check_job
 from lavad.core.decide.restart import Former
 from lavad.core.decide.roles import read_roles
 from lavad.core.decide.site_defaults import apply_host_spec, apply_site
 from lavad.core.decide.tasks import check_tasks
+from lavad.core.host_names import preferences
 from lavad.core.resize import why_not_resizable
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
@@ -53,6 +55,7 @@ def submit(
     check_against_queue(draft, queue)
     _check_models(draft.spec)
     apply_host_spec(draft, queue)
+    check_reservation(cluster, draft)
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
     interactive.settle(draft, name)
@@ -259,6 +262,15 @@ def _check_models(spec: Spec) -> None:
     """Two limits cannot be scaled by two hosts or models."""
     if spec.cpu_host and spec.run_host and spec.cpu_host != spec.run_host:
         raise Refused(f"More than one host_spec is specified: <{spec.cpu_host}> and <{spec.run_host}>")
+
+
+def check_reservation(cluster: Cluster, draft: Draft) -> None:
+    """The advance reservation that the job is to run in, if any, takes it; raises Refused."""
+    name = draft.spec.reservation
+    if name:
+        words = draft.spec.hosts
+        names = preferences(cluster.conf, words, cluster.hosts.rows) if words and "others" not in " ".join(words) else {}
+        check_job(cluster, name, draft.spec.user, names)
 
 
 def _notice_times(draft: Draft, now: float) -> None:

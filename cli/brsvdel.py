@@ -1,0 +1,34 @@
+"""brsvdel: delete advance reservations."""
+
+from __future__ import annotations
+
+from cli.bgadd import change
+from cli.common.context import Context, start
+from cli.common.fail import Fail, Refused
+from cli.common.options import Table, read_letters, show_help
+
+
+def run(context: Context) -> int:
+    """Delete each; -f even with jobs running in it."""
+    table = Table("brsvdel", "f", "", "reservation_ID ...")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if not words:
+        raise Fail(table.usage())
+    status = 0
+    for name in words:
+        try:
+            change(context, "brsvdel", {"ask": "dropreservation", "name": name, "force": "f" in options})
+        except Refused as refused:
+            context.err(f"{refused.text}\n")
+            status = refused.status
+            continue
+        context.out(f"Reservation {name} is being deleted\n")
+    return status
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

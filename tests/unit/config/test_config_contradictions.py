@@ -1,0 +1,61 @@
+"""Queues, limits and guarantees that contradict each other are refused with file and line (issue 3, bad input)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config.load import load
+
+QUEUE = "Begin Queue\nQUEUE_NAME = {name}\nPRIORITY = {priority}\n{line}\nEnd Queue\n"
+
+
+def errors(tmp_path: Path, file: str, text: str) -> list[str]:
+    (tmp_path / "lsf.conf").write_text("")
+    (tmp_path / "lsf.cluster.lava").write_text(
+        "Begin Host\nHOSTNAME model type server r1m mem swp RESOURCES\nh1 ! ! 1 - - - ()\nh2 ! ! 1 - - - ()\nEnd Host\n"
+    )
+    (tmp_path / "lsb.hosts").write_text("Begin Host\nHOST_NAME MXJ\nh1 4\nh2 4\nEnd Host\n")
+    (tmp_path / "lsb.queues").write_text(QUEUE.format(name="normal", priority=30, line=""))
+    (tmp_path / file).write_text(text)
+    return [f"{Path(p.file).name}:{p.line}: {p.text}" for p in load(str(tmp_path)).problems if p.fatal]
+
+
+def queue(line: str, priority: int = 30) -> str:
+    other = QUEUE.format(name="other", priority=20, line="")
+    return QUEUE.format(name="normal", priority=priority, line=line) + other
+
+
+CASES = [
+    ("QJOB_LIMIT = 4\nTASKLIMIT = 8 16", "lsb.queues:4: queue normal: QJOB_LIMIT 4 is less than the 8 slots"),
+    ("CAPABILITY = 4\nGUARANTEE = 5", "lsb.queues:5: queue normal: GUARANTEE 5 is more than CAPABILITY 4"),
+    ("GUARANTEE = 9", "lsb.queues:4: queue normal: GUARANTEE 9: with those before it 9 slots of 8 are guaranteed"),
+    ("GANG = N\nSLOT_RESERVE = MAX_RESERVE_TIME[5]", "lsb.queues:4: queue normal: GANG=N and SLOT_RESERVE"),
+    ("RUN_WINDOW = 8:00-10:00\nDISPATCH_WINDOW = 10:00-12:00", "lsb.queues:5: queue normal: DISPATCH_WINDOW is never open"),
+    ("PREEMPTION = PREEMPTABLE[other]", "lsb.queues:4: queue normal: PREEMPTION: queue other has no higher PRIORITY"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), CASES, ids=[case[0].partition(" ")[0] for case in CASES])
+def test_a_queue_that_contradicts_itself_or_another(tmp_path: Path, line: str, said: str) -> None:
+    found = errors(tmp_path, "lsb.queues", queue(line))
+    assert len(found) == 1
+    assert found[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["RUN_WINDOW = 22:00-6:00\nDISPATCH_WINDOW = 5:00-7:00", "RUN_WINDOW = 5:20:00-1:8:00\nDISPATCH_WINDOW = 6:8:00-6:9:00",
+     "GUARANTEE = 8", "QJOB_LIMIT = 8\nTASKLIMIT = 8", "PREEMPTION = PREEMPTIVE[other]"],
+)  # fmt: skip
+def test_what_only_looks_like_one(tmp_path: Path, line: str) -> None:
+    assert errors(tmp_path, "lsb.queues", queue(line)) == []
+
+
+def test_limits_of_what_is_not_there(tmp_path: Path) -> None:
+    text = "Begin Limit\nNAME = l1\nQUEUES = nosuch\nHOSTS = h9\nUSERS = ann ~ann\nSLOTS = 2\nEnd Limit\n"
+    assert [line.partition(": ")[2] for line in errors(tmp_path, "lsb.resources", text)] == [
+        "limit l1: QUEUES: no queue nosuch in lsb.queues", "limit l1: HOSTS: unknown host or host group h9",
+        "limit l1: USERS: ann is counted in and out",
+    ]  # fmt: skip

@@ -1,0 +1,25 @@
+"""GPU seconds that waiting jobs hold (1.4)."""
+
+from __future__ import annotations
+
+from lavad.core.job import Job, Placed
+from lavad.core.states import JobState
+from lavad.held import HeldGpus
+
+
+def waiting(key: int, gpus: int) -> Job:
+    parts = (Placed(host="h1", slots=1, gpus=tuple(f"g{at}" for at in range(gpus))),) if gpus else ()
+    return Job(key=key, spec=1, name="a", submitted=0.0, promised=parts)
+
+
+def test_gpus_count_while_they_are_held_by_who_does_not_run() -> None:
+    """1.4: gpu_held_idle_seconds; zero where nothing is held."""
+    held = HeldGpus()
+    held.note([waiting(1, 0)], 100.0)
+    assert held.seconds(200.0) == 0.0
+    held.note([waiting(1, 2), waiting(2, 1)], 200.0)
+    assert held.seconds(210.0) == 30.0
+    held.note([waiting(2, 0)], 210.0)
+    assert held.seconds(220.0) == 50.0
+    held.note([Job(key=1, spec=1, name="a", submitted=0.0, state=JobState.EXIT)], 220.0)
+    assert held.seconds(500.0) == 50.0
