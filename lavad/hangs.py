@@ -12,6 +12,7 @@ from lavad.core.decide.decided import Decided
 from lavad.core.decide.hung import suspected
 from lavad.core.job import Attempt, Suspect
 from lavad.core.soft import SoftUpdate
+from lavad.core.states import OVER
 from lavad.engine import Committed, Engine
 
 LONGEST_PAUSE = 10.0
@@ -72,6 +73,9 @@ class Hangs:
             if run.number != attempt or run.tasks:
                 continue  # tasks of several roles are not alike: that one waits says nothing
             suspects = self._judge(run, ranks, now)
+            if suspects and self._engine.cluster.specs.rows[job.spec].roles:  # type: ignore[union-attr]
+                # Roles differ in what they do: one that waits while another works is as it should be.
+                suspects = tuple(suspect for suspect in suspects if suspect.how == "stopped")
             if suspects is not None and _names(suspects) != _names(run.suspects):
                 found[key] = (attempt, suspects)
         return found
@@ -80,7 +84,9 @@ class Hangs:
         """None: nothing can be said."""
         if any(part.stopped or part.end is not None for part in run.parts):
             return None
-        if {rank.host for rank in ranks.values()} != {part.host for part in run.parts}:
+        hosts = {part.host for part in run.parts if part.state not in OVER}
+        hang.forget(ranks, hosts)
+        if {rank.host for rank in ranks.values()} != hosts:
             return None
         if min(rank.heard for rank in ranks.values()) < now - FRESH * self._sample - LONGEST_PAUSE:
             return None

@@ -8,7 +8,7 @@ moves at all. Times are the master's, at which a sample came; rates are reckoned
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -48,11 +48,16 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
     for task in usage.tasks:
         if task.rank < 0:
             continue
+        if task.state in ("", "Z"):
+            # It has ended, perhaps sooner than the others, and nobody waits for it.
+            ranks.pop(task.rank, None)
+            continue
         known = ranks.get(task.rank)
         if known is None or known.host != host or known.root != task.pid:
             ranks[task.rank] = known = Rank(host, task.pid, task.pid, usage.at, task.cpu, now)
         elif usage.at > known.at:
             _move(known, task, usage.at, now)
+        known.heard = now
         known.stopped = (known.stopped or now) if task.state in ("T", "t") else 0.0
         known.waits, known.pid = task.waits, task.wait_pid or task.pid
 
@@ -62,7 +67,16 @@ def _move(rank: Rank, task: TaskUsage, at: float, now: float) -> None:
     gpu = task.gpu_util >= GPU_ACTIVE
     rank.idle = (rank.idle or rank.heard) if rate < IDLE and not gpu else 0.0
     rank.active = (rank.active or rank.heard) if rate >= ACTIVE or gpu else 0.0
-    rank.at, rank.cpu, rank.heard = at, task.cpu, now
+    rank.at, rank.cpu = at, task.cpu
+
+
+def forget(ranks: Ranks, hosts: Container[str]) -> None:
+    """Drop the ranks that are no more: of hosts that the job has left, or that a host speaks of no longer."""
+    newest: dict[str, float] = {}
+    for rank in ranks.values():
+        newest[rank.host] = max(newest.get(rank.host, 0.0), rank.heard)
+    for number in [n for n, rank in ranks.items() if rank.host not in hosts or rank.heard < newest[rank.host]]:
+        del ranks[number]
 
 
 def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspect, ...]:

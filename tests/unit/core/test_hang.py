@@ -86,6 +86,21 @@ def test_a_rank_that_goes_on_is_no_longer_named() -> None:
     assert not hang.goes_on(world.ranks, suspects)
 
 
+def test_a_rank_that_has_ended_is_not_waited_for() -> None:
+    world = sampled(9, [1, 1, 0, 1], states=["R", "R", "", "R"])  # type: ignore[arg-type]
+    assert world.named() == []
+    assert sorted(world.ranks) == [0, 1, 3]
+
+
+def test_ranks_that_are_no_more_are_forgotten() -> None:
+    """A job that grew smaller: by a host, and by a rank of a host."""
+    world = sampled(8, [1, 1, 1, 1, 1, 1])
+    world.cpu = world.cpu[:3]
+    world.sample([1, 1, 1])
+    hang.forget(world.ranks, {"h0", "h1"})
+    assert sorted(world.ranks) == [0, 1, 2]
+
+
 def test_after_a_restart_what_was_said_stands_until_something_speaks_against_it() -> None:
     suspects = hang.judge((old := sampled(8, [1, 1, 1, 0])).ranks, old.now, 60.0)
     assert hang.goes_on(sampled(2, [1, 1, 1, 0]).ranks, suspects)
