@@ -15,6 +15,8 @@ from lavad.core.resreq import ResReq, combine
 _EMPTY = ResReq()
 MOST = 32
 """Ways of one requirement."""
+MOST_PARTS = 64
+"""Parts in all ways together."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -55,8 +57,9 @@ def ways(outer: ResReq, own: ResReq) -> tuple[Way, ...]:
 
 
 def is_too_many(own: ResReq) -> bool:
-    """Whether a requirement has more ways than are ever tried."""
-    return next(islice(_ways(_EMPTY, own), MOST, None), None) is not None
+    """Whether a requirement has more ways, or parts in all of them, than are ever tried."""
+    found = list(islice(_ways(_EMPTY, own), MOST + 1))
+    return len(found) > MOST or sum(len(way.terms) for way in found) > MOST_PARTS
 
 
 def _ways(outer: ResReq, own: ResReq) -> Iterator[Way]:

@@ -46,7 +46,7 @@ class Topology:
         return frozenset(cpu for unit in {home[cpu] for cpu in cpus} for cpu in units[unit])
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def parse_topology(text: str) -> Topology | None:
     """None: the host says nothing, or nothing that can be."""
     cores = []

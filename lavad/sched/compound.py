@@ -20,12 +20,16 @@ from lavad.sched.view import View
 
 TRIES = 24
 """Orders of the parts that are tried for one job."""
+LOOKS = 50_000
+"""Hosts looked at for one job, over all these orders; fewer are tried where there are many hosts or parts."""
 
 
 def find_compound(view: View, need: Need, most: int, avoid: frozenset[str] = frozenset()) -> tuple[Placed, ...]:
     """The parts of a job with a compound requirement, one a host; none if it does not fit."""
     holds, view.holds = view.holds, True  # hosts get back what is taken here
     try:
+        if not _may_fit(view, need, avoid):
+            return ()
         for way in _orders(view, need):
             found = _place(view, need, way, most, avoid)
             parts = _merged([part for parts in found for part in parts], need.gpu_per_task) if found else ()
@@ -37,12 +41,19 @@ def find_compound(view: View, need: Need, most: int, avoid: frozenset[str] = fro
     return ()
 
 
+def _may_fit(view: View, need: Need, avoid: frozenset[str]) -> bool:
+    """Whether each part would fit alone."""
+    terms = enumerate(need.terms)
+    return all(find_parts(view, term, _offers(view, need, at, avoid), term.slots) for at, term in terms)
+
+
 def _orders(view: View, need: Need) -> Iterator[Sequence[int]]:
     """As written, then by how few hosts suit a part, then the others."""
     numbers = range(len(need.terms))
     yield numbers
     suits = [int(find_base(view, term).ok.sum()) for term in need.terms]
-    yield from islice(permutations(sorted(numbers, key=suits.__getitem__)), TRIES)
+    tries = min(TRIES, LOOKS // (len(suits) * max(1, len(view.rows))))
+    yield from islice(permutations(sorted(numbers, key=suits.__getitem__)), max(1, tries))
 
 
 def _place(

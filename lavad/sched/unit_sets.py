@@ -7,12 +7,13 @@ room turns out to be less than its slots (span, resources); few of each size are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from lavad.core.resreq_sections import Cu
 
-LIMIT = 64
-"""Sizes of sets that are tried for one job."""
+LIMIT = 8
+"""Sizes of sets, from the smallest that could do, that are tried for one job."""
 
 
 class Room(NamedTuple):
@@ -26,14 +27,15 @@ def unit_sets(rooms: list[Room], slots: int, cu: Cu) -> Iterator[list[int]]:
     """Sets of units with at least so many slots, the smallest sets first."""
     usable = _usable(rooms, slots, cu)
     largest = sorted(usable, key=lambda room: -room.slots)
-    most = min(len(usable), cu.maxcus or len(usable), LIMIT)
-    for size in range(1, most + 1):
-        if sum(room.slots for room in largest[:size]) >= slots:
-            found = _preferred(_in_order(usable, cu), largest, size, slots)
-            yield [room.unit for room in found]
-            rest = _in_order(largest[:size], cu)
-            if rest != found:
-                yield [room.unit for room in rest]
+    most = min(len(usable), cu.maxcus or len(usable))
+    sums = accumulate(room.slots for room in largest)
+    least = next((size for size, total in enumerate(sums, 1) if total >= slots), most + 1)
+    for size in range(least, min(most + 1, least + LIMIT)):
+        found = _preferred(_in_order(usable, cu), largest, size, slots)
+        yield [room.unit for room in found]
+        rest = _in_order(largest[:size], cu)
+        if rest != found:
+            yield [room.unit for room in rest]
 
 
 def _usable(rooms: list[Room], slots: int, cu: Cu) -> list[Room]:
@@ -75,7 +77,7 @@ def _preferred(ordered: list[Room], largest: list[Room], size: int, slots: int) 
 def balanced(rooms: list[Room], slots: int, cu: Cu) -> Iterator[list[tuple[int, int]]]:
     """cu[balance]: (unit, slots of it), as equal as can be, over the fewest units first."""
     least = min(cu.usablecuslots or 1, slots)
-    most = min(len(rooms), cu.maxcus or len(rooms), slots, LIMIT)
+    most = min(len(rooms), cu.maxcus or len(rooms), slots)
     ordered = _in_order(rooms, cu)
     for size in range(1, most + 1):
         share, more = divmod(slots, size)

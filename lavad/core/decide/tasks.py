@@ -6,7 +6,7 @@ from lavad.core import resreq
 from lavad.core.asks import Refused
 from lavad.core.decide.draft import Draft
 from lavad.core.resreq import ResReq, ResReqError
-from lavad.core.resreq_ways import MOST, is_too_many
+from lavad.core.resreq_ways import MOST, MOST_PARTS, is_too_many
 from lavad.core.spec import Spec
 
 
@@ -17,7 +17,7 @@ def settle_tasks(draft: Draft, asked: bool) -> None:
         return
     req = resreq.parse(text)
     if is_too_many(req):
-        raise Refused(f"Bad resource requirement: more than {MOST} alternatives")
+        raise Refused(f"Bad resource requirement: more than {MOST} alternatives, or {MOST_PARTS} parts in all")
     sums = _sums(req)
     if sums and not asked and draft.spec.max_slots == 1:
         most = max(count + rest for count, rest in sums)
