@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lavad.core.resreq_sections import Cu
 
-LIMIT = 8
+LIMIT = 16
 """Sizes of sets, from the smallest that could do, that are tried for one job."""
 
 
@@ -79,11 +79,14 @@ def balanced(rooms: list[Room], slots: int, cu: Cu) -> Iterator[list[tuple[int, 
     least = min(cu.usablecuslots or 1, slots)
     most = min(len(rooms), cu.maxcus or len(rooms), slots)
     ordered = _in_order(rooms, cu)
-    for size in range(1, most + 1):
+    sums = accumulate(sorted((room.slots for room in rooms), reverse=True))
+    first = next((size for size, total in enumerate(sums, 1) if total >= slots), most + 1)
+    for size in range(first, min(most + 1, first + LIMIT)):
         share, more = divmod(slots, size)
         if share < least:
             return
         large = [room for room in ordered if room.slots > share][:more]
-        small = [room for room in ordered if room.slots >= share and room not in large][: size - more]
+        chosen = {room.unit for room in large}
+        small = [room for room in ordered if room.slots >= share and room.unit not in chosen][: size - more]
         if len(large) == more and len(small) == size - more:
             yield [*((room.unit, share + 1) for room in large), *((room.unit, share) for room in small)]
