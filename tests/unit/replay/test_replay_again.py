@@ -29,6 +29,11 @@ from lavad.sched.memory import Memory
 from lavad.sched.recorder import Recorder
 from tests.support.world import World
 
+RESREQS = [
+    "", "", "rusage[mem=1126.4]", "order[mem]", "rusage[mem=0.1] order[-mem]", "span[hosts=1]", "rusage[mem=700]",
+    "rusage[mem=701]", "{rusage[mem=16000]} || {rusage[mem=100]}@1", "rusage[mem=9000:duration=1:decay=1]",
+    "order[binpack]", "order[spread]", "affinity[core(1)]", "span[ptile=2]", "rusage[mem=500/task]",
+]  # fmt: skip
 NAMES = ["h0", "h1", "h2", "h10"]
 CONF = Conf(
     queues=(
@@ -141,7 +146,7 @@ jobs = st.fixed_dictionaries(
         "user": st.sampled_from(["alice", "bob"]),
         "queue": st.sampled_from(["normal", "night", "fill", "urgent"]),
         "slots": st.sampled_from([1, 1, 2, 5, 16]),
-        "resreq": st.sampled_from(["", "rusage[mem=1126.4]", "order[mem]", "rusage[mem=0.1] order[-mem]", "span[hosts=1]"]),
+        "resreq": st.sampled_from(RESREQS),
         "gpu": st.sampled_from(["", "", "num=1"]),
         "rerunnable": st.booleans(),
         "limits": st.sampled_from([Limits(), Limits(run=30.0), Limits(run=300.0)]),
