@@ -14,8 +14,9 @@ from cli.common.context import Context, start
 from cli.common.fail import Fail
 from cli.common.job_file import read_text
 from cli.common.options import read_command_options, show_help
+from cli.common.own import add_own
 from cli.common.script import Work
-from cli.common.submission import not_done, passed_environment, send, submission, wait_for, with_defaults
+from cli.common.submission import not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
 from cli.common.submit_options import bsub_table, last_rival, merged
 from cli.jobs import manifests, own
 from cli.jobs.images import use_images
@@ -118,11 +119,18 @@ def _submit(context: Context, job: JobFile) -> int:
     client = Client(context, conf)
     options = with_defaults(context, job.options)
     env = passed_environment(context, options) | job.env
-    frame = submission(context, Work(job.shown_command()), options, env)
+    work = Work(job.shown_command())
+    site = site_of(context, conf, "bsub")
+    if site is not None:
+        site.check(work, options, env)
+    add_own(context, options)
+    frame = submission(context, work, options, env)
     if job.roles:
         frame["roles"] = [role.frame() for role in job.roles]
         frame["policy"] = job.policy.frame()
     ok = send(context, client, frame)
+    if site is not None:
+        site.submitted(ok)
     return wait_for(context, client, int(ok["job"])) if "K" in options else 0
 
 

@@ -133,6 +133,8 @@ def _modify_one(
     )  # fmt: skip
     if old.roles and (rival := next((name for name in ("n", "nn", "a", "an") if name in options), "")):
         raise Refused(f"-{rival} cannot be changed for a job with roles")
+    if old.roles and ask.command:
+        raise Refused("The commands of a job with roles cannot be changed")
     _reset(draft, options)
     if ask.command:
         draft.say(command=ask.command, script="")

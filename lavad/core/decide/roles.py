@@ -25,7 +25,7 @@ LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
-_RIVALS = ("n", "nnodes", "pack")
+_RIVALS = ("n", "nnodes", "hostfile")
 _DECIDING = ("launcher", "chief", "master")
 
 
@@ -36,6 +36,8 @@ def read_roles(draft: Draft, ask: Submit) -> None:
     rival = next((name for name in _RIVALS if name in ask.options), "")
     if rival:
         raise Refused(f"-{rival} cannot be used with roles: each role says how many tasks it has")
+    if draft.spec.interactive:
+        raise Refused("an interactive job cannot have roles")
     if draft.spec.launch:
         raise Refused(f"-a {draft.spec.launch} cannot be used with roles: lava starts each task by its role")
     if len(ask.roles) > MAX_ROLES:

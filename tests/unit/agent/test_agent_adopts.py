@@ -1,0 +1,29 @@
+"""What an agent finds again after its restart is the very list that it forgets from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.core.part import Part
+from agent.entry import Entry
+from agent.launch import build
+from agent.launch.site import Site
+from agent.parts import Parts
+from agent.spool import Spool
+from agent.watch import Watch
+from proto import agent_pb2 as pb
+
+
+def test_a_part_that_was_taken_over_is_forgotten_when_its_end_is_known(tmp_path: Path) -> None:
+    """2.10: taken over, told gone, acknowledged: nothing of it is kept."""
+    spool = Spool(str(tmp_path / "spool"))
+    site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
+    parts = Parts(site, spool, Watch("h1", 0, "127.0.0.1", 1))
+    part = Part(uid="u", key=7, attempt=1)
+    entry = Entry(part, pb.Order(key=7, attempt=1, uid="u"), None, build.Places(), 1.0)
+    parts.entries = {"u": entry}
+    parts.reported([{"uid": "u", "is": "lost", "reason": "its shepherd died"}])
+    assert entry.told
+    assert "u" in parts.entries
+    parts.acked(["u"])
+    assert not parts.entries
