@@ -20,7 +20,7 @@ def run(context: Context) -> int:
         "l r b d cleanup",
         "s J q u m g app C sla stat",
         "[job_ID | 0 | job_ID[index_list]] ...",
-        refused="sla stat d cleanup",
+        refused="sla d cleanup",
     )
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

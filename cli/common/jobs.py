@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
 LARGEST_ID = 2**31 - 1
-FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"))
+FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
 
 
 def check_id(word: str) -> str:

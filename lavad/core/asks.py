@@ -102,6 +102,8 @@ class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: str = ""
     group: str = ""
     app: str = ""
+    state: str = ""
+    """``run``, ``pend`` or ``susp``: all that match, also without an id."""
 
 
 class Kill(Ask, frozen=True):

@@ -6,6 +6,7 @@ Rule: a condition is a tree of tuples over `Question`s. `judge` weighs one again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -157,7 +158,14 @@ def _time(token: str) -> Question:
     return Question("time", text=text)
 
 
+_INDEXED = re.compile(r"([^\[\]]+)(\[(?:\*|[0-9][0-9,:-]*)\])")
+"""A quoted name with the indices inside the quotes."""
+
+
 def _ref(token: Any, index: str | None) -> JobRef:
+    if token.type == "STRING" and index is None and (inside := _INDEXED.fullmatch(str(token)[1:-1])):
+        name, index = inside.groups()
+        token = token.update(value=f'"{name}"')
     same = index is not None and index[1:-1].strip() == "*"
     indices = None if index is None or same else Ranges.parse(index[1:-1])
     if token.type == "ID":

@@ -31,11 +31,11 @@ _LEVELS = ("numa", "socket", "core", "thread")
 
 
 class ResReqError(ValueError):
-    """`Bad resource requirement syntax: DETAIL`, one line; `detail` alone is there for callers with a fixed text."""
+    """`DETAIL: Bad resource requirement syntax`, one line; `detail` alone is there for callers with a fixed text."""
 
     def __init__(self, detail: str) -> None:
         self.detail = _shortened(detail)
-        super().__init__(f"Bad resource requirement syntax: {self.detail}")
+        super().__init__(f"{self.detail}: Bad resource requirement syntax")
 
 
 class Affinity(msgspec.Struct, frozen=True):

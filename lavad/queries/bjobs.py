@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
+from lavad.core import job_names
 from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Refused
 from lavad.core.groups import read_path
@@ -201,17 +201,10 @@ def _job_test(request: Request, options: Options) -> Callable[[Job], bool] | Non
     return tests[0] if len(tests) == 1 else lambda job: all(test(job) for test in tests)
 
 
-def name_test(pattern: str) -> Callable[[Job], bool]:
-    """A test for ``-J``: ``*`` stands for anything; a name without index means every element of an array."""
-    exact = re.compile(re.escape(pattern).replace(r"\*", ".*"), re.DOTALL)
-
-    def test(job: Job) -> bool:
-        name = job.name
-        if exact.fullmatch(name):
-            return True
-        return job.key >> 32 != 0 and exact.fullmatch(name[: name.rfind("[")]) is not None
-
-    return test
+def name_test(text: str) -> Callable[[Job], bool]:
+    """A test for ``-J``."""
+    names = job_names.pattern(text)
+    return lambda job: names.fits(job.key, job.name)
 
 
 def _hosts(request: Request, words: list[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from lavad.queries.queuefacts import QueueRow, limit
 from lavad.queries.request import Request, Shown, out
 
 HEADER = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RUN  SUSP\n"
-WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RUN  SUSP  RSV\n"
+WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RUN  SUSP  RSV PJOBS\n"
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -67,4 +67,4 @@ def _line(row: QueueRow, wide: bool) -> str:
         f"{limit(conf.processor_limit):>5}{limit(conf.host_limit):>5}{row.njobs:>6}{row.pend:>6}"
         f"{row.run:>6}{row.susp:>6} "
     )
-    return f"{text}{row.rsv:>4}\n" if wide else text + "\n"
+    return f"{text}{row.rsv:>4} {row.pend:>5}\n" if wide else text + "\n"

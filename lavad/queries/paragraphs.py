@@ -136,11 +136,11 @@ def started(view: View, job: Job, text: JobText) -> str:
     """``Started on <ol1>, Execution Home <..>, Execution CWD <..>;``."""
     index = index_of(job.key)
     line = f"[{index}] started {places(view, job)}" if index else f"Started {places(view, job)}"
-    if job.run is not None and job.run.started:
-        if text.home:
-            line += f", Execution Home <{text.home}>"
-        if job.run.cwd:
-            line += f", Execution CWD <{job.run.cwd}>"
+    run = job.run
+    if run is not None and (run.started or (run.verdict is not None and run.verdict.started)):
+        cwd = run.cwd or text.cwd
+        line += f", Execution Home <{text.home}>" if text.home else ""
+        line += f", Execution CWD <{cwd}>" if cwd else ""
     return line + ";"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from lavad.core import events as ev
 from lavad.core.depend import NEVER
 from lavad.core.ids import index_of, show
-from lavad.core.job import Attempt, Job, Part, Wish
+from lavad.core.job import Attempt, End, Job, Part, Wish
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
@@ -31,6 +31,7 @@ class Teller:
         self.brief = brief
         self.factor = factor
         self.first_host = ""
+        self.has_started = False
 
     def tell(self, event: ev.Event) -> list[str]:
         """The paragraphs of an event, none if users do not read of it."""
@@ -49,6 +50,7 @@ class Teller:
         """Dispatched to …"""
         parts = tuple(Part(host=placed.host, slots=placed.slots) for placed in event.parts)
         self.first_host = parts[0].host if parts else ""
+        self.has_started = False
         run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
@@ -61,15 +63,24 @@ class Teller:
 
     def started(self, event: ev.PartStarted) -> list[str]:
         """Starting and running, of the first part."""
-        if event.host != self.first_host:
-            return []
-        lines = [f"Starting (Pid {event.pid});"]
+        return self._start(event.pid, event.cwd) if event.host == self.first_host else []
+
+    def _start(self, pid: int, cwd: str) -> list[str]:
+        self.has_started = True
+        lines = [f"Starting (Pid {pid});"]
         if not self.brief or self.text.home:
-            lines.append(
-                f"Running with execution home <{self.text.home}>, Execution CWD <{event.cwd}>, "
-                f"Execution Pid <{event.pid}>;"
-            )
+            lines.append(f"Running with execution home <{self.text.home}>, Execution CWD <{cwd}>, Execution Pid <{pid}>;")
         return lines
+
+    def _short(self, end: End | None) -> list[str]:
+        """The start of an attempt that was over before its start was reported."""
+        if self.has_started or end is None or not end.started or not end.tasks:
+            return []
+        return self._start(end.tasks[0].pid, self.text.cwd)
+
+    def part_ended(self, event: ev.PartEnded) -> list[str]:
+        """The end of a part says when it started, where nothing else did."""
+        return self._short(event.end) if event.host == self.first_host else []
 
     def refused(self, event: ev.PartRefused) -> list[str]:
         """A host did not start it."""
@@ -171,10 +182,20 @@ class Teller:
             return [f"Restarting the whole job: {event.again};"]
         return [f"Failed: {event.end.first_reason};"] if event.end.status and event.end.first_reason else []
 
+    def reserved(self, event: ev.SlotsReserved) -> list[str]:
+        """Slots are held for it."""
+        total = sum(part.slots for part in event.parts)
+        hosts = " ".join(f"<{part.slots}*{part.host}>" for part in event.parts)
+        return [f"Reserved <{total}> job slot{'s' if total > 1 else ''} on host(s) {hosts};"]
+
+    def released_slots(self, event: ev.SlotsReleased) -> list[str]:
+        """They are held no more."""
+        return [f"Released reserved job slots{': ' + event.why if event.why else ''};"]
+
     def requeued(self, event: ev.JobRequeued) -> list[str]:
         """It waits again."""
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
-        lines = []
+        lines = self._short(event.end)
         if event.end is not None:
             lines += _verdict(event.end.status, (event.end.utime + event.end.stime) * self.factor)
         return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}: 1 host;"]
@@ -187,7 +208,7 @@ class Teller:
         """How it ended."""
         if self.job.outcome is None:
             return []
-        lines = _kill(event.by) if self.job.run is None else []
+        lines = _kill(event.by) if self.job.run is None else self._short(event.end)
         lines += paragraphs.ended(self.job, ";", self.factor)
         if event.post:
             lines.append("Post job process failed;")
@@ -220,7 +241,8 @@ def _signal_name(wish: Wish) -> str:
 
 _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
     ev.JobSubmitted: Teller.submitted, ev.JobDispatched: Teller.dispatched, ev.PartStarted: Teller.started,
-    ev.PartRefused: Teller.refused, ev.JobHeld: Teller.held, ev.ElementsHeld: Teller.held,
+    ev.SlotsReserved: Teller.reserved, ev.SlotsReleased: Teller.released_slots,
+    ev.PartRefused: Teller.refused, ev.PartEnded: Teller.part_ended, ev.JobHeld: Teller.held, ev.ElementsHeld: Teller.held,
     ev.JobReleased: Teller.released, ev.ElementsReleased: Teller.released,
     ev.JobSuspended: Teller.suspended, ev.JobResumed: Teller.running,
     ev.JobFound: Teller.running, ev.JobLost: Teller.lost, ev.JobWished: Teller.wished,

@@ -60,7 +60,7 @@ def _resreq(draft: Draft, value: OptionValue) -> None:
         raise Refused(f"Bad resource requirement: {missing} is not supported by lava")
     unknown = resreq.unknown_names(parsed, draft.known_resources)
     if unknown:
-        raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
+        raise Refused(f"unknown resource <{unknown[0]}>: Bad resource requirement syntax")
     kinds = resreq.unit_types(parsed)
     wrong = next((kind for kind in kinds if kind not in (*draft.conf.params.unit_types, "")), None)
     if wrong is not None or (kinds and not draft.conf.params.units):
@@ -346,6 +346,9 @@ def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
         reader(draft, value)
     settle_tasks(draft, "n" in options)
     settle_gpus(draft)
+    spec = draft.spec
+    if spec.cpu_host and spec.run_host and spec.cpu_host != spec.run_host:
+        raise Refused(f"More than one host_spec is specified: <{spec.cpu_host}> and <{spec.run_host}>")
 
 
 def with_defaults(limits: Limits, defaults: Limits) -> Limits:

@@ -66,13 +66,15 @@ def requeue(draft: Draft, value: OptionValue) -> None:
 
 
 def nodes(draft: Draft, value: OptionValue) -> None:
-    """``-nnodes``: so many hosts, a slot on each."""
+    """``-nnodes``: so many hosts, a slot on each; with ``-n``, that many tasks spread evenly over them."""
     text = text_of("nnodes", value)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_NODES:
         raise Refused(f"{text}: Bad number of nodes")
-    if draft.spec.max_slots > 1:
-        raise Refused("Options -n and -nnodes cannot be used together")
-    draft.set(slots=int(text), max_slots=int(text), resreq=resreq.merge([draft.spec.resreq, "span[ptile=1]"], 1.0))
+    hosts, tasks = int(text), max(draft.spec.slots, int(text))
+    if draft.spec.max_slots not in (1, draft.spec.slots) or tasks % hosts:
+        raise Refused(f"{text}: the tasks of -n cannot be spread evenly over so many nodes")
+    span = f"span[ptile={tasks // hosts}]"
+    draft.set(slots=tasks, max_slots=tasks, resreq=resreq.merge([draft.spec.resreq, span], 1.0))
 
 
 def autoresize(draft: Draft, value: OptionValue) -> None:

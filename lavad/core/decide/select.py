@@ -6,7 +6,6 @@ is a finished job.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator
 
 import msgspec
@@ -17,9 +16,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.groups import read_path
 from lavad.core.ids import job_of, key_of, show
 from lavad.core.job import Array, Job
+from lavad.core.job_names import pattern
 from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.rights import is_admin
+from lavad.core.states import SUSPENDED, WAITING, JobState
 
+_STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
 FINISHED = "Job has already finished"
 UNKNOWN = "No matching job found"
 
@@ -36,14 +38,16 @@ class Target(msgspec.Struct):
 
 def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
     """The targets in the order given (id 0 and filters: newest last); raises Refused for a malformed id."""
-    filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app
+    filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
+    if wanted.state not in ("", *_STATES):
+        raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
     if wanted.queue and wanted.queue not in cluster.queue_conf:
         raise Refused(f"{wanted.queue}: No such queue")
     if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
         raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
     if not wanted.ids:
         matching = list(_matching(cluster, wanted, caller)) if filters else []
-        return matching[-1:]
+        return matching if wanted.state else matching[-1:]
     targets: list[Target] = []
     for text in wanted.ids:
         try:
@@ -92,7 +96,7 @@ def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Targ
         array = cluster.arrays.rows.get(key)
         if array is not None:
             if _passes(cluster, array, wanted) and not wanted.host:
-                yield _whole(cluster, array)
+                yield from _of_array(cluster, array, wanted)
             continue
         job = cluster.jobs.rows[key]
         if not _passes(cluster, job, wanted):
@@ -100,6 +104,21 @@ def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Targ
         if key >> 32 and not wanted.host and _passes(cluster, cluster.arrays.rows[job_of(key)], wanted):
             continue  # its array is a target as a whole
         yield Target(shown=show(key), keys=[key])
+
+
+def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target]:
+    """The array as a whole, or what the indices of a name and a state leave of it."""
+    target = _whole(cluster, array)
+    indices = pattern(wanted.name).indices if wanted.name else None
+    if indices is not None:
+        target = find_target(cluster, array.job, indices, f"{array.job}{wanted.name[wanted.name.index('['):]}")
+    if wanted.state:
+        states = _STATES[wanted.state]
+        target.keys = [key for key in target.keys if cluster.jobs.rows[key].state in states]
+        if wanted.state != "pend":
+            target.untouched = EMPTY
+    if target.keys or target.untouched or not wanted.state:
+        yield target
 
 
 def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
@@ -110,7 +129,11 @@ def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
         return False
     if wanted.app and spec.app != wanted.app:
         return False
-    if wanted.name and not fnmatch.fnmatchcase(job.name, wanted.name):
+    if wanted.name:
+        names = pattern(wanted.name)
+        if not (names.fits(job.key, job.name) if isinstance(job, Job) else names.fits_array(job.name)):
+            return False
+    if wanted.state and isinstance(job, Job) and job.state not in _STATES[wanted.state]:
         return False
     if wanted.host:
         if not isinstance(job, Job) or job.run is None:

@@ -196,7 +196,7 @@ USAGE_FAILS = [
     ("bkill 12[x]", "12[x]: Illegal job ID.\n"),
     ("bkill 99999999999", "99999999999: Illegal job ID.\n"),
     ("bkill -s NOSUCH 1", "NOSUCH: Illegal signal value\n"),
-    ("bkill -stat run 1", "bkill: option -stat is not supported by lava\n"),
+    ("bkill -sla gold 1", "bkill: option -sla is not supported by lava\n"),
     ("bkill -y 1", "bkill: invalid option -- 'y'\nUsage: bkill "),
     ("bkill -J", "bkill: option requires an argument -- 'J'\nUsage: bkill "),
     ("bmod -q fair", "Usage: bmod "),

@@ -371,7 +371,7 @@ BAD: list[tuple[Submit, str]] = [
     (ask(role(restart="Sometimes")), "role worker: restart Sometimes: it is one of Never, OnFailure, Always, ExitCode"),
     (ask(role(kind="boss")), "role worker: kind boss"),
     (ask(role(resreq="select[")), "role worker: "),
-    (ask(role(resreq="select[nosuch>1]")), "role worker: Bad resource requirement syntax: unknown resource <nosuch>"),
+    (ask(role(resreq="select[nosuch>1]")), "role worker: unknown resource <nosuch>: Bad resource requirement syntax"),
     (ask(role(resreq="span[hosts=1]")), "role worker: Bad resource requirement: span[] cannot be used with roles"),
     (ask(W, options={"R": ["2*{mem>1}+1*{mem>2}"]}), "Bad resource requirement: n*{...} cannot be used with roles"),
     (ask(role(limits={"M": "much"})), "role worker: much: Bad MEMLIMIT"),

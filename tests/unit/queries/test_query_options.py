@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.conf import ExceptionConf
+from lavad.core.job import End, Placed, TaskEnd
 from lavad.core.soft import WhyClass
 from lavad.core.spec import Limits
+from lavad.core.states import JobState
 from tests.support.query_cluster import ADMIN, ALICE, QueryCluster, at
 
 
@@ -182,3 +184,21 @@ def test_no_host_is_an_exception() -> None:
     assert QueryCluster().ask("bhosts", x=True) == ("There is no exceptional host found\n", "", 0)
 
 
+
+
+def test_a_job_that_was_over_before_its_start_was_reported() -> None:
+    c = QueryCluster()
+    c.submit(1, name="quick")
+    c.feed(ev.JobDispatched(at=at("11:33:55"), key=1, attempt=1, uid="u", parts=(Placed("ol2", 1),)))
+    end = End(at=at("11:33:55"), started=at("11:33:55"), tasks=(TaskEnd(rank=-1, pid=77, status=0),))
+    c.feed(ev.JobFinished(at=at("11:33:55"), key=1, state=JobState.DONE, end=end))
+    lines = c.ask("bhist", "1", l=True)[0].splitlines()
+    assert "Fri Nov 20 11:33:55: Starting (Pid 77);" in lines
+    assert "Execution CWD </home/alice>" in c.ask("bjobs", "1", UF=True)[0]
+
+
+def test_elements_of_an_array_by_name() -> None:
+    c = QueryCluster()
+    c.submit(1, name="arr", indices="1-5")
+    assert names(c, J="arr[2-3]") == ["arr[2]", "arr[3]"]
+    assert names(c, J="a*") == [f"arr[{index}]" for index in range(1, 6)]
