@@ -136,8 +136,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lsf_strip_domain: tuple[str, ...] = ()
     lsb_mailto: str = ""
     lsb_mailprog: str = ""
-    lsb_mailsize_limit: int | None = None
     lsb_mailserver: str = ""
+    lsb_mailsize_limit: int | None = None
 
     # --- lsf.conf: lava's own
     lava_rundir: str = "/run/lava"

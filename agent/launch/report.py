@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 
 from agent.launch.build import Compiled, Places, show
 from agent.launch.site import Site
+from agent.starter import smtp
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60
@@ -219,7 +221,10 @@ def small_part(uid: str, order: pb.Order) -> dict[str, Any]:
 
 
 def mailer(site: Site) -> str:
-    """The program that sends mail, "" when the host has none."""
+    """The program that sends mail, or ``smtp:SERVER`` (LSB_MAILSERVER) for one; "" when the host has neither."""
+    server = site.conf.get("LSB_MAILSERVER", "")
+    if server and not site.conf.get("LSB_MAILPROG"):
+        return SMTP + (server[len(SMTP) :] if server.lower().startswith(SMTP) else server)
     found = site.conf.get("LSB_MAILPROG") or "/usr/sbin/sendmail"
     return found if os.access(found, os.X_OK) else ""
 
@@ -231,7 +236,10 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     admin = text.admins[0] if text.admins else "lsfadmin"
     head = f"To: {text.report_mail}\nFrom: LSF <{admin}>\n{before}"[:_MAX_ARGUMENT]
     fields = small_part(uid, order)
-    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, program, admin, text.report_mail]
+    send = [program, "-oi", "-FLSF", f"-f{admin}", text.report_mail]
+    if program.startswith(SMTP):
+        send = [sys.executable, "-I", smtp.__file__, program[len(SMTP) :], admin, text.report_mail]
+    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, *send]
     fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
     return fields
 
@@ -243,7 +251,9 @@ def begun(text: pb.JobText, story: Story) -> str:
     return "\n".join([*(line for line in lines if not line.startswith(("Terminated at", "Results reported"))), ""])
 
 
+SMTP = "smtp:"
 _MAX_ARGUMENT = 120_000
 _MAIL = """\
-{ printf %s "$1"; [ -z "$2" ] || cat -- "$2"; printf %s "$3"; } | "$4" -oi -FLSF "-f$5" "$6"
+before=$1 kept=$2 after=$3; shift 3
+{ printf %s "$before"; [ -z "$kept" ] || cat -- "$kept"; printf %s "$after"; } | "$@"
 """

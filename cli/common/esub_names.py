@@ -29,6 +29,7 @@ TEXTS = {
 }  # fmt: skip
 FLAGS = {
     "LSB_SUB_EXCLUSIVE": "x", "LSB_SUB_HOLD": "H", "LSB_SUB_NOTIFY_BEGIN": "B", "LSB_SUB_NOTIFY_END": "N",
+    "LSB_SUB_INTERACTIVE": "I", "LSB_SUB_PTY": "Ip", "LSB_SUB_PTY_SHELL": "Is",
     "LSB_SUB_RERUNNABLE": "r", "LSB_SUB3_USER_SHELL_LIMITS": "ul",
 }  # fmt: skip
 OVERWRITES = {"LSB_SUB_OUT_FILE": "oo", "LSB_SUB_ERR_FILE": "eo"}
