@@ -75,7 +75,11 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     preempt_for: tuple[str, ...] = ()
     preemptable_resources: tuple[str, ...] = ()
     preemption_wait_time: int = 300
+    preempt_jobtype: tuple[str, ...] = ()
+    preempt_delay: int | None = None
+    no_preempt_interval: int | None = None
     no_preempt_run_time: int | None = None
+    """Seconds, or minus percent of the run limit; as the next one."""
     no_preempt_finish_time: int | None = None
     max_job_preempt: int | None = None
     relax_job_dispatch_order: bool = False

@@ -167,6 +167,12 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     """lava's own: fair share by the dominant share of these (slots, mem, gpus)."""
     aps_priority: Aps | None = None
     preemption: Preemption = Preemption()
+    preempt_delay: int | None = None
+    no_preempt_interval: int | None = None
+    no_preempt_run_time: int | None = None
+    """Seconds, or minus percent of the run limit; as the next one."""
+    no_preempt_finish_time: int | None = None
+    max_job_preempt: int | None = None
     gang: bool = True
     """lava's own; False: a job takes its slots one by one as they come."""
     weight: int | None = None

@@ -82,6 +82,24 @@ def minutes(value: str, _: Scope) -> int:
     return duration_s(value)
 
 
+def minutes_or_percent(value: str, _: Scope) -> int:
+    """`[hours:]minutes` -> seconds; `n%` of the run limit -> -n."""
+    if not value.endswith("%"):
+        return duration_s(value)
+    if not re.fullmatch(r"[1-9][0-9]?|100", value[:-1]):
+        raise ValueError(f"'{value}' is not between 1% and 100%")
+    return -int(value[:-1])
+
+
+def preempt_for(value: str, _: Scope) -> tuple[str, ...]:
+    """Whom to preempt: the newest, and as few as will do, as lava always does."""
+    words = tuple(value.split())
+    wrong = [word for word in words if word not in ("LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB")]
+    if wrong:
+        raise ValueError(f"'{wrong[0][:50]}' is not supported by lava: LEAST_RUN_TIME, MINI_JOB and OPTIMAL_MINI_JOB are")
+    return words
+
+
 def positive_seconds(value: str, _: Scope) -> int:
     if seconds(value) < 1:
         raise ValueError("must be at least 1 second")

@@ -93,6 +93,7 @@ def _params(config: ClusterConfig) -> Params:
         max_pend_jobs=file.max_pend_slots or file.max_pend_jobs,
         sleep=file.mbd_sleep_time,
         accept_interval=file.job_accept_interval,
+        preempt_exclusive="EXCLUSIVE" in file.preempt_jobtype,
         backfill=file.lava_backfill.lower(),
         bjobs_format=file.lsb_bjobs_format,
         dep_last_sub=file.job_dep_last_sub,

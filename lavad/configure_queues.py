@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from config.model import LoadThreshold, QueueConfig, RequeueExit
 from config.model import Params as FileParams
 from lavad.configure_share import aps_conf, share_conf
-from lavad.core.conf import ExceptionConf, QueueConf, Thresholds
+from lavad.core.conf import ExceptionConf, QueueConf, Spared, Thresholds
 from lavad.core.spec import Limits
 
 _NAMES = {
@@ -67,6 +67,16 @@ def queue_conf(queue: QueueConfig, params: FileParams) -> QueueConf:
     return _with_rules(conf, queue, params)
 
 
+def _spared(queue: QueueConfig, params: FileParams) -> Spared:
+    return Spared(
+        ran=_first(queue.no_preempt_run_time, params.no_preempt_run_time) or 0,
+        ends=_first(queue.no_preempt_finish_time, params.no_preempt_finish_time) or 0,
+        interval=_first(queue.no_preempt_interval, params.no_preempt_interval) or 0,
+        most=_first(queue.max_job_preempt, params.max_job_preempt),
+        delay=_first(queue.preempt_delay, params.preempt_delay) or 0,
+    )
+
+
 def _with_rules(conf: QueueConf, queue: QueueConfig, params: FileParams) -> QueueConf:
     """How its jobs share, are preempted, controlled and ended."""
     return replace(
@@ -75,6 +85,7 @@ def _with_rules(conf: QueueConf, queue: QueueConfig, params: FileParams) -> Queu
         share=share_conf(queue, params),
         aps=aps_conf(queue),
         preemption=_preemption(queue),
+        spared=_spared(queue, params),
         gang=queue.gang,
         weight=queue.weight,
         capability=queue.capability,

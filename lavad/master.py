@@ -107,8 +107,8 @@ class Master:
                                  secret(store))  # fmt: skip
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
-        self.metrics = Metrics(cluster) if site.metrics else None
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
+        self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds) if site.metrics else None
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)

@@ -65,8 +65,9 @@ class Spread:
 class Metrics:
     """The numbers of one master in office; they begin at 0 with it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, idle_gpus: Callable[[], float] = lambda: 0.0) -> None:
         self._cluster = cluster
+        self._idle_gpus = idle_gpus
         self.submitted: dict[Labels, int] = defaultdict(int)
         self.ended: dict[Labels, int] = defaultdict(int)
         self.restarted: dict[Labels, int] = defaultdict(int)
@@ -188,6 +189,9 @@ class Metrics:
         cycles.add_metric([], self.cycles.buckets(), self.cycles.total)
         yield cycles
         yield _counts("lava_events", "Events committed", ("event",), {(n,): c for n, c in list(self.events.items())})
+        idle = CounterMetricFamily("lava_gpu_held_idle_seconds", "GPU seconds held by jobs that have not started")
+        idle.add_metric((), self._idle_gpus())
+        yield idle
         yield _counts("lava_commits", "Transactions of the store", (), {(): self.commits})
         ranks = GaugeMetricFamily("lava_job_ranks", "Slots of parallel jobs that run", labels=("job", *_JOB))
         for key, (labels, count) in list(self.ranks.items()):

@@ -66,6 +66,21 @@ class ExceptionConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """DETECT_IDLE_JOB_AFTER."""
 
 
+class Spared(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When jobs of a queue are not preempted. Times in seconds, or minus a percentage of the run limit."""
+
+    ran: int = 0
+    """NO_PREEMPT_RUN_TIME: they have run for so long; 0: it does not matter."""
+    ends: int = 0
+    """NO_PREEMPT_FINISH_TIME: they end so soon."""
+    interval: int = 0
+    """NO_PREEMPT_INTERVAL: they started or went on so lately."""
+    most: int | None = None
+    """MAX_JOB_PREEMPT: they have been preempted so often."""
+    delay: int = 0
+    """PREEMPT_DELAY: its own jobs preempt others only when they have waited for so long."""
+
+
 class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """One queue of lsb.queues; None is unlimited."""
 
@@ -111,6 +126,7 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     ignore_deadline: bool = False
     """IGNORE_DEADLINE: a job starts even if its run limit ends after the run window does."""
     preemption: str = ""
+    spared: Spared = Spared()
     gang: bool = True
     """GANG=N: a job takes its slots one by one as they come, and starts when it has all."""
     weight: int | None = None
@@ -228,6 +244,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """MBD_SLEEP_TIME: what JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME count."""
     accept_interval: int = 0
     """JOB_ACCEPT_INTERVAL in periods of ``sleep``."""
+    preempt_exclusive: bool = False
+    """PREEMPT_JOBTYPE=EXCLUSIVE: exclusive jobs preempt and are preempted."""
     backfill: str = "easy"
     """``easy``: the first job that waits with a reservation is promised a start; ``conservative``: all of them are."""
     bjobs_format: str = ""

@@ -258,7 +258,9 @@ def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
 def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:
     job = live_job(cluster, event.key)
     state = move(job, event, event.state)
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=event.beneficiary or job.lent))
+    count = job.preempted + (event.beneficiary not in (0, job.key))
+    lent = event.beneficiary or job.lent
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=lent, preempted=count))
 
 
 def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:

@@ -170,7 +170,7 @@ def _job_wished(cluster: Cluster, event: ev.JobWished) -> None:
     kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
     run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
     if event.beneficiary:
-        job = replace(job, lent=event.beneficiary, lent_all=True)
+        job = replace(job, lent=event.beneficiary, lent_all=True, preempted=job.preempted + 1)
     cluster.jobs.put(job.key, replace(job, state=state, run=run))
 
 

@@ -275,6 +275,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Preempted for good (requeue, kill): it gives up all it has, not only its slots, but not before it is gone."""
     promised: tuple[Placed, ...] = ()
     """What is held for it while it waits, until the jobs that were preempted for it are gone."""
+    preempted: int = 0
+    """How often it was preempted."""
     deadlocked: bool = False
     """It holds what others wait for, and they what it waits for (GANG=N)."""
     outcome: Outcome | None = None

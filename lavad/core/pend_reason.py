@@ -111,7 +111,6 @@ class PendReason(IntEnum):
     SLOTS_HELD = 9007
     HOST_NO_CPUS = 9008
     HOST_NO_TOPOLOGY = 9009
-    NEVER_RESOURCE = 9012
     NEVER_GPUS = 9013
     QUE_DESERVED = 9014
     QUE_GUARANTEE = 9015
@@ -122,6 +121,7 @@ class PendReason(IntEnum):
 LOAD = 2001
 QUE_RUSAGE = 2301
 JOB_RUSAGE = 2601
+NEVER_RUSAGE = 2901
 _PER_BASE = 300
 LIMIT_SLOTS = 10_000
 LIMIT_JOBS = 20_000
@@ -137,7 +137,7 @@ def index_names(conf: Conf) -> tuple[str, ...]:
 
 
 def about(base: int, name: str, names: tuple[str, ...]) -> int:
-    """The reason code ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE) about the resource ``name``."""
+    """The reason code ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE) about the resource ``name``."""
     return base + (names.index(name) if name in names else _PER_BASE - 1)
 
 
@@ -255,7 +255,6 @@ _TEXTS = {
     _R.HOST_NO_TOPOLOGY: "Affinity is not supported on the host: its processors are not known",
     _R.SLOTS_ONE_BY_ONE: "Waiting for more job slots, as its queue has GANG=N",
     _R.JOB_DEADLOCK: "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold",
-    _R.NEVER_RESOURCE: "There are no suitable hosts for the job: no host can ever have so much of a resource that it reserves",
     _R.NEVER_GPUS: "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires",
     _R.QUE_DESERVED: "The queue has the slots that it deserves, and other queues wait for theirs",
     _R.QUE_GUARANTEE: "The slots that are left are guaranteed to other queues",
@@ -268,7 +267,7 @@ def text(code: int, conf: Conf) -> str:
     if code >= LIMIT_SLOTS:
         return _limit_text(code, conf)
     names = index_names(conf)
-    for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE):
+    for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE):
         if base <= code < base + _PER_BASE:
             at = code - base
             return _resource_text(base, at, names[at] if at < len(names) else "resource")
@@ -278,6 +277,8 @@ def text(code: int, conf: Conf) -> str:
 def _resource_text(base: int, at: int, name: str) -> str:
     if base == QUE_RUSAGE:
         return f"Queue requirements for reserving resource ({name}) not satisfied"
+    if base == NEVER_RUSAGE:
+        return f"There are no suitable hosts for the job: no host can ever have the {name} that it reserves"
     if base == JOB_RUSAGE:
         return f"Job requirements for reserving resource ({name}) not satisfied"
     return _LOAD_TEXTS[at] if at < len(_LOAD_TEXTS) else f"Load index ({name}) is beyond threshold"

@@ -8,7 +8,7 @@ import numpy as np
 
 from lavad.core.gpus import matches
 from lavad.core.ledger import UNLIMITED
-from lavad.core.pend_reason import PendReason
+from lavad.core.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.core.soft import WhyClass
 from lavad.sched.candidates import room_mask
 from lavad.sched.columns import Columns
@@ -152,7 +152,7 @@ def _why_never_amounts(view: View, need: Need, base: Base) -> int:
             known = [ledger.capacity(row.name, name) for row in _usable(view, need, base)]
             top = base.tops[name] = max((inf if most is None else most for most in known), default=0.0)
         if amount > top + 1e-6:
-            return PendReason.NEVER_RESOURCE
+            return about(NEVER_RUSAGE, name, ledger.names)
     gpu = need.gpu
     if gpu is None:
         return 0

@@ -7,14 +7,13 @@ takes back what others have beyond theirs; nobody is brought below what it deser
 from __future__ import annotations
 
 from lavad.core import ownership
-from lavad.core.pend_reason import PendReason
+from lavad.core.pend_reason import NEVER_RUSAGE, PendReason
 from lavad.core.soft import WhyClass
 from lavad.core.spec import Spec
 from lavad.sched.needs import Need
 from lavad.sched.view import View
 
-_NEVER = (PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NO_SUITABLE_HOST, PendReason.NEVER_RESOURCE,
-          PendReason.NEVER_GPUS)
+_NEVER = (PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NO_SUITABLE_HOST, PendReason.NEVER_GPUS)
 
 
 class Owners:
@@ -106,4 +105,5 @@ def slots_of(view: View, key: int) -> tuple[str, int]:
 
 
 def _is_never(why: WhyClass) -> bool:
-    return bool(why.reasons) and why.reasons[0][0] in _NEVER
+    code = why.reasons[0][0] if why.reasons else 0
+    return code in _NEVER or NEVER_RUSAGE <= code < NEVER_RUSAGE + 300

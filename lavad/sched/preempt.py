@@ -16,6 +16,7 @@ from lavad.sched.eligible import Base
 from lavad.sched.needs import Need
 from lavad.sched.offers import Offers
 from lavad.sched.owners import Surplus, slots_of
+from lavad.sched.spared import is_spared, is_too_early
 from lavad.sched.view import View
 
 GRACE = 300.0
@@ -60,7 +61,7 @@ class Preemptor:
     def place(self, need: Need, base: Base, key: int) -> Placement | None:
         """Preempt for a job that does not fit; None if that does not start it."""
         view = self.view
-        if view.limits.left(need.spec)[0] < need.slots:
+        if view.limits.left(need.spec)[0] < need.slots or is_too_early(view, need, key):
             return None
         offers = Offers(view, need, base)
         unit, parts = self._find(offers, key)
@@ -160,7 +161,7 @@ class Preemptor:
             for key in view.cluster.started:
                 job = view.cluster.jobs.rows[key]
                 spec = view.cluster.specs.rows[job.spec]
-                if spec.queue in levels and job.run is not None and self._may_be(job):
+                if spec.queue in levels and job.run is not None and self._may_be(job) and not is_spared(view, job, spec):
                     conf = view.cluster.queue_conf[spec.queue]
                     ran = view.now - (job.run.started or job.run.dispatched)
                     slots = sum(part.slots for part in job.run.parts)
@@ -179,6 +180,8 @@ class Preemptor:
             spec = view.cluster.specs.rows[job.spec]
             surplus = owners.surplus(spec.queue) if owners is not None else 0
             if spec.queue != queue and spec.queue not in levels and surplus and job.run is not None and self._may_be(job):
+                if is_spared(view, job, spec):
+                    continue
                 ran = view.now - (job.run.started or job.run.dispatched)
                 one = Preemption(key, job.run.uid, how_of(view.cluster.queue_conf.get(spec.queue), spec), 0)
                 costs.append(((-surplus, spec.queue, ran, slots_of(view, key)[1], key), one))

@@ -11,17 +11,22 @@ from lavad.core.job import Job, Placed
 from lavad.core.ledger import Ledger
 from lavad.core.limits import Limits
 from lavad.core.plan import Growth
+from lavad.core.reserved import Reserved
 from lavad.core.resize import by_hosts, wants, why_not_grow
 from lavad.core.spec import Spec
 
 
-def accept(cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now: float) -> list[ev.Event]:
+def accept(
+    cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now: float, reserved: Reserved
+) -> list[ev.Event]:
     """The events, if it still may be so; the ledger has it then."""
     job = cluster.jobs.rows.get(growth.key)
     spec = None if job is None else cluster.specs.rows[job.spec]
     if job is None or spec is None or job.run is None or job.run.uid != growth.uid or why_not_grow(job, spec, now):
         return []
     if not _fits(ledger, limits, job, spec, growth.parts):
+        return []
+    if reserved.rows and any(reserved.why_not_part(spec, part) for part in growth.parts):
         return []
     ledger.grow(spec, growth.parts)
     run = job.run

@@ -37,7 +37,7 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
         draft.place(placement)
     for growth in plan.growths:
         if growth.key not in draft.used:
-            draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now)
+            draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now, draft.reserved)
     draft.events += piecemeal.held(draft.ledger, plan.holds, lambda hold: _find_spec(cluster, hold), now)
     draft.events += piecemeal.deadlocked(cluster, plan.deadlocked, now)
     draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)

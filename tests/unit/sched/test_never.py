@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lavad.core.conf import Params
-from lavad.core.pend_reason import PendReason, text
+from lavad.core.pend_reason import NEVER_RUSAGE, PendReason, text
 from lavad.sched.memory import Memory
 from tests.support.world import World
 
@@ -18,7 +18,7 @@ from tests.support.world import World
     [
         ({"slots": 9}, PendReason.NEVER_SLOTS),
         ({"slots": 5, "resreq": "span[hosts=1]"}, PendReason.NEVER_HOST_SLOTS),
-        ({"resreq": "rusage[mem=17000]"}, PendReason.NEVER_RESOURCE),
+        ({"resreq": "rusage[mem=17000]"}, NEVER_RUSAGE + 10),
         ({"gpu": "num=3"}, PendReason.NEVER_GPUS),
         ({"resreq": "select[ncpus>64]"}, PendReason.NO_SUITABLE_HOST),
         ({"resreq": "rusage[mem=15000]", "slots": 1}, 0),
@@ -39,7 +39,7 @@ def test_no_host_can_ever(fields: dict[str, Any], reason: int, few: int) -> None
     job = world.submit(**{"slots": 1} | fields)
     world.step()
     first = world.why(job)[0][0]
-    never = {PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NEVER_RESOURCE, PendReason.NEVER_GPUS}
+    never = {PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, NEVER_RUSAGE + 10, PendReason.NEVER_GPUS}
     assert first == reason if reason else first not in {*never, PendReason.NO_SUITABLE_HOST}
     if reason:
         assert "no host can ever" in text(first, world.cluster.conf)

@@ -185,11 +185,11 @@ def test_a_compound_job_that_does_not_fit_takes_nothing_and_says_why():
     ("fields", "reason"),
     [
         ({"slots": 9}, 9001),
-        ({"resreq": "rusage[mem=17000]"}, 2601 + 10),
-        ({"resreq": "rusage[tmp=11000]"}, 2601 + 8),
+        ({"resreq": "rusage[mem=17000]"}, 2901 + 10),
+        ({"resreq": "rusage[tmp=11000]"}, 2901 + 8),
         ({"resreq": "rusage[lic=3]"}, 2601 + 11),
-        ({"gpu": "num=3"}, 9003),
-        ({"gpu": "num=1:gmodel=B300"}, 9003),
+        ({"gpu": "num=3"}, 9013),
+        ({"gpu": "num=1:gmodel=B300"}, 9013),
     ],
 )
 def test_what_asks_for_too_much_of_anything_waits_and_says_of_what(fields, reason):
