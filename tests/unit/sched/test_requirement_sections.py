@@ -198,7 +198,7 @@ def test_what_asks_for_too_much_of_anything_waits_and_says_of_what(fields, reaso
     world.configure(resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),))
     job = world.submit(**fields)
     assert world.step() == {}
-    assert world.why(job)[0][0] == reason
+    assert reason in {code for code, _ in world.why(job)}
 
 
 Hosts = list[tuple[int, bool, bool]]
