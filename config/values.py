@@ -294,9 +294,8 @@ def enforce(value: str, _: Scope) -> tuple[str, ...]:
 
 
 def exclusive(value: str, scope: Scope) -> bool:
-    if value.upper().startswith("CU"):
-        raise ValueError("exclusive compute units (CU) are not supported")
-    return yes_no(value, scope)
+    """Y, N, or CU and CU[type ...]: jobs may have compute units for themselves (-x with cu[excl]), and hosts too."""
+    return bool(re.fullmatch(r"CU(\[[^\[\]]*\])?", value.strip())) or yes_no(value, scope)
 
 
 def _float(value: str) -> float:

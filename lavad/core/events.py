@@ -131,6 +131,8 @@ class JobDispatched(JobEvent, frozen=True):
     parts: tuple[Placed, ...]
     way: int = 0
     """Which of the alternatives of its requirement it was placed by."""
+    alone: tuple[str, ...] = ()
+    """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
 
 
 class ReservationFaded(JobEvent, frozen=True):

@@ -31,6 +31,7 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
     spec = cluster.specs.rows[job.spec]
     run = Attempt(
         number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way,
+        alone=event.alone,
         tasks=tasks_of(spec, event.parts) if spec.roles else (), elastic=elastic, seats=len(parts) if elastic else 0,
     )  # fmt: skip
     job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())

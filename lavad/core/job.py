@@ -188,6 +188,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Generation of the newest whole checkpoint of the job, -1: none."""
     way: int = 0
     """Which of the alternatives of its requirement it was placed by."""
+    alone: tuple[str, ...] = ()
+    """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
     suspects: tuple[Suspect, ...] = ()
     """Ranks that seem to hang, as the samples had it last."""
     tasks: tuple[TaskRun, ...] = ()

@@ -136,8 +136,10 @@ class Ledger:
                 left = min(left, row.limit - running.get(group, 0) - self.groups[group])
         return left
 
-    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A job starts on these hosts."""
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
+        """A job starts on these hosts; it keeps others off those in ``alone`` as well."""
+        for name in alone:
+            self.host(name).exclusive += 1
         for part in parts:
             self.host(part.host).take(part, spec)
             if self._shared is not None:
@@ -257,6 +259,11 @@ class Ledger:
             return PendReason.HOST_DISABLED
         conf = self.cluster.host_conf.get(name)
         return PendReason.HOST_QUE_MEMB if conf is not None and not conf.server else 0
+
+    def why_not_alone(self, hosts: Iterable[str]) -> int:
+        """Why a job may not keep others off these hosts, 0: it may."""
+        rows = map(self.host, hosts)
+        return PendReason.HOST_NONEXCLUSIVE if any(row.jobs or row.exclusive for row in rows) else 0
 
     def why_not_part(self, spec: Spec, part: Placed) -> int:
         """Why a host has no room for a part of a job, 0: it has."""

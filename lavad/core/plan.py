@@ -18,6 +18,8 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     """The class it was decided for (0: not said); a job that has another one by now stays pending."""
     way: int = 0
     """Which of the alternatives of its requirement it is placed by."""
+    alone: tuple[str, ...] = ()
+    """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
 
 
 class Preemption(msgspec.Struct, frozen=True, gc=False):

@@ -317,11 +317,16 @@ def unit_types(req: ResReq) -> tuple[str, ...]:
     return (*own, *(kind for part in parts for kind in unit_types(part)))
 
 
+def is_exclusive(req: ResReq) -> bool:
+    """Whether it asks for compute units of its own anywhere."""
+    return (req.cu is not None and req.cu.excl) or any(is_exclusive(part) for part, _ in req.alternatives)
+
+
 def unsupported(req: ResReq) -> str:
     """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
     missing = (
         ("span[gtile]", req.span is not None and bool(req.span.gtile)),
-        ("cu[excl]", req.cu is not None and req.cu.excl),
+        ("cu[excl] in a part of a requirement", any(part.cu is not None and part.cu.excl for _, part in req.compound)),
     )
     parts = [*(part for _, part in req.compound), *(part for part, _ in req.alternatives)]
     found = next((what for what, asked in missing if asked), "")

@@ -56,6 +56,11 @@ class HostUse:
         else:
             self.jobs.pop(key, None)
 
+    def keep(self, sign: int) -> None:
+        """A job that has no part here keeps others off (1), or no longer (-1)."""
+        self.touched += 1
+        self.exclusive += sign
+
     def hold(self, key: int, part: Placed, sign: int) -> None:
         """Note what is held for a waiting job; a ledger counts of it what the jobs preempted for it do not hold still."""
         self.touched += 1
@@ -156,6 +161,8 @@ class Use:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
         if any(part.fades for part in parts):
             self._fade(job, sign)
+        for host in job.run.alone:
+            self.hosts[host].keep(sign)
 
     def _fade(self, job: Job, sign: int) -> None:
         run = job.run

@@ -60,6 +60,8 @@ def _in_units(view: View, need: Need, offers: list[Offer], most: int) -> list[Of
         unit = names.get(row.name)
         if unit is not None:
             groups.setdefault(unit, []).append((row, count))
+    if cu.excl:
+        groups = {unit: group for unit, group in groups.items() if not view.ledger.why_not_alone(_hosts_of(view, cu, unit))}
     rooms = [Room(unit, sum(min(count, need.ptile or count) for _, count in groups[unit])) for unit in sorted(groups)]
     for slots in dict.fromkeys((most, need.slots)):
         if cu.balance:
@@ -73,6 +75,22 @@ def _in_units(view: View, need: Need, offers: list[Offer], most: int) -> list[Of
             if found:
                 return found
     return []
+
+
+def _hosts_of(view: View, cu: Cu, unit: int) -> list[str]:
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    return [host for host, at in names.items() if at == unit and host in view.memory.by_name]
+
+
+def whole_units(view: View, need: Need, parts: Sequence[Placed]) -> tuple[str, ...]:
+    """cu[excl]: the hosts of the job's compute units in which it has no part."""
+    cu = need.shape.cu
+    if cu is None or not cu.excl:
+        return ()
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    used = {part.host for part in parts}
+    units = dict.fromkeys(names[host] for host in used)
+    return tuple(host for unit in units for host in _hosts_of(view, cu, unit) if host not in used)
 
 
 def _shaped(view: View, need: Need, offers: list[Offer], least: int, most: int) -> list[Offer]:

@@ -20,7 +20,7 @@ from lavad.core.soft import Soft, WhyClass
 from lavad.core.windows import Local
 from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
-from lavad.sched.choose import Offer, find_parts
+from lavad.sched.choose import Offer, find_parts, whole_units
 from lavad.sched.compound import find_compound
 from lavad.sched.crowd import why_crowded
 from lavad.sched.eligible import Base, find_base
@@ -215,7 +215,7 @@ class Visit:
 
     def _go_beyond(self, row: Job | Array) -> bool:
         """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
-        if self.known.blocked != self.view.memory.cycle:
+        if self.known.blocked != self.view.memory.cycle or self.need.shape.excl:
             return False
         key, beyond = self._key(row), self.cycle.beyond
         placement = beyond.preempt(self.need, self.base, key)
@@ -356,8 +356,9 @@ class Visit:
         reason = view.limits.why_not(need.spec, parts)
         if reason:
             return self._block(reason)
-        view.take(key, need.spec, parts)
-        self.cycle.placements.append(Placement(key, parts, need.number, way))
+        alone = whole_units(view, need.ways[way] if need.ways else need, parts)
+        view.take(key, need.spec, parts, alone)
+        self.cycle.placements.append(Placement(key, parts, need.number, way, alone))
         self.budget -= 1
         return True
 

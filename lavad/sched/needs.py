@@ -40,6 +40,12 @@ class Shape:
     """Reserved once a job, on its first host."""
 
 
+    @property
+    def excl(self) -> bool:
+        """cu[excl]: whether its compute units are to be its own."""
+        return self.cu is not None and self.cu.excl
+
+
 PLAIN = Shape()
 
 

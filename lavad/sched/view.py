@@ -71,9 +71,11 @@ class View:
         if seconds is not None:
             self.wake(self.now + seconds)
 
-    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A job of ``spec`` starts on these hosts."""
-        self.ledger.take(key, spec, parts)
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
+        """A job of ``spec`` starts on these hosts; ``alone``: others that it keeps for itself."""
+        self.ledger.take(key, spec, parts, alone)
+        for name in alone:
+            self.renew(self.memory.by_name[name])
         self.shares.take(spec, parts)
         for part in parts:
             self._starts[part.host] = self.now

@@ -102,7 +102,8 @@ class _Draft:
         uid = f"{self.seed}{len(self.events):x}"
         self.events.append(
             JobDispatched(
-                at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts, way=placement.way
+                at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts, way=placement.way,
+                alone=placement.alone,
             )
         )
 
@@ -122,7 +123,7 @@ class _Draft:
         if for_good:
             preempt.hold(ledger, unit, placement, spec)
         else:
-            ledger.take(placement.key, spec, placement.parts)
+            ledger.take(placement.key, spec, placement.parts, placement.alone)
         return True
 
 
@@ -155,6 +156,8 @@ def why_not_placed(
         return PendReason.JOB_DELAY_SCHED
     if not spec.slots <= sum(part.slots for part in placement.parts) <= max(spec.slots, spec.max_slots):
         return PendReason.HOST_LESS_SLOTS
+    if placement.alone and ledger.why_not_alone(placement.alone):
+        return PendReason.HOST_NONEXCLUSIVE
     reason = next((why for part in placement.parts if (why := ledger.why_not_part(spec, part))), 0)
     if not reason and reserved.rows:
         reason = why_not_reserved(reserved, placement, spec)

@@ -189,6 +189,8 @@ def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Calle
         raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
     if draft.spec.exclusive and not queue.exclusive:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+    if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
+        raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
     if draft.spec.interactive and queue.interactive == "no":
         raise Refused("Queue does not accept interactive jobs")
     if not draft.spec.interactive and queue.interactive == "only":

@@ -209,7 +209,7 @@ def test_forms(queue_of, line, field, expected):
         "RUNLIMIT = 1 2 3", "RUNLIMIT = 10/", "MEMLIMIT = 4X", "CHKPNT = a b c", "CHKPNT = a 0", "RERUNNABLE = perhaps",
         "FAIRSHARE = all", "FAIRSHARE = USER_SHARES[[a]]", "FAIRSHARE = USER_SHARES[]", "PREEMPTION = SOMETIMES",
         "SLOT_RESERVE = 20", "REQUEUE_EXIT_VALUES = 256", "JOB_CONTROLS = SUSPEND[", "JOB_CONTROLS = STOP[x]",
-        "TERMINATE_WHEN = NOON", "EXCLUSIVE = CU[rack]", "LEASE = 0", "r1m = 1/2/3", "DISPATCH_WINDOW = 8", "NICE = 50",
+        "TERMINATE_WHEN = NOON", "EXCLUSIVE = CUBE", "LEASE = 0", "r1m = 1/2/3", "DISPATCH_WINDOW = 8", "NICE = 50",
         "JOB_ACTION_WARNING_TIME = soon", "INTERACTIVE = MAYBE",
     ],
 )

@@ -123,7 +123,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("R", "+".join(["1*{}"] * 65), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
     ("R", " || ".join(["{rusage[mem=1]}"] * 33), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
     ("R", "cu[type=rack]", "Bad resource requirement: cu[]: no compute units of type <rack> are configured"),
-    ("R", "cu[excl]", "Bad resource requirement: cu[excl] is not supported by lava"),
+    ("R", "2*{cu[excl]}", "Bad resource requirement: cu[excl] in a part of a requirement is not supported by lava"),
     *[("R", value, "Bad resource requirement syntax") for value in
       ("select[", "nosuch[x]", "select[nosuch>1]", "rusage[mem=]", "span[hosts=x]")],
     ("sp", "5", "Bad user priority"),

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from config.load import load
 from lavad.configure import core_conf
 from lavad.core.conf import Params, ResourceConf, UnitConf
+from lavad.core.decide.placement import accept_plan
+from lavad.core.invariants import check_invariants
+from lavad.core.job import Placed
+from lavad.core.plan import Placement, Plan
 from lavad.core.resreq_sections import Cu
 from lavad.sched.unit_sets import Room, balanced, unit_sets
 from tests.support.world import World
@@ -81,6 +85,39 @@ def test_units_with_ptile_and_resources():
     assert w.step() == {job: {"h3": 1, "h4": 1}}
     w.submit(slots=2, resreq="cu[maxcus=1] span[ptile=1] rusage[mem=15000]")
     assert w.step() == {}
+
+
+def test_units_of_its_own():
+    w = world()
+    first = w.submit(slots=1, hosts=("h2",))
+    w.step()
+    job = w.submit(slots=3, resreq="cu[excl]", exclusive=True)
+    assert w.step() == {job: {"h3": 3}}
+    run = w.cluster.jobs.rows[job].run
+    assert run is not None
+    assert run.alone == ("h4",)
+    check_invariants(w.cluster)
+    other = w.submit(slots=2, hosts=("r2",))
+    again = w.submit(slots=7, resreq="cu[excl:maxcus=1]", exclusive=True)
+    assert w.step() == {}
+    assert dict(w.why_names(other))["HOST_EXCLUSIVE"] == ("h3", "h4")
+    w.finish(first)
+    assert w.step() == {}
+    w.finish(job)
+    assert w.step() == {other: {"h3": 2}}
+    w.finish(other)
+    assert w.step() == {again: {"h3": 4, "h4": 3}}
+    check_invariants(w.cluster)
+
+
+def test_the_master_checks_that_units_are_empty():
+    w = world()
+    w.submit(hosts=("h4",))
+    w.step()
+    job = w.submit(slots=3, resreq="cu[excl]", exclusive=True)
+    wrong = Placement(job, (Placed(host="h3", slots=3),), alone=("h4",))
+    assert accept_plan(w.cluster, Plan(w.cluster.version, (wrong,)), w.now, "s") == []
+    assert w.step() == {job: {"h1": 3}}
 
 
 def test_a_unit_is_a_name_for_m():

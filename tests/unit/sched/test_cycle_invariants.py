@@ -27,7 +27,8 @@ RESREQS = [
     "2*{select[big] rusage[mem=3000]}+1*{rusage[mem=7000:duration=30s]}",
     "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
     "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
-    "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[balance] rusage[mem=700/task]", "2*{cu[pref=bestfit]}+1*{}",
+    "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[excl]", "cu[balance] rusage[mem=700/task]",
+    "2*{cu[pref=bestfit]}+1*{}",
     "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}", "affinity[core(1)]", "order[binpack] rusage[mem=700]",
     "order[spread]", "affinity[thread(1):distribute=balance]",
     "affinity[core(1,exclusive=(socket,alljobs)):cpubind=socket]", "1*{affinity[core(2)]}+{affinity[thread(1)] rusage[mem=5]}",
@@ -144,7 +145,7 @@ def check_world(world: World) -> None:
     for name, use in cluster.use.hosts.items():
         most = cluster.slots_of(name)
         assert most < 0 or use.slots <= most
-        assert use.exclusive == 0 or len(use.jobs) == 1
+        assert use.exclusive == 0 or len(use.jobs) <= 1
         assert use.reserved.get("mem", 0.0) <= cluster.hosts.rows[name].facts.max_mem
         assert use.reserved.get("tmp", 0.0) <= 10_000
     licences = sum(use.reserved.get("lic", 0.0) for use in cluster.use.hosts.values())
