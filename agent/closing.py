@@ -70,11 +70,13 @@ class Closing:
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
     def command(self, entry: Entry, command: str) -> dict[str, Any] | None:
-        """The part that runs a warning command."""
+        """The part that runs a warning command, or one of the queue's JOB_CONTROLS."""
         made = entry.made
         if made is None:
             return None
         env = environ.own(made.text, entry.key, entry.order.start, ("", ""))
+        pids = " ".join(str(task[1]) for task in entry.tasks)
+        env |= {"LSB_JOBPIDS": pids, "LSB_JOBPGIDS": pids}
         return report.small_part(entry.uid + WARNING, entry.order) | {
             "title": f"{build.show(entry.key)} warning",
             "cwd": entry.folder() or "/",

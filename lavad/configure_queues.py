@@ -105,8 +105,8 @@ def _with_rules(conf: QueueConf, queue: QueueConfig, params: FileParams) -> Queu
         max_preexec=_first(queue.local_max_preexec_retry, params.local_max_preexec_retry),
         preexec_exit=(queue.local_max_preexec_retry_action or params.local_max_preexec_retry_action) == "EXIT",
         pre_post_user=queue.pre_post_exec_user,
-        warn_before=_first(queue.job_action_warning_time, params.job_action_warning_time),
-        warning_action=queue.job_warning_action or params.job_warning_action,
+        warn_before=queue.job_action_warning_time,
+        warning_action=queue.job_warning_action,
         exceptions=_exceptions(queue, params),
     )
 

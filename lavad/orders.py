@@ -61,7 +61,6 @@ def text_message(
     record = cluster.get(key)
     array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
     app = next((app for app in conf.apps if app.name == spec.app), None) or AppConf(name=spec.app)
-    warned = queue.warn_before if app.warn_before is None else app.warn_before
     checkpoint = spec.checkpoint
     return pb.JobText(
         id=number, job=job_of(key), user=spec.user, command=text.command, script=text.script, env=env, cwd=text.cwd,
@@ -83,7 +82,7 @@ def text_message(
         cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
         terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
-        run_warning=params.run_warning if warned is None else warned, notify_start=text.notify_start,
+        run_warning=params.run_warning, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
         roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
@@ -91,6 +90,7 @@ def text_message(
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
+        job_controls=app.job_controls or queue.job_controls,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import signal
 from msgspec.structs import replace
 
 from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
-from agent.core.part import KILL, Part, Stage, Step, Wish, run_time
+from agent.core.part import KILL, TERMINATE, Part, Stage, Step, Wish, run_time
 
 Decided = tuple[Part, list[Effect]]
 
@@ -89,6 +89,9 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
     if part.stage in _OVER:
         return part, []
     part = replace(part, stopped=stopped, ran=run_time(part, now), since=_since(part, stopped, now))
+    own = part.rules.suspend if stopped else part.rules.resume
+    if own:
+        return part, [*_control(part, own), Keep(part.uid), SayStopped(part.uid, stopped)]
     number = signal.SIGCONT
     steps = tuple(step for step in part.steps if step.signal != signal.SIGSTOP)
     if stopped and part.rules.soft_stop:
@@ -99,6 +102,13 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
         number = signal.SIGSTOP
     part = replace(part, steps=steps)
     return part, [Send(part.uid, number), Keep(part.uid), SayStopped(part.uid, stopped)]
+
+
+def _control(part: Part, action: str) -> list[Effect]:
+    """The queue's own way to stop a job or let it go on; a command runs on the first host."""
+    if action.isdigit():
+        return [Send(part.uid, int(action))]
+    return [Run(part.uid, action)] if part.rules.first else []
 
 
 def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int, threads: int = 0) -> Decided:
@@ -138,7 +148,11 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     due = [step for step in part.steps if step.at <= now]
     if due:
         part = replace(part, steps=tuple(step for step in part.steps if step.at > now))
-        effects += [KillAll(part.uid) if step.signal == KILL else Send(part.uid, step.signal) for step in due]
+        for step in due:
+            if step.signal == TERMINATE:
+                effects += _control(part, rules.terminate)
+            else:
+                effects.append(KillAll(part.uid) if step.signal == KILL else Send(part.uid, step.signal))
     return part, effects
 
 
@@ -213,7 +227,12 @@ def _checkpoint(part: Part, wish: Wish, granted: list[Effect]) -> Decided:
 def _to_be_killed(part: Part, now: float, reason: str) -> Part:
     if part.killing:
         return part
-    return replace(part, killing=True, reason=part.reason or reason, steps=kill_steps(part, now))
+    own = part.rules.terminate
+    if not own:
+        return replace(part, killing=True, reason=part.reason or reason, steps=kill_steps(part, now))
+    first = Step(now, int(own) if own.isdigit() else TERMINATE)
+    steps = (Step(now, signal.SIGCONT), first, *kill_steps(part, now + 3 * part.rules.interval))
+    return replace(part, killing=True, reason=part.reason or reason, steps=steps)
 
 
 def _signalled(part: Part, wish: Wish) -> Decided:

@@ -43,6 +43,11 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Kill by SIGINT, SIGTERM, SIGKILL; else SIGKILL at once (parallel jobs without LSB_USE_SEQUENTIAL_SIGNAL)."""
     soft_stop: bool = False
     """Stop by SIGTSTP (parallel and interactive jobs) rather than SIGSTOP."""
+    suspend: str = ""
+    """JOB_CONTROLS: what stops the job in place of the usual signal: a signal's number or a command."""
+    resume: str = ""
+    terminate: str = ""
+    """What goes before the usual kill sequence, by three of its intervals."""
     checkpoint: bool = False
     """The job writes checkpoints when asked to."""
     first: bool = True
@@ -61,13 +66,15 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A signal that is due at a time; ``KILL`` ends everything."""
+    """A signal that is due at a time; ``KILL`` ends everything, ``TERMINATE`` runs the queue's command."""
 
     at: float
     signal: int
 
 
 KILL = -1
+TERMINATE = -2
+"""Run the command that ends the job."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import signal
 import socket
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ from proto import agent_pb2 as pb
 CHECKPOINT_SIGNAL = "USR1"
 FALLBACK_FOLDER = "/tmp"
 NOWHERE = "/dev/null"
+_CONTROL = re.compile(r"(SUSPEND|RESUME|TERMINATE)\[(.*?)\](?= (?:SUSPEND|RESUME|TERMINATE)\[|$)", re.DOTALL)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
     """What the agent watches and how it ends the part."""
     limits = text.limits
     parallel = sum(host.slots for host in start.hosts) > 1
+    controls = {action: _warning(what) for action, what in _CONTROL.findall(text.job_controls) if what != "CHKPNT"}
     return Rules(
         run=limits.run,
         cpu=limits.cpu,
@@ -95,6 +98,9 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
         soft_stop=parallel or bool(text.interactive),
+        suspend=controls.get("SUSPEND", ""),
+        resume=controls.get("RESUME", ""),
+        terminate=controls.get("TERMINATE", ""),
         checkpoint=bool(text.checkpoint_dir),
         first=start.place == 0,
     )

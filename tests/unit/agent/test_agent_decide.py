@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.core import decide
-from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, SayStopped, Send
+from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
 from agent.core.part import Part, Rules, Stage, Wish, run_time
 
 RULES = Rules(interval=10.0)
@@ -209,3 +209,28 @@ def test_limits_that_the_kernel_enforced_are_read_from_the_end(
 ) -> None:
     assert decide.limit_of_end(running(rules), status, cpu, mem) == limit
     assert decide.limit_of_end(replace(running(rules), killing=True), status, cpu, mem) == ""
+
+
+def test_a_queues_own_signals_stop_resume_and_end_a_job() -> None:
+    part = running(Rules(suspend="20", resume="18", terminate="15", interval=5.0))
+    part, effects = decide.stop(part, True, 110.0)
+    assert sent(effects)[0] == 20
+    assert (part.stopped, any(isinstance(effect, SayStopped) for effect in effects)) == (True, True)
+    part, effects = decide.stop(part, False, 111.0)
+    assert sent(effects)[0] == 18
+    part, effects = decide.asked(part, Wish(1, "kill"), 120.0)
+    assert sent(effects) == [18, 15]
+    part, effects = decide.tick(part, 134.9)
+    assert effects == []
+    part, effects = decide.tick(part, 135.0)
+    assert sent(effects) == [18, 2], "the usual sequence follows after three of its intervals"
+
+
+def test_a_queues_own_commands_run_on_the_first_host() -> None:
+    rules = Rules(suspend="touch /s", terminate="kill $LSB_JOBPIDS")
+    part, effects = decide.stop(running(rules), True, 110.0)
+    assert Run("u", "touch /s") in effects
+    _, effects = decide.asked(part, Wish(1, "kill"), 120.0)
+    assert Run("u", "kill $LSB_JOBPIDS") in effects
+    _, effects = decide.stop(running(replace(rules, first=False)), True, 110.0)
+    assert not any(isinstance(effect, Run) for effect in effects)
