@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agent.monitor.procscan import TICKS, Proc, read_file
 
+STOPPED = "stopped"
 STILL = 3
 AGAIN = 12
 IDLE = 0.02
@@ -55,7 +56,8 @@ class Stillness:
     def see(self, rank: int, ticks: int, now: float, stopped: bool, living: Iterable[Proc]) -> Looked:
         """A sample of a rank: its CPU so far, whether a process of it is stopped, and its processes."""
         before = self._ranks.get(rank)
-        if before is None or (ticks - before.ticks >= IDLE * TICKS * max(0.0, now - before.at) and ticks != before.ticks):
+        went_on = before is not None and before.waits == STOPPED and not stopped
+        if before is None or went_on or _moved(before, ticks, now):
             found = Looked(ticks, now)
         else:
             found = before._replace(ticks=ticks, at=now, still=before.still + 1)
@@ -67,6 +69,11 @@ class Stillness:
     def _look(self, found: Looked, living: Iterable[Proc]) -> Looked:
         process = most_telling(living)
         return found._replace(pid=process.pid, waits=waits_for(process)) if process is not None else found
+
+
+def _moved(before: Looked, ticks: int, now: float) -> bool:
+    used = ticks - before.ticks
+    return used > 0 and used >= IDLE * TICKS * (now - before.at)
 
 
 def most_telling(living: Iterable[Proc]) -> Proc | None:
@@ -81,14 +88,15 @@ def most_telling(living: Iterable[Proc]) -> Proc | None:
 def waits_for(process: Proc) -> str:
     """``stopped``, or the system call, what its first argument is where that is a file, and the kernel's word for the place."""
     if process.state in "Tt":
-        return "stopped"
+        return STOPPED
     if process.state == "R":
         return ""
     wchan = _text(f"/proc/{process.pid}/wchan")
     words = _call(process.pid)
     if wchan not in ("", "0"):
         words = f"{words} ({wchan})" if words else wchan
-    return f"{words}, uninterruptible" if words and process.state == "D" else words
+    words = words or "sleep"
+    return f"{words}, uninterruptible" if process.state == "D" else words
 
 
 def _call(pid: int) -> str:

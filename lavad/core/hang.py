@@ -58,7 +58,10 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
         elif usage.at > known.at:
             _move(known, task, usage.at, now)
         known.heard = now
-        known.stopped = (known.stopped or now) if task.state in ("T", "t") else 0.0
+        stopped = task.state in ("T", "t")
+        if known.stopped and not stopped:
+            known.idle = 0.0
+        known.stopped = (known.stopped or now) if stopped else 0.0
         known.waits, known.pid = task.waits, task.wait_pid or task.pid
 
 
@@ -87,7 +90,8 @@ def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspec
     stopped = [n for n, rank in ranks.items() if 0 < rank.stopped <= since]
     if stopped:
         return _named(ranks, stopped, "stopped")
-    idle = [n for n, rank in ranks.items() if 0 < rank.idle <= since]
+    # One that could run and is given no CPU hangs not: its host is overloaded.
+    idle = [n for n, rank in ranks.items() if 0 < rank.idle <= since and rank.waits]
     active = [n for n, rank in ranks.items() if 0 < rank.active <= since]
     if len(idle) == len(ranks):
         odd = _odd(ranks)

@@ -68,3 +68,9 @@ def test_only_a_rank_that_was_still_for_some_samples_is_looked_at(reader: int) -
 def test_a_stopped_rank_says_so_at_once() -> None:
     seen = Stillness().see(0, 7, 0.0, True, [proc(10), proc(11, 10, "T")])
     assert (seen.pid, seen.waits) == (11, "stopped")
+
+
+def test_what_was_seen_of_a_stop_is_forgotten_when_it_goes_on() -> None:
+    stillness = Stillness()
+    stillness.see(0, 7, 0.0, True, [proc(11, 10, "T")])
+    assert stillness.see(0, 7, 10.0, False, [proc(11, 10, "R")]).waits == ""

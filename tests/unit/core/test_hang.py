@@ -19,13 +19,13 @@ class World:
         self.cpu = [0.0] * size
         self.now = 1000.0
 
-    def sample(self, rates: list[float], states: str = "", waits: dict[int, str] | None = None) -> None:
+    def sample(self, rates: list[float], states: str = "", waits: dict[int, str] | None = None, asleep: bool = True) -> None:
         """A period in which each rank used so much of a core."""
         self.now += PERIOD
         tasks: dict[str, list[TaskUsage]] = {}
         for rank, rate in enumerate(rates):
             self.cpu[rank] += rate * PERIOD
-            wait = (waits or {}).get(rank, "")
+            wait = (waits or {}).get(rank, "poll" if asleep and rate == 0 else "")
             state = states[rank] if states else "R"
             task = TaskUsage(
                 rank=rank, pid=100 + rank, cpu=self.cpu[rank], state=state, waits=wait, wait_pid=500 + rank if wait else 0
@@ -52,12 +52,26 @@ def test_a_stopped_rank_is_named_and_no_sooner() -> None:
     assert sampled(6, [1, 1, 0, 1], states="RRTR").named() == []
 
 
+def test_a_rank_that_goes_on_after_a_stop_begins_anew() -> None:
+    world = sampled(8, [1, 1, 0, 1], states="RRTR")
+    world.sample([1, 1, 0, 1], states="RRSR")
+    assert world.named() == []
+    for _ in range(6):
+        world.sample([1, 1, 0, 1], states="RRSR")
+    assert world.named() == [(2, "h1", "idle")]
+
+
 def test_the_idle_one_among_busy_ranks_hangs() -> None:
     """3.8: ranks that wait in MPI poll; the one that sleeps is the one that is waited for."""
     world = sampled(8, [1, 1, 1, 0], waits={3: "futex (futex_wait_queue)"})
     assert world.named() == [(3, "h1", "idle")]
     (suspect,) = hang.judge(world.ranks, world.now, 60.0)
     assert (suspect.pid, suspect.waits) == (503, "futex (futex_wait_queue)")
+
+
+def test_a_rank_that_is_given_no_cpu_does_not_hang() -> None:
+    """3.8: on an overloaded host it could run, and does not sleep."""
+    assert sampled(9, [1, 1, 1, 0], asleep=False).named() == []
 
 
 def test_the_busy_one_among_waiting_ranks_is_behind() -> None:
