@@ -31,6 +31,7 @@ def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> It
             yield "GUARANTEE", f"GUARANTEE {queue.guarantee} is more than {parameter} {most}"
     if queue.slot_reserve is not None and queue.resource_reserve is not None:
         yield "SLOT_RESERVE", "SLOT_RESERVE and RESOURCE_RESERVE exclude each other"
+    yield from _against_policy(queue)
     if not queue.gang and (queue.slot_reserve is not None or queue.resource_reserve is not None):
         yield "GANG", "GANG=N and SLOT_RESERVE or RESOURCE_RESERVE exclude each other"
     if queue.run_window and queue.dispatch_window and not _overlap(queue.run_window, queue.dispatch_window):
@@ -43,6 +44,13 @@ def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> It
         other = queues.get(base_host(word))
         if other is not None and other.priority <= queue.priority:
             yield "PREEMPTION", f"PREEMPTION: queue {other.name} has no higher PRIORITY, and never preempts"
+
+
+def _against_policy(queue: QueueConfig) -> Iterable[tuple[str, str]]:
+    if queue.scheduler in ("fcfs", "shortest", "smallest", "largest") and (queue.fairshare or queue.round_robin_policy):
+        yield "SCHEDULER", f"SCHEDULER={queue.scheduler} and FAIRSHARE or ROUND_ROBIN_POLICY exclude each other"
+    if queue.scheduler == "gang" and not queue.gang:
+        yield "SCHEDULER", "SCHEDULER=gang and GANG=N exclude each other"
 
 
 def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -92,6 +92,7 @@ QUEUE: Table = {
     "APS_PRIORITY": vs.aps_priority,
     "PREEMPTION": v.preemption,
     "GANG": v.yes_no,
+    "SCHEDULER": vs.scheduler,
     "PREEMPT_DELAY": v.second_count,
     "NO_PREEMPT_INTERVAL": v.minutes,
     "NO_PREEMPT_RUN_TIME": v.minutes_or_percent,

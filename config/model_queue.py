@@ -173,6 +173,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, or minus percent of the run limit; as the next one."""
     no_preempt_finish_time: int | None = None
     max_job_preempt: int | None = None
+    scheduler: str = ""
+    """lava's own: fcfs, fair, gang, shortest, smallest, largest, or the file of a site's own policy."""
     gang: bool = True
     """lava's own; False: a job takes its slots one by one as they come."""
     weight: int | None = None

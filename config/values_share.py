@@ -1,5 +1,6 @@
 """Values of the parameters that decide who is served first: APS_PRIORITY, DOMINANT_RESOURCES, DISPATCH_ORDER."""
 
+import os
 import re
 
 from config.model_queue import Aps
@@ -55,3 +56,23 @@ def dominant(value: str, _: Scope) -> tuple[str, ...]:
 def queue_names(value: str, _: Scope) -> tuple[str, ...]:
     """`q1 q2` or `"q1 q2"`."""
     return tuple(value.replace('"', " ").replace(",", " ").split())
+
+
+POLICIES = ("fcfs", "fair", "gang", "shortest", "smallest", "largest")
+
+
+def scheduler(value: str, _: Scope) -> str:
+    """A built-in policy, or the path of a Python file that only root or this user may write."""
+    if value in POLICIES:
+        return value
+    if not value.startswith("/") or not value.endswith(".py"):
+        raise ValueError(f"'{value}' is no policy: {', '.join(POLICIES)}, or /path/FILE.py")
+    try:
+        state = os.stat(value)
+        with open(value, "rb") as file:
+            compile(file.read(1 << 20), value, "exec")
+    except (OSError, SyntaxError, ValueError) as wrong:
+        raise ValueError(f"{value}: {wrong}") from None
+    if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
+        raise ValueError(f"{value}: others than its owner, root or the administrator, may write it")
+    return value

@@ -22,9 +22,10 @@ def group_shares(config: ClusterConfig) -> tuple[tuple[str, Shares], ...]:
 
 def share_conf(queue: QueueConfig, params: FileParams) -> ShareConf | None:
     """A queue's policy; None: first come, first served."""
-    if not (queue.fairshare or queue.round_robin_policy or queue.dominant_resources or queue.queue_group):
+    own_policy = queue.fairshare or queue.round_robin_policy or queue.dominant_resources or queue.queue_group
+    if not (own_policy or queue.scheduler == "fair"):
         return None
-    if queue.round_robin_policy:
+    if queue.round_robin_policy or not own_policy:
         # turns: everyone has the same share of the slots, and nothing but started slots counts
         return ShareConf(shares=(("default", 1),), turns=True, cpu_factor=0.0, run_factor=0.0, job_factor=1.0)
 

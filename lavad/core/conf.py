@@ -127,6 +127,8 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """IGNORE_DEADLINE: a job starts even if its run limit ends after the run window does."""
     preemption: str = ""
     spared: Spared = Spared()
+    scheduler: str = ""
+    """A policy of ``sched.policy``: shortest, smallest, largest, or the file of a site's own."""
     gang: bool = True
     """GANG=N: a job takes its slots one by one as they come, and starts when it has all."""
     weight: int | None = None

@@ -14,16 +14,19 @@ from lavad.core.cluster import Cluster
 from lavad.core.job import Job
 from lavad.core.table import Pending
 from lavad.sched.memory import Known, Memory, Order
+from lavad.sched.policy import score
 from lavad.sched.ranking import Stream
 
 
-def order_of(cluster: Cluster, key: int, rank: int, queue_priority: int, user_priority: float, growth: float) -> Order:
+def order_of(
+    cluster: Cluster, key: int, rank: int, queue_priority: int, user_priority: float, growth: float, score: float = 0.0
+) -> Order:
     """The place of a pending job, element or array, as far as it does not move."""
     row = cluster.get(key)
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
     # all priorities grow alike, so that what counts is how much sooner one began to
     priority = growth * row.submitted - user_priority
-    return (-rank, (), -queue_priority, priority, row.position, row.submitted, job, key >> 32)
+    return (-rank, (), -queue_priority, priority, row.position, score, row.submitted, job, key >> 32)
 
 
 def renew_line(cluster: Cluster, memory: Memory) -> None:
@@ -70,7 +73,9 @@ def order_at(cluster: Cluster, memory: Memory, number: int, key: int) -> Order:
     spec = cluster.specs.rows[number]
     ranking = memory.ranking
     rank, priority = ranking.ranks.get(spec.queue, 0), ranking.priorities.get(spec.queue, 0)
-    return order_of(cluster, key, rank, priority, max(0, spec.priority), ranking.growth)
+    policy = ranking.policy_names.get(spec.queue, "")
+    own = score(policy, spec, cluster.get(key), memory.scorer) if policy else 0.0
+    return order_of(cluster, key, rank, priority, max(0, spec.priority), ranking.growth, own)
 
 
 def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:

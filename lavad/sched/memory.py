@@ -21,6 +21,7 @@ from lavad.core.table import Pending
 from lavad.core.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.sched.columns import FEW, Columns
 from lavad.sched.needs import Need, Needs, dynamic_names, increasing_names
+from lavad.sched.policy import Scorer
 from lavad.sched.ranking import Ranking, Stream
 from lavad.sched.rows import Row
 from lavad.sched.rules import Rules
@@ -28,9 +29,9 @@ from lavad.sched.rules import Rules
 if TYPE_CHECKING:
     from lavad.sched.eligible import Base
 
-Order = tuple[int, tuple[float, ...], int, float, float, float, int, int]
+Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
-absolute priority; () where nothing does), queue priority, user priority, btop/bbot, submission, job, index."""
+absolute priority; () where nothing does), queue priority, user priority, btop/bbot, SCHEDULER, submission, job, index."""
 
 
 WEEK = 604_800
@@ -70,6 +71,8 @@ class Memory:
     def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
         self.few = few
         self.cycle = 0
+        self.scorer: Scorer | None = None
+        """Asks a site's own policies; None: there are none to ask."""
         self.conf: Conf | None = None
         self.book = LimitBook(Conf())
         self.rows: list[Row] = []

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
+from lavad.core.conf import Conf
 from lavad.core.plan import Plan
 from lavad.core.soft import Promise
 from lavad.core.windows import Local
@@ -19,6 +20,7 @@ from lavad.replica import Ended, Replica
 from lavad.sched.cycle import schedule
 from lavad.sched.memory import Memory
 from lavad.sched.recorder import Recorder
+from lavad.site_policy import SitePolicies
 
 COALESCE = 0.0015
 IDLE = 5.0
@@ -33,6 +35,9 @@ def local_time(now: float) -> tuple[int, int]:
 def run(replica: Replica) -> NoReturn:
     """Serve until the master is gone."""
     memory = Memory()
+    policies = SitePolicies()
+    memory.scorer = policies.score
+    conf: Conf | None = None
     recorder = Recorder()
     replica.noted = recorder.note
     waiting_for = -1
@@ -53,6 +58,9 @@ def run(replica: Replica) -> NoReturn:
             continue
         replica.changed = False
         local = local_time(now)
+        if replica.cluster.conf is not conf:
+            conf = replica.cluster.conf
+            policies.forget()
         began = time.perf_counter()
         plan = schedule(replica.cluster, replica.soft, now, local, memory)
         plan = replace(plan, took=time.perf_counter() - began)

@@ -31,6 +31,7 @@ class Ranking:
                 self.ranks.update(dict.fromkeys(names, top))
         steps, seconds = conf.params.priority_growth or (0, 1)
         self.growth = steps / seconds
+        self.policy_names = {queue.name: queue.scheduler for queue in conf.queues if queue.scheduler}
         self.preempts = any(queue.preemption for queue in conf.queues)
 
     def stream(self, spec: Spec) -> Stream | None:
