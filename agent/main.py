@@ -90,15 +90,18 @@ def _site(options: argparse.Namespace) -> Site:
         own = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         own = str(os.geteuid())
+    conf = read_lsf_conf(os.path.join(options.conf, "lsf.conf"))
+    eexec = os.path.join(conf.get("LSF_SERVERDIR", ""), "eexec")
     return Site(
         host=options.host,
         run_dir=options.run,
         spool=options.spool,
         conf_dir=options.conf,
-        conf=read_lsf_conf(os.path.join(options.conf, "lsf.conf")),
+        conf=conf,
         address=options.address,
         root=os.geteuid() == 0,
         own_user=own,
+        eexec=eexec if os.path.isabs(eexec) and os.access(eexec, os.X_OK) else "",
     )
 
 

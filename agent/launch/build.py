@@ -19,8 +19,8 @@ import msgspec
 from agent.core.part import DEFAULT_INTERVAL, Rules
 from agent.launch import (
     affinity,
+    around,
     command,
-    copies,
     environ,
     frameworks,
     interactive,
@@ -195,8 +195,8 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         "rlimits": rlimits(text.limits),
         "label": text.label,
         "stdin": text.input if text.input and not text.input_data else "/dev/null",
-        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec, copies=copies.before(text, site)),
-        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec, copies.after(text, site)),
+        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec, copies=around.before(text, site)),
+        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec, around.after(text, site)),
     }
     if text.enforce_memory and text.limits.mem:
         fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
@@ -268,7 +268,7 @@ def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, s
     folder = checkpoint_folder(text, order.key)
     fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place == 0:
-        before = copies.before(text, site)
+        before = around.before(text, site)
         fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder, before, text.checkpoint_of)
 
 

@@ -21,6 +21,8 @@ class Site(msgspec.Struct, frozen=True):
     root: bool = False
     """The agent may become any user."""
     own_user: str = ""
+    eexec: str = ""
+    """The site's eexec program (LSF_SERVERDIR/eexec), "" where there is none when the agent starts."""
 
     @property
     def socket(self) -> str:

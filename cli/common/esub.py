@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cli.common.script import Work
 
 ABORT_VALUE = 97
+EEXEC_DATA = "LAVA_EEXEC_DATA"
+LARGEST_DATA = 1 << 16
 
 
 class Site:
@@ -36,6 +38,8 @@ class Site:
         method = conf.get("LSB_ESUB_METHOD") or context.environ.get("LSB_ESUB_METHOD", "")
         self._calls: list[tuple[str, list[str]]] = [("", []), *names_of(method.strip("\"'"))]
         self._parameters = ""
+        self._for_eexec = b""
+        """What esubs wrote to standard output, where the site has an eexec to read it."""
 
     def check(self, work: Work | None, options: Options, env: dict[str, str]) -> None:
         """Run the esubs; changes ``work``, ``options`` and ``env`` in place. Raises Fail where one aborts."""
@@ -53,6 +57,8 @@ class Site:
                 self._run(program, arguments, work, options, env)
         if left:
             options["a"] = left
+        if self._for_eexec:
+            env[EEXEC_DATA] = self._for_eexec[:LARGEST_DATA].decode("utf-8", "replace").replace("\0", "")
 
     def submitted(self, ok: dict[str, Any]) -> None:
         """Run the epsubs: the job has its id."""
@@ -92,16 +98,17 @@ class Site:
                 "LSF_INVOKE_CMD": self.command,
                 **told,
             }
-            status = subprocess.run(
+            done = subprocess.run(
                 [program, *arguments],
                 env=environ,
                 cwd=self.context.cwd or None,
                 stdin=subprocess.DEVNULL,
-                stdout=self.context.stderr,
+                stdout=self.context.stderr if told or not self._program("eexec", "") else subprocess.PIPE,
                 stderr=self.context.stderr,
                 check=False,
-            ).returncode
-            return status, _read(paths["modify"]), _read(paths["modifyenv"])
+            )
+            self._for_eexec += done.stdout or b""
+            return done.returncode, _read(paths["modify"]), _read(paths["modifyenv"])
         except OSError as error:
             raise Fail(f"{program}: {error.strerror}") from None
         finally:

@@ -1,6 +1,6 @@
 """bsub -I, -Ip and -Is on a real cluster: terminals, signals, streams, ends, and what happens when somebody dies.
 
-CHECKLIST 4.18: the interactive part of LSF's command language.
+CHECKLIST 4.18, and 1.14 as far as its pseudo-terminal goes.
 """
 
 from __future__ import annotations

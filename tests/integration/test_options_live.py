@@ -68,3 +68,20 @@ def test_conditions_on_post_execution(cluster: Cluster, tmp_path: Path) -> None:
     both = cluster.submit(f"-w 'post_done({good}) && post_err({bad})' true")
     assert cluster.wait_end(both) == ["DONE"]
     assert "Post job process failed" in cluster.run(f"bhist -l {bad}").stdout
+
+
+def test_the_sites_eexec(cluster: Cluster, tmp_path: Path) -> None:
+    folder = Path(cluster.environ["LSF_SERVERDIR"])
+    folder.mkdir(exist_ok=True)
+    eexec = f"{{ echo $LS_EXEC_T $LSB_JOBID; cat; }} >> {tmp_path}/seen; exit 5"
+    for name, text in (("esub", "echo from esub"), ("eexec", eexec)):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    cluster.kill("agent-host1")
+    cluster.up()
+    job = cluster.submit(f"'echo job >> {tmp_path}/seen'")
+    assert cluster.wait_end(job) == ["DONE"]
+    seen = (tmp_path / "seen").read_text()
+    assert seen == f"START {job}\nfrom esub\njob\nEND {job}\nfrom esub\n"
+    for name in ("esub", "eexec"):
+        (folder / name).unlink()
