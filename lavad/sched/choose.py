@@ -89,7 +89,7 @@ def whole_units(view: View, need: Need, parts: Sequence[Placed]) -> tuple[str, .
         return ()
     names = view.memory.units_of(view.cluster.conf, cu.type)
     used = {part.host for part in parts}
-    units = dict.fromkeys(names[host] for host in used)
+    units = dict.fromkeys(names[part.host] for part in parts)
     return tuple(host for unit in units for host in _hosts_of(view, cu, unit) if host not in used)
 
 
