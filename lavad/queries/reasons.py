@@ -63,7 +63,8 @@ def pending(view: View, job: Job, level: int, names: bool) -> list[str]:
     about_hosts = [reason for reason in found if reason[1]]
     if level == 0 or not about_hosts:
         return [f" {_line(view, code, count, hosts if names else ())};\n" for code, count, hosts in found]
-    return _categories(view, about_hosts, level, names)
+    main = [f" {_line(view, code, 0)};\n" for code, count, _ in found if not count]
+    return main + _categories(view, about_hosts, level, names)
 
 
 def _categories(view: View, found: list[Reason], level: int, names: bool) -> list[str]:
