@@ -93,7 +93,14 @@ class Ranges(msgspec.Struct, frozen=True):
         return builder.finish()
 
     def __len__(self) -> int:
-        return sum((last - first) // step + 1 for first, last, step in self.parts)
+        parts = self.parts
+        if len(parts) == 1:  # as nearly always, and asked with each start of an element
+            first, last, step = parts[0]
+            return (last - first) // step + 1
+        return sum((last - first) // step + 1 for first, last, step in parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
 
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
@@ -130,6 +137,11 @@ class Ranges(msgspec.Struct, frozen=True):
         return taken, _build([tail, *map(_range, self.parts[at + 1 :])])
 
     def minus(self, other: Ranges) -> Ranges:
+        if not self.parts or not other.parts:
+            return self
+        first, last, step = self.parts[0]
+        if other.parts == ((first, first, 1),) and step == 1 and last - first > 1:
+            return Ranges(((first + 1, last, 1), *self.parts[1:]))  # the next element starts: the usual case
         return _build(piece for part in self.parts for piece in _subtract(_range(part), other._near(part)))
 
     def intersect(self, other: Ranges) -> Ranges:

@@ -175,5 +175,7 @@ class Use:
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add or take away an array's untouched elements."""
-        self._count(spec, PEND, sign * spec.slots * len(array.pending))
-        self._count(spec, PSUSP, sign * spec.slots * len(array.held))
+        if array.pending:
+            self._count(spec, PEND, sign * spec.slots * len(array.pending))
+        if array.held:
+            self._count(spec, PSUSP, sign * spec.slots * len(array.held))
