@@ -173,7 +173,8 @@ class JobSet:
     def _finished(self) -> Iterator[Job]:
         wanted, reader = self._wanted, self._view.reader
         if wanted.ids is not None:
-            found = [job for job_id in wanted.ids for job in self.finished_of(job_id)]
+            live = self._view.cluster.jobs.rows  # of a plain job that is live nothing has finished
+            found = [job for job_id in wanted.ids if job_id not in live for job in self.finished_of(job_id)]
         else:
             users = wanted.users
             one = next(iter(users)) if users is not None and len(users) == 1 else None
