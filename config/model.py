@@ -46,6 +46,7 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
     chkpnt: bool = False
     exit_rate: float | None = None
     rexpri: int = 0
+    affinity: bool = True
 
 
 class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,6 +70,7 @@ def _read_host(batch: BatchHosts, row: Row, scope: v.Scope, indices: frozenset[s
     affinity = row.text("AFFINITY")
     if affinity and affinity.upper() not in ("Y", "N"):
         problems.warn(row.place, f"{owner}: AFFINITY with a list of CPUs has no effect")
+    fields["affinity"] = affinity.upper() != "N"
     if name.lower() == "default":
         if batch.default is not None:
             problems.error(row.place, "host default is listed twice; the first line holds")

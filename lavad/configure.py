@@ -124,6 +124,7 @@ def _host(host: HostConfig) -> HostConf:
         dispatch_window=" ".join(host.dispatch_window),
         run_window=" ".join(host.run_window),
         thresholds=thresholds_of(host.thresholds),
+        affinity=host.affinity,
     )
 
 

@@ -122,6 +122,12 @@ class Cluster:
         known = self.hosts.rows.get(host)
         return known.facts.ncpus if known is not None else 0
 
+    def topology_of(self, host: str) -> str:
+        """The processors of a host as ``core.topology`` reads them; "" where affinity is off or they are not known."""
+        conf = self.host_conf.get(host)
+        known = self.hosts.rows.get(host)
+        return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
+
     def _tables(self) -> tuple[Table[Any, Any], ...]:
         small = (self.hosts, self.queues, self.charges, self.ended, self.groups, self.reservations)
         return self.jobs, self.arrays, self.specs, *small

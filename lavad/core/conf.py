@@ -184,6 +184,8 @@ class HostConf(msgspec.Struct, frozen=True, omit_defaults=True):
     run_window: str = ""
     thresholds: Thresholds = Thresholds()
     submit: bool = True
+    affinity: bool = True
+    """AFFINITY: whether jobs with affinity[] may run here."""
 
 
 class ResourceConf(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -44,7 +44,7 @@ class HostLedger:
         self.reserved: dict[str, float] = use.reserved.copy() if use else {}
         self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
         self.cpus: dict[int, int] = use.cpus.copy() if use else {}
-        self.topology = host.facts.topology
+        self.topology = cluster.topology_of(name)
         self.held: list[tuple[str, float]] = []
         """What of resources is held for waiting jobs."""
         for key, part in use.held.items() if use else ():

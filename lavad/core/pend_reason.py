@@ -252,7 +252,7 @@ _TEXTS = {
     _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host can ever give it so many slots",
     _R.SLOTS_HELD: "Waiting for the jobs that are preempted for it to end",
     _R.HOST_NO_CPUS: "Not enough processor units to satisfy the job's affinity requirement",
-    _R.HOST_NO_TOPOLOGY: "Affinity is not supported on the host: its processors are not known",
+    _R.HOST_NO_TOPOLOGY: "Affinity is not enabled on the host, or its processors are not known",
     _R.SLOTS_ONE_BY_ONE: "Waiting for more job slots, as its queue has GANG=N",
     _R.JOB_DEADLOCK: "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold",
     _R.NEVER_GPUS: "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires",

@@ -80,7 +80,7 @@ def _path(topology: Topology, cpu: int, level: str) -> str:
 def of_host(view: View, name: str) -> str:
     """The processors of a host; those that jobs keep others off have a star."""
     host = view.cluster.hosts.rows.get(name)
-    topology = parse_topology(host.facts.topology) if host is not None else None
+    topology = parse_topology(view.cluster.topology_of(name)) if host is not None else None
     if host is None or topology is None:
         return "\n AFFINITY: Disabled\n"
     use = view.cluster.use.hosts.get(name)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.conf import HostConf
 from lavad.core.cpus import Binding, count_tasks, give_cpus, taken_by
 from lavad.core.decide.placement import accept_plan
 from lavad.core.invariants import BrokenInvariant, check_invariants
@@ -122,6 +123,13 @@ def test_jobs_share_no_core_and_the_next_waits():
     w.finish(first)
     assert w.step() == {third: {"h1": 1}}
     check_invariants(w.cluster)
+
+
+def test_a_host_without_affinity():
+    w = world()
+    w.configure(hosts=(HostConf(name="h1", affinity=False),))
+    job = w.submit(resreq="affinity[core(1)]")
+    assert w.step() == {job: {"h2": 1}}
 
 
 def test_an_array_of_bound_elements():
