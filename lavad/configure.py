@@ -106,6 +106,7 @@ def _params(config: ClusterConfig) -> Params:
         positions_by_admin=file.job_position_control_by_admin,
         max_messages=file.max_job_msg_num,
         consistent_exit=file.lsb_bjobs_consistent_exit_code,
+        architectures=tuple((model.name, " ".join(model.architectures)) for model in config.host_models if model.architectures),
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
         record_days=file.lava_record_days,
     )

@@ -271,6 +271,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """MAX_JOB_MSG_NUM: numbers of messages to a job."""
     consistent_exit: bool = False
     """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
+    architectures: tuple[tuple[str, str], ...] = ()
+    """Host model and the architectures that lsf.shared gives it."""
     unit_types: tuple[str, ...] = ()
     """COMPUTE_UNIT_TYPES, the finest first."""
     unit_type: str = ""

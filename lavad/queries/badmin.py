@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lavad.core import events as ev
 from lavad.core.asks import Refused
 from lavad.queries import badmin_daemons, badmin_status, bhist, hostfacts, times
-from lavad.queries.request import Request, Shown, out
+from lavad.queries.request import Request, Shown, err, out
 from lavad.queries.sentences import cluster_sentence
 from lavad.queries.wrap import wrap
 
@@ -33,9 +33,13 @@ def show(request: Request) -> Iterator[Shown]:
     if kinds is None:
         raise Refused(f"Invalid command <{what[:80]}>")
     begin, end = bhist.window(request, options.text("t")) if "t" in options else (0.0, request.now + 1)
+    found = False
     for _, event in request.view.reader.site_events([kind.__name__ for kind in kinds], begin, end):
         if not names or _name(event) in names:
+            found = True
             yield out(wrap(f"{times.full(event.at)}: {_sentence(request, event)}"))
+    if not found:
+        yield err("No matching event found")
 
 
 def _name(event: ev.Event) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lavad.core.asks import Refused
 from lavad.queries import hostfacts, jobfacts
@@ -40,6 +41,8 @@ _STRINGS = (
     ("status", "String", "N/A", "Host status"),
     ("hname", "String", "N/A", "Host name"),
 )
+_INTERVALS = {"it": 30, "tmp": 120, "ls": 30}
+"""Seconds between two readings, 15 else."""
 _KINDS = {"numeric": "Numeric", "boolean": "Boolean", "string": "String"}
 
 
@@ -55,34 +58,69 @@ def show(request: Request) -> Iterator[Shown]:
             yield out("\n")
         first = False
         if letter == "r":
-            yield from _resources(request)
+            yield from _resources(request, "l" in options)
         elif letter == "t":
             yield from _types(request)
         else:
             yield from _models(request)
 
 
-def _resources(request: Request) -> Iterator[Shown]:
+class Known(NamedTuple):
+    """A resource as lsinfo shows it."""
+
+    name: str
+    kind: str
+    order: str
+    words: str
+    interval: int = 0
+    built_in: bool = True
+    dynamic: bool = False
+
+
+def _resources(request: Request, long: bool) -> Iterator[Shown]:
     rows = _all_resources(request)
-    known = {row[0] for row in rows}
+    known = {row.name for row in rows}
     unknown = [word for word in request.words if word not in known]
     if unknown and len(unknown) == len(request.words):
         raise Refused(f"{unknown[0]}: resource name not found")
-    yield out("RESOURCE_NAME   TYPE   ORDER  DESCRIPTION\n")
-    for name, kind, order, words in rows:
-        if not request.words or name in request.words:
-            yield out(f"{name:<11} {kind:>9} {order:>5}   {words}\n")
+    wanted = [row for row in rows if not request.words or row.name in request.words]
+    if long:
+        yield out("\n".join(map(_record, wanted)))
+    else:
+        yield out("RESOURCE_NAME   TYPE   ORDER  DESCRIPTION\n")
+        for row in wanted:
+            yield out(f"{row.name:<11} {row.kind:>9} {row.order:>5}   {row.words}\n")
     for word in unknown:
         yield err(f"{word}: resource name not found")
         yield leave(255)
 
 
-def _all_resources(request: Request) -> list[tuple[str, str, str, str]]:
-    found = []
+def _record(row: Known) -> str:
+    """-l: a paragraph."""
+    yes = [("Yes" if value else "No") for value in (row.built_in, row.dynamic, False)]
+    return (
+        f"RESOURCE_NAME:  {row.name}\nDESCRIPTION: {row.words}\n"
+        f"{'TYPE':<7} {'ORDER':>5}  {'INTERVAL':>9} {'BUILTIN':>8} {'DYNAMIC':>8} {'RELEASE':>8}\n"
+        f"{row.kind:<7} {row.order:>5}  {row.interval:>9} {yes[0]:>8} {yes[1]:>8} {yes[2]:>8}\n"
+    )
+
+
+def _all_resources(request: Request) -> list[Known]:
+    """In LSF's order: load indices, numbers, booleans and strings, each kind with the site's behind the built-in ones."""
+    sites: dict[str, list[Known]] = {"index": [], "numeric": [], "boolean": [], "string": []}
     for resource in request.cluster.conf.resources:
-        order = ("Inc" if resource.increasing else "Dec") if resource.kind == "numeric" else "N/A"
-        found.append((resource.name, _KINDS.get(resource.kind, "String"), order, resource.description))
-    return [*_BUILT_IN, *_STATIC, *found, *_STRINGS]
+        numeric = resource.kind == "numeric"
+        order = ("Inc" if resource.increasing else "Dec") if numeric else "N/A"
+        kind = "index" if numeric and resource.interval and not resource.locations else resource.kind
+        sites.setdefault(kind, []).append(Known(
+            resource.name, _KINDS.get(resource.kind, "String"), order, resource.description, resource.interval, False,
+            bool(resource.interval),
+        ))  # fmt: skip
+    indices = [Known(*row, _INTERVALS.get(row[0], 15), True, True) for row in _BUILT_IN]
+    return [
+        *indices, *sites["index"], *(Known(*row) for row in _STATIC), *sites["boolean"],
+        *(Known(*row) for row in _STRINGS), *sites["string"], *sites["numeric"],
+    ]  # fmt: skip
 
 
 def _types(request: Request) -> Iterator[Shown]:
@@ -94,6 +132,7 @@ def _types(request: Request) -> Iterator[Shown]:
 def _models(request: Request) -> Iterator[Shown]:
     view = request.view
     factors = dict(view.cluster.conf.models)
+    built = dict(view.params.architectures)
     kinds: dict[str, str] = {}
     for name in hostfacts.all_hosts(view):
         model = hostfacts.model_of(view, name)
@@ -101,4 +140,4 @@ def _models(request: Request) -> Iterator[Shown]:
         factors.setdefault(model, jobfacts.cpu_factor(view, name))
     yield out("MODEL_NAME      CPU_FACTOR      ARCHITECTURE\n")
     for model, factor in factors.items():
-        yield out(f"{model:<15} {factor:>10.2f}      {kinds.get(model, '-')}\n")
+        yield out(f"{model:<16}    {factor:>6.2f}      {built.get(model) or kinds.get(model, '-')}\n")

@@ -276,7 +276,8 @@ def cluster_sentence(event: ev.Event) -> str:
         verb = "closed" if event.closed else "opened"
         return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
     if isinstance(event, ev.QueueSwitched):
-        return f"Queue <{event.queue}> {_queue_state(event)} by administrator <{event.by}> {event.comment}."
+        comment = f" {event.comment}" if event.comment else ""
+        return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
     if isinstance(event, ev.HostDown):
         return f"Host <{event.host}> is unavailable."
     return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""

@@ -259,7 +259,7 @@ def test_history_of_administrators() -> None:
     assert "mbatchd started on host <ol1>; cluster name <openlava>" in out
     assert "Fri Nov 20 11:33:49: Host <ol3> closed by administrator <openlava> disk swap.\n" in out
     assert c.ask("badmin", "qhist", "fair")[0].count("\n") == 2
-    assert c.ask("badmin", "hhist", "ol9") == ("", "", 0)
+    assert c.ask("badmin", "hhist", "ol9") == ("", "No matching event found\n", 0)
     assert c.ask("badmin", "nosuch")[1:] == ("Invalid command <nosuch>\n", 255)
 
 

@@ -177,7 +177,9 @@ def test_the_cluster_in_numbers() -> None:
 def test_what_was_done_to_a_queue() -> None:
     c = QueryCluster()
     c.feed(ev.QueueSwitched(at=at("11:33:50"), queue="fair", open=True, active=False, by="ann", comment="why", what="qinact"))
-    assert c.ask("badmin", "qhist")[0] == "Fri Nov 20 11:33:50: Queue <fair> inactivated by administrator <ann> why.\n"
+    text = " ".join(c.ask("badmin", "qhist")[0].split())
+    assert text.startswith("Fri Nov 20 11:33:50: Queue <fair> inactivated by user or administrator <ann> ")
+    assert c.ask("badmin", "qhist", "normal") == ("", "No matching event found\n", 0)
 
 
 def test_no_host_is_an_exception() -> None:
@@ -202,3 +204,15 @@ def test_elements_of_an_array_by_name() -> None:
     c.submit(1, name="arr", indices="1-5")
     assert names(c, J="arr[2-3]") == ["arr[2]", "arr[3]"]
     assert names(c, J="a*") == [f"arr[{index}]" for index in range(1, 6)]
+
+
+def test_resources_at_length_and_in_lsfs_order() -> None:
+    c = QueryCluster(architectures=(("IntelI5", "x86_64"),))
+    assert c.ask("lsinfo", "mem", l=True)[0] == (
+        "RESOURCE_NAME:  mem\nDESCRIPTION: Available memory (Mbytes)\n"
+        "TYPE    ORDER   INTERVAL  BUILTIN  DYNAMIC  RELEASE\nNumeric   Dec         15      Yes      Yes       No\n"
+    )
+    names = [row.split()[0] for row in c.ask("lsinfo", r=True)[0].splitlines()]
+    places = [names.index(name) for name in ("mem", "scratch", "ncpus", "server", "fs", "type", "hname", "lic")]
+    assert places == sorted(places)
+    assert c.ask("lsinfo", m=True)[0].splitlines()[1] == "IntelI5             100.00      x86_64"
