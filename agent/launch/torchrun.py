@@ -13,7 +13,7 @@ from proto import agent_pb2 as pb
 
 RESTARTS = 1000
 """A host that leaves counts as a failure of the others' workers, and must not use up what is left for real ones."""
-LAST_CALL = 5
+LAST_CALL = 15
 """Seconds that a round waits for more hosts than the least."""
 _PYTHON = r"(?:\S*/)?python[0-9.]*"
 _FLAGS = r"(?:\s+-(?:[BEIOPsSuvq]+|[XW]\s*\S+))*"

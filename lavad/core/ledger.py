@@ -67,7 +67,7 @@ class HostLedger:
         for cpu in taken_by(part.binds) if part.binds else ():
             shift(self.cpus, cpu, sign)
 
-    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> Placed:
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> Placed:
         """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still; that much."""
         slots = max(0, part.slots - sum(other.slots for other in lent))
         rest = []
@@ -83,7 +83,7 @@ class HostLedger:
 def _lent_for(cluster: Cluster, host: str, key: int) -> list[Part]:
     rows = cluster.jobs.rows
     parts = cluster.use.hosts[host].jobs.items()
-    return [part for other, part in parts if rows[other].lent_all and rows[other].lent == key]
+    return [part for other, part in parts if (rows[other].lent_all and rows[other].lent == key) or part.lent == key]
 
 
 class Ledger:
@@ -176,7 +176,7 @@ class Ledger:
             self.host(part.host).take(part, spec, sign)
             self._shift_shared(part, sign)
 
-    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part]) -> None:
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> None:
         """As ``HostLedger.hold``."""
         self._shift_shared(self.host(part.host).hold(part, spec, lent), 1)
 
@@ -185,6 +185,15 @@ class Ledger:
             self._add_shared(part.host, [(name, sign * amount) for name, amount in part.reserved])
         elif part.reserved and self._consumable:
             self._shifted.append((part.host, part.reserved, sign))
+
+    def shift_some(self, parts: Iterable[Placed], spec: Spec, sign: int) -> None:
+        """As ``shift``, of a part of what a job has on a host that it keeps."""
+        for part in parts:
+            host = self.host(part.host)
+            host.take(part, spec, sign)
+            host.jobs -= sign
+            host.exclusive -= sign * spec.exclusive
+            self._shift_shared(part, sign)
 
     def shift_slots(self, parts: Iterable[Placed | Part], sign: int) -> None:
         """As ``shift``, of their slots only."""

@@ -64,7 +64,7 @@ class Growths:
         need = self._need(job, spec)
         if need is None or self.view.free <= 0 or len(self.found) >= MOST:
             return
-        if why_not_queue(self.view, need.queue):
+        if why_not_queue(self.view, need.queue) or job.key in self.view.preempted:
             return
         yield need
         self._serve(job, spec, need)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from lavad.core.conf import QueueConf
 from lavad.core.decide import preempt
 from lavad.core.job import Job, Placed
+from lavad.core.per_slot import taken
 from lavad.core.plan import Placement, Preemption
+from lavad.core.resize import by_hosts
+from lavad.core.resize import surplus as beyond
 from lavad.core.spec import Spec
 from lavad.core.states import JobState
 from lavad.sched.eligible import Base
@@ -116,12 +119,17 @@ class Preemptor:
         names = {self.view.rows[at].name for at in offers.order}
         surplus = Surplus(self.view)
         for victim in self._cheapest(offers.need):
-            parts = preempt.parts_of(self.view.cluster, victim.key)
+            parts = preempt.given(self.view.cluster, victim)
             if victim.key in self.view.preempted or not names.intersection(part.host for part in parts):
                 continue
             if (offers.need.spec.queue, victim.key) in self._by_reclaim and not surplus.take(victim.key):
                 continue
-            unit.append(Preemption(victim.key, victim.uid, victim.how, key))
+            if victim.how != preempt.SHRINK:
+                # it gives up all, so nothing of it by itself
+                before = [one for one in unit if one.key == victim.key]
+                offers.renew(self._shift(before, 1))
+                unit = [one for one in unit if one.key != victim.key]
+            unit.append(Preemption(victim.key, victim.uid, victim.how, key, victim.parts))
             if offers.renew(self._shift(unit[-1:], -1)):
                 chosen = offers.choose()
             if chosen or len(unit) >= MOST:
@@ -142,7 +150,7 @@ class Preemptor:
     def _shift(self, unit: list[Preemption], sign: int) -> set[int]:
         view = self.view
         preempt.shift(view.ledger, unit, sign)
-        parts = (part for one in unit for part in preempt.parts_of(view.cluster, one.key))
+        parts = (part for one in unit for part in preempt.given(view.cluster, one))
         touched = {view.memory.by_name[part.host].at for part in parts}
         for at in touched:
             view.renew(view.rows[at])
@@ -165,8 +173,12 @@ class Preemptor:
                     conf = view.cluster.queue_conf[spec.queue]
                     ran = view.now - (job.run.started or job.run.dispatched)
                     slots = sum(part.slots for part in job.run.parts)
+                    place = (-levels[spec.queue], conf.priority)
+                    for at, parts in enumerate(self._beyond_minimum(job, spec)):
+                        shrink = Preemption(key, job.run.uid, preempt.SHRINK, 0, (parts,))
+                        costs.append(((*place, 0, ran, at, key), shrink))
                     one = Preemption(key, job.run.uid, how_of(conf, spec), 0)
-                    costs.append(((-levels[spec.queue], conf.priority, ran, slots, key), one))
+                    costs.append(((*place, 1, ran, slots, key), one))
             costs.sort(key=lambda cost: cost[0])
             found = self._victims[queue] = [one for _, one in costs] + self._reclaimable(queue, levels)
         return found
@@ -197,6 +209,14 @@ class Preemptor:
         jobs = [view.cluster.jobs.rows[key] for key in sorted(keys, reverse=True)]
         outside = (job for job in jobs if not view.cluster.specs.rows[job.spec].reservation and self._may_be(job))
         return [Preemption(job.key, job.run.uid, preempt.SUSPEND, 0) for job in outside if job.run is not None]
+
+    def _beyond_minimum(self, job: Job, spec: Spec) -> list[Placed]:
+        """What a resizable job can do without, the newest first; giving it up is cheaper than any stop."""
+        run = job.run
+        if run is None or not run.elastic:
+            return []
+        found = beyond(run, spec.slots, by_hosts(spec))
+        return [taken(part, slots, spec, self.view.cluster.conf) for part, slots in found]
 
     def _may_be(self, job: Job) -> bool:
         """Whether a job may be preempted now at all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart
+from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
 from lavad.core.host import Facts
 from lavad.core.job import End
 from tests.sim.net import Stream
@@ -176,6 +176,11 @@ class Host:
             self._stop(part, effect.stopped)
         elif isinstance(effect, SignalPart):
             self._wish(part, effect)
+        elif isinstance(effect, TellHosts) and effect.number and part.state == "running":
+            ok = effect.number % 4 != 3
+            number = effect.number
+            delay = self.time.random.uniform(0.0, 2.0)
+            self.time.after(delay, lambda: self._say(Report("resized", part.key, part.uid, number, ok, "" if ok else "no")))
 
     def _start(self, order: Order, effect: StartPart, part: Part | None) -> None:
         if part is not None:

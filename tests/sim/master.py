@@ -21,6 +21,7 @@ from lavad.core.effects import KillPart, SignalPart, StartPart, effects_due
 from lavad.core.invariants import check_invariants
 from lavad.core.job import Job
 from lavad.core.plan import Plan
+from lavad.core.resize import is_part, uid_of
 from lavad.core.soft import Soft
 from lavad.core.states import HostState
 from lavad.sched.cycle import schedule
@@ -202,7 +203,7 @@ class Master:
         stream = self.streams[session.host]
         for effect in session.take():
             job = self.cluster.find_job(effect.key)
-            live = job is not None and job.run is not None and job.run.uid == effect.uid
+            live = job is not None and job.run is not None and is_part(job.run, effect.host, effect.uid)
             if not live and not isinstance(effect, KillPart):
                 continue
             order = Order(effect, 0, True, 0, self.time.now + START_EXPIRES, 0.0)
@@ -259,7 +260,7 @@ class Master:
         stream = self.streams[host.name]
         keys = sorted(self.cluster.use.hosts[host.name].jobs)
         jobs = [self.cluster.jobs.rows[key] for key in keys]
-        live = {job.run.uid for job in jobs if job.run is not None}
+        live = {uid_of(job.run, part) for job in jobs if job.run is not None for part in job.run.parts if part.host == host.name}
         for uid, (_, key, attempt) in known.items():
             if uid not in live:
                 kill = KillPart(host=host.name, key=key, attempt=attempt, uid=uid)

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from lavad.core import events as ev
-from lavad.core.asks import Caller, Kill, Migrate, OptionValue, Refused, Requeue, Resume, Select, Stop, Submit
+from lavad.core.asks import Caller, Kill, Migrate, OptionValue, Refused, Requeue, Resize, Resume, Select, Stop, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf, HostConf, Params, QueueConf
-from lavad.core.decide import control, submit
+from lavad.core.decide import control, resize, submit
 from lavad.core.decide.decided import Decided
 from lavad.core.ids import index_of, job_of, key_of, show
 from lavad.core.invariants import check_invariants
@@ -37,6 +37,7 @@ class Simulation:
     def __init__(
         self, seed: int, hosts: int = 3, jobs: int = 14, faulty: float = 1500.0, master: type[Master] = Master,
         host: type[Host] = Host, force: bool = True, faults: Sequence[str] = FAULTS, pause: float = 90.0,
+        elastic: float = 0.3,
     ) -> None:  # fmt: skip
         self.seed = seed
         self.time = Timeline(seed)
@@ -46,6 +47,7 @@ class Simulation:
         self.force = force
         self.faults, self.pause = faults, pause
         self.left_to_submit = jobs
+        self.elastic = elastic
         self._master_type = master
         params = Params(host_timeout=60.0, lease=120.0, margin=30.0, root_jobs=True)
         queues = (
@@ -102,7 +104,7 @@ class Simulation:
             self._control()
         self.time.after(random.uniform(1.0, 60.0), self._client)
 
-    def _submit(self) -> None:
+    def _options(self) -> dict[str, OptionValue]:
         random = self.time.random
         options: dict[str, OptionValue] = {"J": "job"}
         if random.random() < 0.4:
@@ -117,6 +119,20 @@ class Simulation:
             options["H"] = True
         if random.random() < 0.1:
             options["k"] = "/ckpt"
+        return options | self._elastic()
+
+    def _elastic(self) -> dict[str, OptionValue]:
+        """Some jobs grow and shrink, by whole hosts."""
+        random = self.time.random
+        if random.random() >= self.elastic:
+            return {}
+        options: dict[str, OptionValue] = {"ar": True, "a": "torchrun", "n": random.choice(("1,12", "2,8", "5,12"))}
+        if random.random() < 0.4:
+            options["rnc"] = "/bin/told"
+        return options
+
+    def _submit(self) -> None:
+        options = self._options()
         self.submissions += 1
         ask = Submit(command="work", options=options)
 
@@ -149,7 +165,8 @@ class Simulation:
         if indices is not None and random.random() < 0.5:
             text = f"{job}[{random.choice(list(indices))}]"
         jobs = Select(ids=[text])
-        what = random.choice(["kill", "stop", "resume", "resume", "requeue", "migrate", "force"])
+        asked = ["kill", "stop", "resume", "resume", "requeue", "migrate", "force", "release", "grow"]
+        what = random.choice(asked if self.elastic < 1.0 else [*asked[2:4], *asked[7:] * 4])
         decide: Callable[[Cluster, Any, Caller, float], Decided]
         if what == "kill":
             decide, ask = control.kill, Kill(jobs=jobs)
@@ -161,6 +178,9 @@ class Simulation:
             decide, ask = control.requeue, Requeue(jobs=jobs)
         elif what == "migrate":
             decide, ask = control.migrate, Migrate(jobs=jobs)
+        elif what in ("release", "grow"):
+            self._resize(text, "release" if what == "release" else "request")
+            return
         elif self.force and random.random() < 0.3:
             decide, ask = control.kill, Kill(jobs=jobs, now=True)
         else:
@@ -174,6 +194,11 @@ class Simulation:
             self.killed.update(keys)
         self.time.tell(f"user: {what} {text}")
         self._ask_until_answered(lambda cluster, now: decide(cluster, ask, ALICE, now), lambda answer: None)
+
+    def _resize(self, text: str, what: str) -> None:
+        ask = Resize(job=text, what=what, hosts="all", least=1, most=4, cancel=True)
+        self.time.tell(f"user: bresize {what} {text}")
+        self._ask_until_answered(lambda cluster, now: resize.resize(cluster, ask, ALICE, now), lambda answer: None)
 
     def _ask_until_answered(self, decide: Any, answered: Callable[[dict[str, Any]], None]) -> None:
         """A caller asks again with the same uuid until there is an answer; a full store is asked again too."""
@@ -325,7 +350,7 @@ class Simulation:
         lost = event.reason is TermReason.TERM_UNKNOWN
         newest = next(e for e in reversed(self.disk.events) if isinstance(e, ev.JobDispatched) and e.key == event.key)
         ran_on = set(self.watch.ends.get(newest.uid, ()))
-        if lost and event.key not in self.watch.leased and ran_on != {part.host for part in newest.parts}:
+        if lost and event.key not in self.watch.leased and not {part.host for part in newest.parts} <= ran_on:
             return  # a host forgot its part: it may have run there for all that the master can know
         if not uids:
             raise Broken(f"{name} is {event.state.name} and never ran: {event}")

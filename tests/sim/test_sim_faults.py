@@ -6,6 +6,7 @@ LAVA_SIM_SEEDS=10000 makes a longer run of it.
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -40,3 +41,14 @@ def test_faults_really_happen() -> None:
     assert epochs > 24
     assert attempts > 12
     assert fences > 2
+
+
+def test_jobs_that_grow_and_shrink_under_faults() -> None:
+    """Hosts join and leave running jobs while everything fails: nothing lost, nothing twice (rows 2.4, 2.9)."""
+    resizes: Counter[str] = Counter()
+    for seed in range(max(20, SEEDS // 10)):
+        simulation = Simulation(seed, hosts=5, faulty=2500.0, elastic=1.0).run()
+        names = [type(event).__name__ for event in simulation.disk.events]
+        resizes.update(name for name in names if name in ("JobGrew", "JobShrank", "JobResized", "PartLeft", "ResizeAsked"))
+    assert len(resizes) == 5, resizes
+    assert min(resizes.values()) > 5, resizes

@@ -24,6 +24,8 @@ class Watch:
         """Key to the attempts that ever ran, in order."""
         self.ends: dict[str, dict[str, int | None]] = {}
         """uid to host to wait status; None: it went down with its host."""
+        self.ran: set[tuple[str, str]] = set()
+        """(uid of a part, host) of all that ever ran."""
         self.may_repeat: set[int] = set()
         """Keys that may run again: leased, or asked for by a user."""
         self.leased: set[int] = set()
@@ -33,7 +35,8 @@ class Watch:
 
     def started(self, key: int, uid: str, host: str, slots: int) -> None:
         """A process of an attempt runs on a host."""
-        others = {other for (other, _), (its, _) in self.live.items() if its == key and other != uid}
+        part, uid = uid, attempt_of(uid)
+        others = {attempt_of(other) for (other, _), (its, _) in self.live.items() if its == key} - {uid}
         if others:
             raise Broken(f"job {show(key)} runs twice at the same time: attempts {sorted(others)} and {uid} on {host}")
         ran = self.uids.setdefault(key, [])
@@ -41,9 +44,10 @@ class Watch:
             if ran and key not in self.may_repeat:
                 raise Broken(f"job {show(key)} may run once only: it ran as {ran} and now as {uid} on {host}")
             ran.append(uid)
-        if host in self.ends.get(uid, {}):
-            raise Broken(f"attempt {uid} of job {show(key)} runs a second time on {host}")
-        self.live[uid, host] = (key, slots)
+        if (part, host) in self.ran:
+            raise Broken(f"part {part} of job {show(key)} runs a second time on {host}")
+        self.ran.add((part, host))
+        self.live[part, host] = (key, slots)
         taken = Counter[str]()
         for (_, where), (job, count) in self.live.items():
             taken[where] += 0 if job in self.forced else count
@@ -53,4 +57,9 @@ class Watch:
     def ended(self, uid: str, host: str, status: int | None) -> None:
         """A process is no more."""
         self.live.pop((uid, host))
-        self.ends.setdefault(uid, {})[host] = status
+        self.ends.setdefault(attempt_of(uid), {})[host] = status
+
+
+def attempt_of(uid: str) -> str:
+    """The attempt of a part; one that was added to a running attempt has a uid of its own."""
+    return uid.partition("x")[0]

@@ -93,7 +93,7 @@ class _Draft:
         self.placed.add(placement.key)
         if unit:
             self.used.update(one.key for one in unit)
-            self.events += preempt.preempted(unit, self.now)
+            self.events += preempt.preempted(self.cluster, unit, self.now)
         if for_good:
             self.events.append(SlotsReserved(at=self.now, key=placement.key, parts=placement.parts))
             return

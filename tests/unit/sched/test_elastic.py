@@ -299,6 +299,77 @@ def test_asking_for_more_by_hand_and_taking_it_back() -> None:
     assert cycle(world) == []
 
 
+def preemptive(world: World) -> None:
+    world.queues(
+        QueueConf(name="high", priority=50, preemption="PREEMPTIVE"), QueueConf(name="low", priority=10, preemption="PREEMPTABLE")
+    )
+
+
+def settle(world: World, key: int) -> None:
+    """Cycles until nothing more happens."""
+    for _ in range(4):
+        cycle(world)
+        begin(world, key)
+
+
+def test_it_shrinks_for_a_higher_queue_and_keeps_its_minimum() -> None:
+    """Row 2.9: shrink on priority need, never below min."""
+    world = World()
+    preemptive(world)
+    world.hosts("h1", "h2", "h3", slots=1)
+    key = elastic(world, 2, 3, queue="low")
+    started(world, key)
+    first = world.submit(queue="high")
+    events = cycle(world)
+    assert [type(one) for one in events] == [ev.JobShrank, ev.SlotsReserved]
+    assert world.cluster.jobs.rows[first].run is None
+    settle(world, key)
+    assert job_of(world, key).state is JobState.RUN
+    assert slot_sum(world, key) == 2
+    assert world.cluster.jobs.rows[first].run is not None
+    world.submit(queue="high")
+    settle(world, key)
+    assert slot_sum(world, key) == 2
+    assert job_of(world, key).state is JobState.SSUSP
+
+
+def test_slots_of_a_large_host_are_free_at_once() -> None:
+    world = World()
+    preemptive(world)
+    world.hosts("h1", slots=8, mem=8000)
+    key = elastic(world, 2, 8, queue="low", resreq="rusage[mem=1000/task]")
+    started(world, key)
+    first = world.submit(queue="high", slots=3, resreq="rusage[mem=1000/task]")
+    settle(world, key)
+    assert world.cluster.jobs.rows[first].run is not None
+    assert slot_sum(world, key) == 5
+    assert world.cluster.use.hosts["h1"].reserved == {"mem": 8000.0}
+
+
+def test_a_job_larger_than_the_surplus_stops_the_whole_job() -> None:
+    world = World()
+    preemptive(world)
+    world.hosts("h1", "h2", slots=2)
+    key = elastic(world, 2, 4, queue="low")
+    started(world, key)
+    world.submit(queue="high", slots=4)
+    cycle(world)
+    assert job_of(world, key).state is JobState.SSUSP
+    assert slot_sum(world, key) == 4
+
+
+def test_a_stale_shrink_is_dropped() -> None:
+    world = World()
+    preemptive(world)
+    world.hosts("h1", "h2", slots=1)
+    key = elastic(world, 1, 2, queue="low")
+    started(world, key)
+    world.submit(queue="high")
+    plan = world.schedule()
+    released(world, key, run_of(world, key).parts[1].host)
+    assert world.accept(plan) == []
+
+
 def test_what_is_not_resizable_says_so() -> None:
     world = World()
     world.hosts("h1", slots=1)
