@@ -86,7 +86,7 @@ def text_message(
         notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
         roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
-        software=["\t".join(step) for step in text.software],
+        clean=spec.policy.clean, software=["\t".join(step) for step in text.software],
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
@@ -100,7 +100,7 @@ def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> lis
             name=role.name, command=own.command, env=own.env, cwd=own.cwd,
             limits=limits_message(role.limits, run_scale, cpu_scale),
             gpus=role.gpus, slots=role.slots, kind=role.kind, least=role.least, count=role.count,
-            software=["\t".join(step) for step in own.software],
+            software=["\t".join(step) for step in own.software], scratch=own.scratch,
         )
         for role, own in zip(spec.roles, text.roles, strict=True)
     ]  # fmt: skip

@@ -284,7 +284,8 @@ def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Si
         shown = launchers.names_of(names, order.start.hosts, site.address, socket.gethostname())
         return (*files.of(names), files.slots_of(shown), files.colons_of(names))
 
-    found = roles.fields(order, text, made.path, site.address, write)
+    scratch = f"{FALLBACK_FOLDER}/lava-{made.user.uid}/{int(text.submitted)}.{job_stem(order.key)}"
+    found = roles.fields(order, text, made.path, site.address, write, scratch)
     fields["env"] |= found.pop("env")
     fields |= found
     _add_rank_files(fields["tasks"], text, order.key)

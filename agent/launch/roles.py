@@ -19,6 +19,7 @@ from agent.launch.limits import rlimits
 from proto import agent_pb2 as pb
 
 KIND = "roles"
+SCRATCH = "scratch"
 MPI = ("mpi", "mpich", "intelmpi")
 COLONS = ("mpich", "intelmpi")
 """Their launchers read a host file of ``host:slots``, Open MPI's one of ``host slots=N``."""
@@ -63,15 +64,18 @@ def peers_of(hosts: Hosts) -> list[Peer]:
     ]
 
 
-def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Write) -> dict[str, Any]:
-    """The fields of a part that roles decide: tasks, their ports, links to the other hosts, the service of blaunch."""
+def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Write, scratch: str = "") -> dict[str, Any]:
+    """The fields of a part that roles decide: tasks, their ports, links to the other hosts, the service of blaunch.
+
+    ``scratch``: what the names of this job's scratch folders begin with.
+    """
     start = order.start
     peers = peers_of(start.hosts)
     mine = [peer for peer in peers if peer.place == start.place]
     first = FIRST_PORT + zlib.crc32(order.uid.encode()) % PORTS
     hosts = _worker_hosts(peers, text, start.hosts)
     files = write(hosts)
-    places = {"/etc/mpi/hostfile": files[3] if text.framework in COLONS else files[2]}
+    places = {"/etc/mpi/hostfile": files[3] if text.framework in COLONS else files[2], SCRATCH: scratch}
     for number, role in enumerate(text.roles) if text.framework == "volcano" else ():
         names = [start.hosts[peer.place].host for peer in peers if peer.role == number]
         places[f"/etc/volcano/{role.name}.host"] = write(names)[0]
@@ -80,6 +84,7 @@ def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Wr
         env |= _mpi(hosts, files, start.hosts, address)
     found: dict[str, Any] = {
         "led": True,
+        "clean_scratch": text.clean == "all",
         "ports": {
             "place": start.place, "hosts": len(start.hosts), "count": len(mine), "first": first, "low": FIRST_PORT, "of": PORTS,
         },
@@ -108,6 +113,8 @@ def _tasks(
             "label": f"{role.name}[{peer.index}]",
             "rlimits": rlimits(_limits(role, text)), "cwd": role.cwd,
         }  # fmt: skip
+        if role.scratch:
+            task["scratch"] = task["env"]["LAVA_SCRATCH"] = f"{places[SCRATCH]}.{role.name}.{peer.index}"
         if role.kind == "hold":
             task["hold"] = True
         else:
@@ -124,7 +131,7 @@ def _with_places(text: str, places: dict[str, str]) -> str:
     """The files that Kubernetes' operators put in /etc are ours, elsewhere."""
     if "/etc/" in text:
         for place, path in places.items():
-            text = text.replace(place, path)
+            text = text.replace(place, path) if place.startswith("/") else text
     return text
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from agent.starter import rlimits, tasks
+from agent.starter import rlimits, scratch, tasks
 from agent.starter.account import Task
 from agent.starter.binding import bound
 from agent.starter.gang import Gang
@@ -38,10 +38,10 @@ def begin(
     argv = of.get("argv") or spec.get("argv", [""])
     if of.get("rlimits"):
         limits = rlimits.clamp(of["rlimits"])
+    if (own := of.get("scratch") or "") and (why := scratch.make(own)):
+        return _cannot(task, fds[2], own, why)
     if (folder := of.get("cwd")) and (why := _enter(folder)):
-        write_all(fds[2], f"{folder}: {why}\n".encode(errors="replace"))
-        task.ended((0, CANNOT << 8, 0.0, 0.0, 0))
-        return
+        return _cannot(task, fds[2], folder, why)
     try:
         programs = tasks.candidates(argv[0], path)
         with bound(of.get("bind") or spec.get("bind")) as said:
@@ -53,6 +53,11 @@ def begin(
         code, line = tasks.as_a_shell_says(argv[0], e)
         write_all(fds[2], line)
         task.ended((0, code << 8, 0.0, 0.0, 0))
+
+
+def _cannot(task: Task, fd: int, what: str, why: str) -> None:
+    write_all(fd, f"{what}: {why}\n".encode(errors="replace"))
+    task.ended((0, CANNOT << 8, 0.0, 0.0, 0))
 
 
 def _enter(folder: str) -> str:

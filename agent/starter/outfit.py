@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, prepare, rlimits
+from agent.starter import account, prepare, rlimits, scratch
 from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
 from agent.starter.rendezvous import Rendezvous
@@ -164,5 +164,8 @@ class Outfit:
                 one.close()
         self.files.close()
         self.files.remove_jobfile()
+        for task in self._spec.tasks if self._spec.get("clean_scratch") else ():
+            if task.get("scratch"):
+                scratch.remove(task["scratch"])
         if self.terminal:
             self.terminal.gone()

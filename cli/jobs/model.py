@@ -28,6 +28,7 @@ class Role:
     software: str = ""
     restart: str = "Never"
     spread: bool = False
+    scratch: bool = False
     kind: str = ""
     actions: list[list[Any]] = field(default_factory=list)
 

@@ -80,7 +80,7 @@ def _role(name: str, fields: Fields) -> Role:
     role = Role(
         name=name, command=fields.command("command"), count=most, least=least, slots=fields.number("slots", 1),
         gpus=fields.number("gpus", 0), resreq=fields.text("resreq"), limits=fields.texts("limits"), env=fields.texts("env"),
-        cwd=fields.text("cwd"), software=fields.text("software"),
+        cwd=fields.text("cwd"), software=fields.text("software"), scratch=fields.flag("scratch"),
         restart=fields.text("restart", "Never"), spread=fields.flag("spread"),
         kind=fields.text("kind"), actions=_actions(fields.part("on")),
     )  # fmt: skip

@@ -52,6 +52,7 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cwd: str = ""
     software: str = ""
     """As of ``-a``: modules(…), conda(…), venv(…), container(…)."""
+    scratch: bool = False
     restart: str = "Never"
     spread: bool = False
     kind: str = ""

@@ -75,7 +75,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     success: str = "all"
     """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
     clean: str = "running"
-    """What is left then: ``running`` and ``all`` end it, ``none`` lets it run on."""
+    """What is left then: ``running`` and ``all`` end it (``all`` removes scratch folders too), ``none`` lets it run."""
     launcher_start: str = "when_ready"
     backoff: int = 6
     """How often tasks or the job are started again."""
@@ -140,6 +140,8 @@ class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str = ""
     software: tuple[tuple[str, ...], ...] = ()
     """Put around its command, inside of the job's own."""
+    scratch: bool = False
+    """Each task has a folder of its own on its host, for the job's life."""
 
 
 class JobText(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,21 +45,22 @@ def run(cluster: Cluster, folder: Path, text: str | Path, state: str = "DONE") -
     return out.read_text().partition("\n-----")[0].splitlines()
 
 
-def nothing_left(marks: str) -> None:
-    """No process whose command line has these words."""
+def nothing_left(cluster: Cluster, mark: str) -> None:
+    """No process of the cluster's jobs whose command line has this word."""
 
     def alive() -> list[str]:
         found = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
                 words = Path(f"/proc/{name}/cmdline").read_bytes().decode(errors="replace").split("\0")
+                env = Path(f"/proc/{name}/environ").read_bytes() if mark in words else b""
             except OSError:
                 continue
-            if marks in words:
+            if str(cluster.folder.path).encode() in env:
                 found.append(name)
         return found
 
-    wait_until(lambda: not alive(), 10, lambda: f"no process of {marks}: {alive()}")
+    wait_until(lambda: not alive(), 10, lambda: f"no process of {mark}: {alive()}")
 
 
 def test_an_mpi_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_a_tensorflow_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) 
     assert {name: len(found) for name, found in one.items()} == {"chief": 1, "ps": 1, "worker": 2}
     addresses = [address for found in one.values() for address in found]
     assert len(set(addresses)) == 4
-    nothing_left("600")
+    nothing_left(cluster, "600")
 
 
 def test_a_volcano_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_lavas_own_layout(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.wait_end(job) == ["DONE"]
     text = (tmp_path / f"servers.{job}").read_text()
     assert re.search(r"^\[chief\[0\]\] the chief knows 127\.0\.0\.1:\d+$", text, re.MULTILINE)
-    nothing_left("600")
+    nothing_left(cluster, "600")
 
 
 FAILS = """
@@ -129,7 +131,7 @@ def test_one_reason_and_no_orphan(cluster: Cluster, tmp_path: Path, command: str
     run(cluster, tmp_path, FAILS.replace("COMMAND", command).replace("RESTART", restart), "EXIT")
     last = cluster.run("bjobs -a -l | tr -d '\\n' | tr -s ' '").stdout
     assert why.replace(" ", "") in last.replace(" ", "")
-    nothing_left("601")
+    nothing_left(cluster, "601")
 
 
 def test_a_role_over_its_memory_is_killed_alone(cluster: Cluster, tmp_path: Path) -> None:
@@ -146,7 +148,26 @@ roles:
     run(cluster, tmp_path, text)
     history = cluster.run("bhist -l -a | tr -d '\\n' | tr -s ' '").stdout
     assert "TERM_MEMLIMIT" in history.replace(" ", "")
-    nothing_left("602")
+    nothing_left(cluster, "602")
+
+
+def test_a_task_finds_its_scratch_folder_again(cluster: Cluster, tmp_path: Path) -> None:
+    """0.11, 0.15: a folder of its own, the same after a restart; clean all removes it, running keeps it."""
+    text = """
+clean: CLEAN
+roles:
+  w:
+    scratch: true
+    restart: OnFailure
+    command: echo $LAVA_SCRATCH; test -e $LAVA_SCRATCH/mark || { touch $LAVA_SCRATCH/mark; exit 1; }
+"""
+    for clean, there in (("all", False), ("running", True)):
+        lines = run(cluster, tmp_path, text.replace("CLEAN", clean))
+        assert len(lines) == 2
+        assert lines[0] == lines[1]
+        folder = Path(lines[0])
+        wait_until(lambda folder=folder, there=there: folder.exists() is there, 10, "the folder as it is to be")  # type: ignore[misc]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_bkill_ends_what_always_restarts(cluster: Cluster, tmp_path: Path) -> None:
@@ -156,7 +177,7 @@ def test_bkill_ends_what_always_restarts(cluster: Cluster, tmp_path: Path) -> No
     cluster.wait_for(job, "RUN")
     cluster.run(f"bkill {job}")
     assert cluster.wait_end(job) == ["EXIT"]
-    nothing_left("603")
+    nothing_left(cluster, "603")
 
 
 def test_agents_and_master_may_restart_under_it(cluster: Cluster, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def _text(draft: Draft, one: RoleAsk) -> RoleText:
         if alone.spec.launch:
             raise Refused(f"role {one.name}: {alone.spec.launch} is no software of a role")
         software = alone.text.software
-    return RoleText(command=one.command, env=_env(one), cwd=_cwd(draft, one), software=software)
+    return RoleText(command=one.command, env=_env(one), cwd=_cwd(draft, one), software=software, scratch=one.scratch)
 
 
 def _env(one: RoleAsk) -> dict[str, str]:
