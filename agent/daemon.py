@@ -18,6 +18,7 @@ from agent.adopt import adopt
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.link import NotMaster, Session, open_session
+from agent.monitor.elim import Elims, dynamic_names
 from agent.parts import now
 from agent.relay import Relay
 from agent.runner import Runner
@@ -48,6 +49,7 @@ class Daemon:
         self._masters = masters
         self._starter_log = starter_log
         self._watch = Watch(site.host, gpus, site.address, slots)
+        self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
         self._runner = Runner(site, self._spool, self._watch, accounts)
@@ -74,6 +76,7 @@ class Daemon:
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
+        work.append(self._elims.run())
         tasks = [asyncio.create_task(one) for one in work]
         tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -234,7 +237,7 @@ class Daemon:
 
     async def _beat(self, pause: float) -> None:
         while True:
-            load = await self._watch.load()
+            load = await self._watch.load() | self._elims.values()
             if not self._heartbeats:
                 self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._watch.unsent()))
                 self._to_send.set()

@@ -1,0 +1,161 @@
+"""A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which print ``n name value …`` on and on.
+
+Rule: each is a process of its own, and nothing waits for it; one that dies is started again, later each time; one that ends with
+ELIM_ABORT_VALUE is not wanted on this host. What a program does not say any more is forgotten after ``STALE`` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+log = logging.getLogger(__name__)
+
+ABORT = 97
+STALE = 180.0
+PAUSES = (1.0, 5.0, 15.0, 60.0)
+"""Before it is started again, the first time, the second …; after a minute of work it begins anew."""
+LONGEST = 64 * 1024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,38}", re.ASCII)
+_LOOK_AGAIN = 60.0
+_LAST = 5.0
+"""Seconds in which a program that has closed its output must end."""
+
+
+def programs(folder: str, as_root: bool) -> list[str]:
+    """The elims of a folder; run as root, only what nobody but root can write."""
+    try:
+        names = sorted(os.listdir(folder)) if folder else []
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        path = os.path.join(folder, name)
+        if name != "elim" and not (name.startswith("elim.") and _NAME.fullmatch(name[5:])):
+            continue
+        if not os.path.isfile(path) or not os.access(path, os.X_OK):
+            continue
+        state = os.stat(path)
+        if as_root and (state.st_uid != 0 or state.st_mode & 0o022):
+            log.error("elim %s: is not run, as others than root may write it", path)
+            continue
+        found.append(path)
+    return found
+
+
+def dynamic_names(confdir: str) -> list[str]:
+    """The resources of lsf.shared whose values programs are to say."""
+    from config.load import load
+
+    return [resource.name for resource in load(confdir).config.resources if resource.interval]
+
+
+def parse(line: str) -> dict[str, float]:
+    """``n name value name value …``; values that are no numbers are left out. Raises ValueError for anything else."""
+    words = line.split()
+    if not words or not words[0].isdigit() or int(words[0]) * 2 != len(words) - 1:
+        raise ValueError(line)
+    values: dict[str, float] = {}
+    for name, text in zip(words[1::2], words[2::2], strict=True):
+        if not _NAME.fullmatch(name):
+            raise ValueError(line)
+        with contextlib.suppress(ValueError):
+            value = float(text)
+            if math.isfinite(value):
+                values[name] = value
+    return values
+
+
+class Elims:
+    """All of this host; ``values`` at any time."""
+
+    def __init__(self, folder: str, names: Callable[[], list[str]], as_root: bool, pauses: tuple[float, ...] = PAUSES) -> None:
+        self._folder = folder
+        self._names = names
+        self._as_root = as_root
+        self._pauses = pauses
+        self._said: dict[str, tuple[float, dict[str, float]]] = {}
+        self._kept: dict[str, asyncio.Task[None]] = {}
+
+    def values(self) -> dict[str, float]:
+        """What the programs said lately."""
+        now = time.monotonic()
+        found: dict[str, float] = {}
+        for at, values in self._said.values():
+            if now < at + STALE:
+                found |= values
+        return found
+
+    async def run(self) -> None:
+        """Keep them all, also those that are put there later."""
+        try:
+            while True:
+                for path in await asyncio.to_thread(programs, self._folder, self._as_root):
+                    if path not in self._kept:
+                        names = await asyncio.to_thread(self._names)
+                        self._kept[path] = asyncio.create_task(self._keep(path, names))
+                await asyncio.sleep(_LOOK_AGAIN)
+        finally:
+            for task in self._kept.values():
+                task.cancel()
+
+    async def _keep(self, path: str, names: list[str]) -> None:
+        environ = {**os.environ, "LSF_RESOURCES": " ".join(names), "LSF_MASTER": "N", "ELIM_ABORT_VALUE": str(ABORT)}
+        fails = 0
+        while True:
+            began = time.monotonic()
+            why, status = await self._work(path, environ)
+            self._said.pop(path, None)
+            if status == ABORT:
+                log.info("elim %s: is not wanted on this host", path)
+                return
+            fails = 0 if time.monotonic() - began > 60 else fails
+            pause = self._pauses[min(fails, len(self._pauses) - 1)]
+            fails += 1
+            log.warning("elim %s: %s; it is started again in %g s", path, why, pause)
+            await asyncio.sleep(pause)
+
+    async def _work(self, path: str, environ: Mapping[str, str]) -> tuple[str, int]:
+        """One life of a program: why it ended, and its exit status (-1: unknown)."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                path, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=environ, limit=LONGEST,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return f"cannot be run: {error.strerror}", -1
+        try:
+            assert process.stdout is not None
+            why = await self._listen(path, process.stdout)
+            if why:
+                return why, -1
+            status = await asyncio.wait_for(process.wait(), _LAST)
+        except TimeoutError:
+            return "closed its output", -1
+        finally:
+            # what it left behind goes too; of a process that is gone its group may still be there
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return f"ended with {status}", status
+
+    async def _listen(self, path: str, lines: asyncio.StreamReader) -> str:
+        """Read what it says; "" at its end, else what is wrong with it."""
+        while True:
+            try:
+                line = await lines.readline()
+            except ValueError:
+                return f"said a line of more than {LONGEST} bytes"
+            if not line:
+                return ""
+            try:
+                values = parse(line.decode("ascii", "replace"))
+            except ValueError:
+                return f"said what is not 'n name value …': {line[:80]!r}"
+            self._said[path] = (time.monotonic(), values)
