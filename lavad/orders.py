@@ -88,7 +88,7 @@ def text_message(
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
         clean=spec.policy.clean, software=["\t".join(step) for step in text.software],
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
-        notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies,
+        notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies, tee=text.tee,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
         job_controls=app.job_controls or queue.job_controls,
     )  # fmt: skip

@@ -21,6 +21,7 @@ def add(fields: dict[str, Any], start: pb.Start, where: Places, text: pb.JobText
         return
     fields["interactive"] = {
         "shell": text.interactive == "Is",
+        "tee": text.tee,
         "stdin": not text.input,
         "stdout": not where.output,
         "stderr": not where.error,

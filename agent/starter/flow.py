@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 
 from agent.starter import taskwire as wire
+from agent.starter.stdio import write_all
 from agent.starter.watch import WRITE, Watch
 
 # (kind, body): a frame to the one who asked
@@ -30,6 +31,7 @@ class Flow:
         self._to_write = bytearray()
         self._input_ended = False
         self._of: dict[int, int] = {}  # descriptor -> stream
+        self._also: dict[int, int] = {}  # descriptor -> a file that gets the same
         self._room = {wire.OUT: room, wire.ERR: room}
         self._held = {wire.OUT: bytearray(), wire.ERR: bytearray()}
 
@@ -43,9 +45,11 @@ class Flow:
         if self._input >= 0:
             self.say(wire.CREDIT, wire.credit(wire.IN, wire.WINDOW))
 
-    def add_output(self, fd: int, stream: int) -> None:
-        """What can be read from ``fd``, which is ours now, goes out as a stream."""
+    def add_output(self, fd: int, stream: int, also: int = -1) -> None:
+        """What can be read from ``fd``, which is ours now, goes out as a stream, and into the file ``also``, ours too."""
         os.set_blocking(fd, False)
+        if also >= 0:
+            self._also[fd] = also
         self._of[fd] = stream
         self._watch.add(fd, lambda _: self._ready(fd))
 
@@ -173,6 +177,8 @@ class Flow:
             self._close_output(fd)
             return False
         self._room[stream] -= len(content)
+        if fd in self._also:
+            write_all(self._also[fd], content)
         self.say(wire.DATA, wire.data(stream, content))
         return True
 
@@ -201,6 +207,8 @@ class Flow:
         del self._of[fd]
         self._watch.remove(fd)
         os.close(fd)
+        if (also := self._also.pop(fd, -1)) >= 0:
+            os.close(also)
 
     def close(self) -> None:
         """Everything."""

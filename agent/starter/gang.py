@@ -365,8 +365,10 @@ class Gang:
             self._write(stream, lines)
 
     def _write(self, stream: int, lines: bytes) -> None:
-        if self._terminal is not None and self._terminal.takes(stream):
+        takes = self._terminal is not None and self._terminal.takes(stream)
+        if self._terminal is not None and (takes or self._terminal.tees):
             self._terminal.put(stream, lines)
+        if takes:
             return
         fd = self._files.stderr if stream == ERR else self._files.stdout
         if fd >= 0:

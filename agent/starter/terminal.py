@@ -77,6 +77,8 @@ class Terminal:
 
     def lend(self, files: Files, gang: bool) -> None:
         """Put its ends where no file was named; a gang's processes have pipes of their own, and are read by it."""
+        if not gang:
+            self._lend_copies(files)
         if self._wanted_tty and not gang:
             self._lend_terminal(files)
             return
@@ -88,6 +90,14 @@ class Terminal:
             if self._asked.get(name) and not gang:
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
                 self._flow.add_output(ours, stream)
+                _replace(files, name, write_end)
+
+    def _lend_copies(self, files: Files) -> None:
+        """``-tty``: what goes to a file is shown too."""
+        for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
+            if self._asked.get("tee") and not self._asked.get(name):
+                ours, write_end = os.pipe2(os.O_CLOEXEC)
+                self._flow.add_output(ours, stream, also=os.dup(getattr(files, name)))
                 _replace(files, name, write_end)
 
     def _lend_terminal(self, files: Files) -> None:
@@ -102,8 +112,13 @@ class Terminal:
                 _replace(files, name, os.dup(self.tty))
 
     def takes(self, stream: int) -> bool:
-        """Whether what a gang's processes write to a stream goes to the user."""
+        """Whether what a gang's processes write to a stream goes to the user instead of a file."""
         return bool(self._asked.get("stderr" if stream == wire.ERR else "stdout"))
+
+    @property
+    def tees(self) -> bool:
+        """Whether what goes to a file is shown too."""
+        return bool(self._asked.get("tee"))
 
     def put(self, stream: int, lines: bytes) -> None:
         """What a gang's processes wrote."""

@@ -20,7 +20,7 @@ VALUED = (
     " U u v W We Wep w wa wt yaml"
 )
 REFUSED = (
-    "IS ISp ISs IX XF tty alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
+    "IS ISp ISs IX XF alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
     " extsched freq jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
     " step_cgroup"
 )
@@ -37,12 +37,13 @@ def bmod_table() -> Table:
     """bsub's options, and each of them with an ``n`` behind it, which resets it."""
     names = [name for name in f"{FLAGS} {VALUED}".split() if name not in ("K", "h", "V", "rn")]
     resets = [name + "n" for name in names if name + "n" not in VALUED.split()]
+    refused = f"{REFUSED} I Ip Is tty hostfile is ul"
     return Table(
         "bmod",
         f"{' '.join(name for name in FLAGS.split() if name != 'Zs')} {' '.join(resets)}",
         f"{VALUED} Z Zs",
         "job_ID | job_ID[index_list]",
-        f"{REFUSED} I Ip Is hostfile is ul K Zs {' '.join(name + 'n' for name in REFUSED.split())}",
+        f"{refused} K Zs {' '.join(name + 'n' for name in refused.split() if name != 'is')}",
         REPEATED,
     )
 

@@ -188,6 +188,8 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """Variables whose values stay in files of the user's: (variable, path on the execution host)."""
     interactive: str = ""
     """``I``, ``Ip`` or ``Is``; "" for a batch job."""
+    tee: bool = False
+    """``-tty``: what goes to files is shown too."""
     input_data: str = ""
     """The input file as it was at submission (``-is``), in base64."""
     notify: str = ""

@@ -47,6 +47,12 @@ def test_files_take_the_place_of_streams(cluster: Cluster, tmp_path: Path) -> No
     done = cluster.run("bsub -I -i in -o out 'cat; echo err >&2'", cwd=tmp_path, stdin="not this\n")
     assert (tmp_path / "out").read_text() == "input\n"
     assert done.stderr.endswith("err\n")
+    done = cluster.run("bsub -I -tty -o both -e both.err 'echo shown; echo err >&2'", cwd=tmp_path)
+    assert done.stdout.splitlines()[1:] == ["shown"]
+    assert done.stderr.endswith("err\n")
+    assert ((tmp_path / "both").read_text(), (tmp_path / "both.err").read_text()) == ("shown\n", "err\n")
+    ranks = cluster.run("bsub -I -tty -n 2 -a mpi -o ranks 'echo rank'", cwd=tmp_path)
+    assert (ranks.stdout.splitlines()[1:], (tmp_path / "ranks").read_text()) == (["rank"] * 2, "rank\n" * 2)
 
 
 @pytest.mark.parametrize("host", HOSTS)

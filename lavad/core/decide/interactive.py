@@ -25,8 +25,15 @@ def mode(name: str) -> Callable[[Draft, OptionValue], None]:
     return read
 
 
+def tee(draft: Draft, value: OptionValue) -> None:
+    """``-tty``."""
+    draft.say(tee=bool(value))
+
+
 def check(draft: Draft) -> None:
     """Refused where it asks for what an interactive job cannot have."""
+    if draft.text.tee and not draft.text.interactive:
+        raise Refused("-tty: This is for interactive jobs (-I, -Ip, -Is)")
     if not draft.text.interactive:
         return
     if draft.spec.rerunnable:

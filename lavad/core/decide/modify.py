@@ -54,12 +54,14 @@ _RESET_LIMIT = {
     "p": "processes", "T": "threads",
 }  # fmt: skip
 _RESET_TEXT: dict[str, dict[str, Any]] = {
-    "o": {"output": ""}, "e": {"error": ""}, "i": {"input": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
+    "o": {"output": ""}, "e": {"error": ""}, "i": {"input": "", "input_data": ""}, "E": {"pre_exec": ""}, "Ep": {"post_exec": ""},
     "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
     "cwd": {"cwd_given": False}, "L": {"login_shell": ""}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
     "a": {"software": (), "esub": ""},
     "We": {}, "secret": {"secrets": ()},
     "oo": {"output": ""}, "eo": {"error": ""}, "wa": {"warn_action": ""}, "wt": {"warn_before": 0}, "q": {}, "P": {},
+    "is": {"input": "", "input_data": ""}, "f": {"copies": ()}, "ptl": {"pend_limit": 0}, "eptl": {"eligible_limit": 0},
+    "notify": {"notify": ""}, "Ne": {"notify": ""}, "Nd": {"notify": ""}, "Ns": {"notify": ""},
     "J": {}, "label": {"label": False}, "rankfiles": {"rank_files": ""},
 }  # fmt: skip
 _WORDS = {

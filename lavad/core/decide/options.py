@@ -248,6 +248,11 @@ def _file(field: str, overwrite: bool | None = None) -> Callable[[Draft, OptionV
     return read
 
 
+def _input(draft: Draft, value: OptionValue) -> None:
+    _file("input")(draft, value)
+    draft.say(input_data="")
+
+
 def _say(field: str) -> Callable[[Draft, OptionValue], None]:
     def read(draft: Draft, value: OptionValue) -> None:
         draft.say(**{field: value if isinstance(value, bool) else text_of(field, value)})
@@ -316,7 +321,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "J": _job_name, "q": _queues, "H": _hold, "n": _slots, "R": _resreq, "m": _hosts, "W": _run_limit, "c": _cpu_limit,
     **{option: _size(option) for option in _SIZES}, "p": _processes, "sp": _priority, "gpu": _gpu, "k": _checkpoint,
     "b": _begin, "t": _deadline, "a": _launch, "o": _file("output", False), "oo": _file("output", True),
-    "e": _file("error", False), "eo": _file("error", True), "i": _file("input"), "outdir": _file("output_dir"),
+    "e": _file("error", False), "eo": _file("error", True), "i": _input, "outdir": _file("output_dir"),
     "cwd": _cwd, "L": _login_shell, "E": _say("pre_exec"), "Ep": _say("post_exec"), "Jd": _say("description"),
     "u": _say("mail_user"), "secret": _secrets,
     "B": _say("notify_start"), "N": _say("notify_end"), "P": _spec_text("project", "P"),
@@ -328,7 +333,7 @@ READERS: Mapping[str, Callable[[Draft, OptionValue], None]] = {
     "Ne": options_files.notify("exit"), "Nd": options_files.notify("done"), "Ns": options_files.notify("start"),
     "notify": options_files.notify(), "hostfile": options_files.hostfile, "ptl": options_files.pend_limit("ptl", "pend_limit"),
     "eptl": options_files.pend_limit("eptl", "eligible_limit"),
-    "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")},
+    "We": options_lsf.estimate, **{name: interactive.mode(name) for name in ("I", "Ip", "Is")}, "tty": interactive.tee,
     "ar": options_lsf.autoresize, "rnc": options_lsf.resize_command,
     "wa": options_lsf.warn_action, "wt": options_lsf.warn_time,
     "U": options_lsf.reservation,
