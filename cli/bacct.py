@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from cli.common.context import Context, start
+from cli.common.fail import Fail
 from cli.common.listing import run_listing
 from cli.common.options import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.common.options import Options
+
+LARGEST = 1 << 20
 
 
 def run(context: Context) -> int:
@@ -15,7 +22,23 @@ def run(context: Context) -> int:
         "C D S T f N P q m u J M app sla U G g",
         "[job_ID | job_ID[index_list]] ...",
     )
-    return run_listing(context, table)
+    return run_listing(context, table, change=_with_hosts)
+
+
+def _with_hosts(context: Context, options: Options) -> None:
+    """``-M FILE``: the hosts that the file names, beside those of ``-m``."""
+    name = options.pop("M", None)
+    if not isinstance(name, str):
+        return
+    try:
+        with open(context.path(name), encoding="utf-8", errors="replace") as file:
+            text = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise Fail(f"{name}: {getattr(error, 'strerror', None) or 'Bad file name'}") from None
+    hosts = [word for line in text.splitlines() for word in line.partition("#")[0].split()]
+    if not hosts or len(text) > LARGEST:
+        raise Fail(f"{name}: {'no host is in it' if not hosts else f'larger than {LARGEST} characters'}")
+    options["m"] = " ".join([str(options.get("m", "")), *hosts]).strip()
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,19 +7,30 @@ from cli.common.options import Table, read_letters, show_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cli.common.context import Context
+    from cli.common.options import Options
 
 BATCH = "lsb_init: Failed in an LSF library call"
 BASE = "ls_initdebug"
 
 
-def run_listing(context: Context, table: Table, help_status: int = 255, caller: str = BATCH, form: str = "") -> int:
-    """``form``: the variable of the environment that sets the default columns; the master knows when it counts."""
+def run_listing(
+    context: Context, table: Table, help_status: int = 255, caller: str = BATCH, form: str = "",
+    change: Callable[[Context, Options], None] | None = None,
+) -> int:  # fmt: skip
+    """``form``: the variable of the environment that sets the default columns; the master knows when it counts.
+
+    ``change`` does to the options what only this host can, as reading a file.
+    """
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options, help_status)
     if helped is not None:
         return helped
     conf = read_conf(context, caller)
+    if change is not None:
+        change(context, options)
     columns = context.environ.get(form)
     if columns:
         options[form] = columns

@@ -13,13 +13,13 @@ from lavad.core.job import Job
 from lavad.core.rights import expand_users
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
-from lavad.queries import bhist, bjobs, bjobs_long, jobfacts, paragraphs, resreqs, times, units
+from lavad.queries import bhist, bjobs, bjobs_long, exceptions, jobfacts, paragraphs, resreqs, times, units
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.wrap import RULE, wrap
 from lavad.store.accounting import Asked, Sums
 
-FLAGS = "b d e l w E UF"
+FLAGS = "b d e l w x E UF"
 VALUED = "C D S f N P q m u J app G g sla Lp"
 BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
 
@@ -82,9 +82,15 @@ class _Report:
         """What no column of the store tells."""
         pairs = (("app", "app"), ("user_group", "G"), ("group", "g"))
         wanted = {field: self.options.words(option) for field, option in pairs if option in self.options}
-        if not wanted:
+        now, exceptional = self.request.now, "x" in self.options
+        if not wanted and not exceptional:
             return None
-        return lambda job: all(getattr(self.view.spec(job), field) in values for field, values in wanted.items())
+
+        def test(job: Job) -> bool:
+            fits = all(getattr(self.view.spec(job), field) in values for field, values in wanted.items())
+            return fits and (not exceptional or bool(exceptions.of(job, self.view, now)))
+
+        return test
 
     def jobs(self) -> Iterator[list[Job]]:
         """The jobs, page by page."""

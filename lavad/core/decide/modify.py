@@ -16,6 +16,7 @@ from lavad.core.decide import modify_running
 from lavad.core.decide.control import DENIED, each
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
+from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, resolve
 from lavad.core.decide.options import read_options
 from lavad.core.decide.roles import check_simple
@@ -152,6 +153,8 @@ def _modify_one(
     if "U" in options:
         check_reservation(cluster, draft)
     number = spec_number(cluster, draft.spec, decided.events, now)
+    if "g" in options:
+        decided.events += missing_groups(cluster, draft.spec.group, caller.user, now)
     key = record.key if isinstance(record, Job) else record.job
     changes = tuple(_change(name, value) for name, value in options.items())
     if ask.command:

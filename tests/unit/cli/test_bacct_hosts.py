@@ -1,0 +1,27 @@
+"""bacct -M: hosts of a file, read where the command runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.bacct import _with_hosts
+from cli.common.context import Context
+from cli.common.fail import Fail
+
+
+def test_hosts_of_a_file_join_those_of_the_option(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "hosts").write_text("a b\n# none\nc # d\n")
+    options = {"M": "hosts", "m": "x"}
+    _with_hosts(Context([], cwd=str(tmp_path)), options)  # type: ignore[arg-type]
+    assert options == {"m": "x a b c"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [("no", None, "No such file"), ("empty", "# x\n", "no host is in it"), ("\0", None, "Bad file name")],
+)
+def test_a_file_that_is_of_no_use(tmp_path, name: str, text: str | None, why: str) -> None:  # type: ignore[no-untyped-def]
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(Fail, match=why):
+        _with_hosts(Context([], cwd=str(tmp_path)), {"M": name})
