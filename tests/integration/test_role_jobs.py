@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.local.folder import BINDIR
 from tests.support.cluster import Cluster
+from tests.support.ranks import PYTHON_RANK, by_host
 from tests.support.wait import wait_until
 
 pytest.importorskip("yaml")
@@ -70,6 +72,37 @@ def test_an_mpi_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> Non
     tasks = sorted(line for line in lines if line.startswith("task on"))
     assert len(tasks) == 4
     assert set(tasks) == {"task on host1", "task on host2"}
+
+
+MPICH = """
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: ranks}
+spec:
+  slotsPerWorker: 2
+  mpiImplementation: MPICH
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: mpi
+            command: [mpiexec, -f, /etc/mpi/hostfile, python, rank.py]
+            env: [{name: PATH, value: "BIN:/usr/bin:/bin"}]
+    Worker: {replicas: 2, template: {spec: {containers: [{name: mpi}]}}}
+"""
+
+
+def test_mpiexec_of_an_mpijob_starts_its_ranks_on_the_workers(cluster: Cluster, tmp_path: Path) -> None:
+    """0.1, 0.10, 3.14: a real mpiexec, given the host file of the manifest's own path: slotsPerWorker ranks for each worker."""
+    pytest.importorskip("mpi4py")
+    if not (BINDIR / "mpiexec").exists():
+        pytest.skip("no MPICH")
+    (tmp_path / "rank.py").write_text(PYTHON_RANK)
+    lines = run(cluster, tmp_path, MPICH.replace("BIN", str(BINDIR)))
+    where = by_host("\n".join(lines), 4)
+    assert sum(where.values()) == 4
+    assert max(where.values()) == 2
 
 
 def test_a_pytorch_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
