@@ -112,6 +112,7 @@ class PendReason(IntEnum):
     HOST_NO_CPUS = 9008
     HOST_NO_TOPOLOGY = 9009
     NEVER_GPUS = 9013
+    NEVER_CPUS = 9030
     QUE_DESERVED = 9014
     QUE_GUARANTEE = 9015
     SLOTS_ONE_BY_ONE = 9016
@@ -255,6 +256,7 @@ _TEXTS = {
     _R.HOST_NO_TOPOLOGY: "Affinity is not enabled on the host, or its processors are not known",
     _R.SLOTS_ONE_BY_ONE: "Waiting for more job slots, as its queue has GANG=N",
     _R.JOB_DEADLOCK: "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold",
+    _R.NEVER_CPUS: "There are no suitable hosts for the job: no host can ever give a task the processors that it requires",
     _R.NEVER_GPUS: "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires",
     _R.QUE_DESERVED: "The queue has the slots that it deserves, and other queues wait for theirs",
     _R.QUE_GUARANTEE: "The slots that are left are guaranteed to other queues",

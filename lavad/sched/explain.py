@@ -6,10 +6,13 @@ from math import inf
 
 import numpy as np
 
-from lavad.core.gpus import matches
+from lavad.core.cpus import count_tasks
+from lavad.core.gpus import room
 from lavad.core.ledger import UNLIMITED
 from lavad.core.pend_reason import NEVER_RUSAGE, PendReason, about
+from lavad.core.resreq import Affinity
 from lavad.core.soft import WhyClass
+from lavad.core.topology import parse_topology
 from lavad.sched.candidates import room_mask
 from lavad.sched.columns import Columns
 from lavad.sched.eligible import Base, Codes, find_base
@@ -30,9 +33,9 @@ def main_reason(code: int, now: float) -> WhyClass:
 
 def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
     """Each host's reason, the most frequent first; before them, if so, that no host can ever take the job."""
-    never = why_never(view, need, base)
-    if never:
-        return WhyClass(reasons=((never, 0, ()), *_buckets(view, need, base)), at=view.now)
+    never = [why_never(view, way, find_base(view, way)) for way in need.ways] or [why_never(view, need, base)]
+    if all(never):
+        return WhyClass(reasons=((never[0], 0, ()), *_buckets(view, need, base)), at=view.now)
     if view.columns is None or view.free or view.advance is not None:
         return WhyClass(reasons=_buckets(view, need, base), at=view.now)
     changes, known = base.full
@@ -153,14 +156,26 @@ def _why_never_amounts(view: View, need: Need, base: Base) -> int:
             top = base.tops[name] = max((inf if most is None else most for most in known), default=0.0)
         if amount > top + 1e-6:
             return about(NEVER_RUSAGE, name, ledger.names)
+    if need.affinity is not None and not _most_tasks(view, need, base, need.affinity):
+        return PendReason.NEVER_CPUS
     gpu = need.gpu
     if gpu is None:
         return 0
     top = base.tops.get(gpu)
     if top is None:
         rows = _usable(view, need, base)
-        top = base.tops[gpu] = max((sum(matches(card, gpu) for card in ledger.host(row.name).gpus) for row in rows), default=0)
+        top = base.tops[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
     return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
+
+
+def _most_tasks(view: View, need: Need, base: Base, want: Affinity) -> float:
+    """Whether any host, if it were empty, had processors for one task."""
+    top = base.tops.get(want)
+    if top is None:
+        texts = {view.ledger.host(row.name).topology for row in _usable(view, need, base)}
+        known = [topology for text in sorted(texts) if (topology := parse_topology(text)) is not None]
+        top = base.tops[want] = max((count_tasks(topology, (), want, 1) for topology in known), default=0)
+    return top
 
 
 def _capacity(view: View, host: str, by_cpu: bool, ptile: int) -> int:

@@ -13,7 +13,10 @@ from lavad.core.spec import Spec
 from lavad.sched.needs import Need
 from lavad.sched.view import View
 
-_NEVER = (PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NO_SUITABLE_HOST, PendReason.NEVER_GPUS)
+_NEVER = (
+    PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NO_SUITABLE_HOST, PendReason.NEVER_GPUS,
+    PendReason.NEVER_CPUS,
+)  # fmt: skip
 
 
 class Owners:

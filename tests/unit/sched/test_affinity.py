@@ -125,6 +125,13 @@ def test_jobs_share_no_core_and_the_next_waits():
     check_invariants(w.cluster)
 
 
+def test_what_no_host_can_ever_give():
+    w = world()
+    job = w.submit(resreq="affinity[core(9)]")
+    w.step()
+    assert w.why_names(job)[0][0] == "NEVER_CPUS"
+
+
 def test_a_host_without_affinity():
     w = world()
     w.configure(hosts=(HostConf(name="h1", affinity=False),))

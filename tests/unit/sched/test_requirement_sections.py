@@ -155,6 +155,15 @@ def test_an_alternative_waits_for_its_delay():
     assert world.cluster.jobs.rows[job].run.way == 1  # type: ignore[union-attr]
 
 
+def test_no_host_can_ever_is_said_only_if_no_alternative_can_be():
+    world = world_of(2, 2)
+    never = world.submit(resreq="{select[ncpus>=8]} || {rusage[mem=99000]}")
+    later = world.submit(resreq="{rusage[mem=99000]} || {rusage[mem=1]}@9")
+    world.step()
+    assert world.why(never)[0][1] == 0
+    assert all(count for _, count in world.why(later))
+
+
 def test_a_compound_requirement_gives_each_part_its_hosts():
     world = world_of(4, 4, 4)
     world.configure(hosts=(HostConf(name="h3", resources=(("gpuhost", ""),)),), resources=(ResourceConf(name="gpuhost"),))
