@@ -30,6 +30,8 @@ class CpuTime:
         self._seen: dict[int, _Seen] = {}
         self._retired: defaultdict[int, int] = defaultdict(int)
         self._owed: dict[int, int] = {}
+        self._loose: dict[int, int] = {}
+        """What of it may have come to the shepherd, which was read before it reaped: its growth at the next look pays that."""
         self._shown: defaultdict[int, int] = defaultdict(int)
         self._baseline: tuple[int, int] | None = None
 
@@ -61,46 +63,57 @@ class CpuTime:
         gone: dict[int, dict[int, int]] = {}
         owed: defaultdict[int, int] = defaultdict(int)
         loose: defaultdict[int, int] = defaultdict(int)
+        former: defaultdict[int, int] = defaultdict(int)
         for pid, seen in self._seen.items():
-            if _lives(pid, seen, now):
-                owed[pid] += self._owed.get(pid, 0)
-                continue
-            above = self._find_ancestor(seen, now)
+            above = pid if _lives(pid, seen, now) else self._find_ancestor(seen, now)
             owed[above] += self._owed.get(pid, 0)
+            former[above] += self._loose.get(pid, 0)
+            if above == pid:
+                continue
             of_rank = gone.setdefault(above, {})
             of_rank[seen.rank] = of_rank.get(seen.rank, 0) + seen.own + seen.reaped
             if above not in (seen.ppid, shepherd):
                 loose[above] += seen.own + seen.reaped
         self._owed = {}
         left = 0
+        unpaid: dict[int, int] = {}
         for above in gone.keys() | owed.keys():
-            spare = self._balance(above, gone.get(above, {}), owed[above], now)
-            left = spare if above == shepherd else left
+            spare, unpaid[above] = self._balance(above, gone.get(above, {}), owed[above], now)
+            if above == shepherd:
+                left = spare
+            elif above:
+                self._attribute(gone.get(above, {}), spare, now[above].rank)
         if shepherd in now and shepherd in self._seen:
             if shepherd not in gone and shepherd not in owed:
                 left = now[shepherd].reaped - self._seen[shepherd].reaped
-            self._pay_loose(loose, left, now[shepherd].rank)
+            left = self._pay_loose(former, unpaid, left, now[shepherd].rank)
+            left = self._pay_loose(loose, self._owed, left, now[shepherd].rank)
+            self._attribute(gone.get(shepherd, {}), left, now[shepherd].rank)
+        self._loose = {above: min(ticks, self._owed.get(above, 0)) for above, ticks in loose.items()}
 
-    def _pay_loose(self, loose: Mapping[int, int], left: int, holder: int) -> None:
-        """What lost its parent as well may have come to the shepherd, who reaped it."""
+    def _pay_loose(self, loose: Mapping[int, int], owed: dict[int, int], left: int, holder: int) -> int:
+        """What lost its parent as well may have come to the shepherd, who reaped it; what is left of its growth."""
         for above, ticks in loose.items():
-            paid = min(left, ticks, self._owed.get(above, 0))
+            paid = min(left, ticks, owed.get(above, 0))
             if paid:
                 left -= paid
-                self._owed[above] -= paid
+                owed[above] -= paid
                 self._retired[holder] -= paid
+        return left
 
-    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> int:
+    def _balance(
+        self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]
+    ) -> tuple[int, int]:
         """Retire what ``gone`` was last seen with, less what the ancestor ``above`` (0: none lives) has reaped since.
 
         ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped,
         so growth pays that first; older debts are of children that nobody waited for and are forgotten. What is left of
-        the growth is returned.
+        the growth is returned, and what of ``owed`` it did not pay.
         """
         if above == 0:
             for rank, ticks in gone.items():
                 self._retired[rank] += ticks
-            return 0
+            return 0, owed
         holder = now[above].rank
         left = now[above].reaped - self._seen[above].reaped
         paid = min(left, owed)
@@ -113,12 +126,14 @@ class CpuTime:
             self._retired[holder] -= covered
             if covered < ticks:
                 self._owed[above] = self._owed.get(above, 0) + ticks - covered
+        return left, owed - paid
+
+    def _attribute(self, gone: Mapping[int, int], left: int, holder: int) -> None:
+        """What is left of a growth is what those of one rank used after they were last seen, and children never seen."""
         if len(gone) == 1 and holder == REST:
-            # what they used after they were last seen, and their own children who were never seen
             (rank,) = gone
             self._retired[rank] += left
             self._retired[holder] -= left
-        return left
 
     def _find_ancestor(self, seen: _Seen, now: Mapping[int, _Seen]) -> int:
         """The nearest process above it that still lives; 0: none."""

@@ -150,3 +150,31 @@ def test_a_process_whose_rank_is_learnt_later_takes_its_time_along():
     assert look(world, time) == {0: 0, REST: 40}
     world.rank[12] = 1
     assert look(world, time) == {0: 0, REST: 0, 1: 40}
+
+
+def test_a_debt_that_comes_to_the_shepherd_a_look_later_counts_once():
+    """Its parent had ended, it ended during a look that had read the shepherd already, and the shepherd reaped it."""
+    world, time = World(), CpuTime()
+    world.act("fork", 0, 1)
+    world.act("fork", 2, 1)
+    look(world, time)
+    world.own[14], world.truth = 1, 1
+    assert sum(look(world, time).values()) == 1
+    world.end(13)
+    procs = {pid: proc for pid in world.pids() if pid != 14 and (proc := world.read(pid)) is not None}
+    world.end(14)
+    time.update({pid: world.rank[pid] for pid in procs if pid != SHEPHERD}, procs, SHEPHERD)
+    assert sum(look(world, time).values()) == 1
+
+
+def test_growth_that_pays_a_debt_is_not_given_to_a_rank_as_well():
+    """Two end between looks: one that the shepherd came to have, and one that was its own child and used nothing."""
+    world, time = World(), CpuTime()
+    world.act("fork", 1, 1)
+    world.act("fork", 2, 1)
+    world.act("escape", 1, 1)
+    world.own[14], world.truth = 1, 1
+    look(world, time)
+    for pid in (13, 14, 15):
+        world.end(pid)
+    assert sum(look(world, time).values()) == 1
