@@ -23,7 +23,7 @@ from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
 from agent.starter.watch import Watch
 
-COME_SECONDS = 60.0
+COME_SECONDS = 120.0
 VEOF = b"\x04"
 
 # what: came, signal, left

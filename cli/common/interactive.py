@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
-NEWS_SECONDS = 10.0
+NEWS_SECONDS = 5.0
 """So long is waited for what the master says of a job whose exit code is known already."""
 YES = ("y", "Y", "yes", "YES", "1")
 
@@ -53,6 +53,10 @@ def bsub_converse(context: Context, client: Client, conf: dict[str, str], job: i
 
 def _unsaid(_: str) -> None:
     """BSUB_QUIET2."""
+
+
+class _Late(Exception):
+    """The master says nothing; no OSError, which would be taken for a connection's."""
 
 
 class _Conversation:
@@ -94,7 +98,7 @@ class _Conversation:
         signal.setitimer(signal.ITIMER_REAL, NEWS_SECONDS)
         try:
             return self._client.ask(ask, patience=NEWS_SECONDS)
-        except TimeoutError:
+        except _Late:
             return None
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -139,4 +143,4 @@ def _leave(number: int, _: object) -> None:
 
 
 def _late(*_: object) -> None:
-    raise TimeoutError
+    raise _Late

@@ -203,3 +203,19 @@ def test_what_keeps_it_from_starting_is_said(cluster: Cluster) -> None:
     assert done.returncode == 255
     assert done.stderr.endswith("bsub: working folder /nonexistent: No such file or directory\n")
     assert cluster.run("bsub -I echo unseen >&-").stderr.startswith("<<Waiting")
+
+
+def test_a_master_that_is_away_at_the_end(cluster: Cluster) -> None:
+    with subprocess.Popen(
+        ["bsub", "-I", "read a; exit 6"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        env=cluster.environ, text=True,
+    ) as bsub:  # fmt: skip
+        assert bsub.stdin is not None
+        assert bsub.stderr is not None
+        while "Starting on" not in bsub.stderr.readline():
+            pass
+        cluster.kill("lavad", signal.SIGKILL)
+        bsub.stdin.close()
+        assert bsub.wait(40) == 6
+    cluster.up()
+    cluster.wait_end(newest(cluster))
