@@ -71,6 +71,8 @@ class JobFile:
     env: dict[str, str] = field(default_factory=dict)
     images: dict[str, tuple[str, str]] = field(default_factory=dict, compare=False)
     """Role to the image of its container and how it is pulled, of a manifest."""
+    secrets: list[str] = field(default_factory=list, compare=False)
+    """Variables whose values a manifest takes from a Secret."""
     ignored: list[str] = field(default_factory=list)
 
     def ignore(self, *names: str) -> None:

@@ -88,7 +88,10 @@ def _env(row: Fields, job: JobFile) -> dict[str, str]:
         if not name or "=" in name:
             raise one.fail("name", "no name of a variable")
         if "valueFrom" in one:
-            job.ignore(f"env {name[:64]} (valueFrom)")
+            if "secretKeyRef" in one.part("valueFrom") and name not in job.secrets:
+                job.secrets.append(name)
+            elif name not in job.secrets:
+                job.ignore(f"env {name[:64]} (valueFrom)")
             continue
         value = one.text("value")
         known = dict(found)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from shutil import which
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,13 @@ from cli.common.job_file import read_text
 from cli.common.options import read_command_options, show_help
 from cli.common.own import add_own
 from cli.common.script import Work
-from cli.common.submission import not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
+from cli.common.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
 from cli.common.submit_options import bsub_table, last_rival, merged
 from cli.jobs import manifests, own
-from cli.jobs.images import use_images
+from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile
 from cli.jobs.yaml_text import read_yaml
+from cli.secret import FOLDER
 
 if TYPE_CHECKING:
     from cli.common.options import Options, Table
@@ -93,6 +95,8 @@ def run(context: Context) -> int:
         job = read_job(context, names[0])
         job.options = merged(job.options, last_rival(given))
         use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
+        kept = os.path.join(home_of(context), FOLDER)
+        use_secrets(job, lambda name: name.isidentifier() and os.path.exists(os.path.join(kept, name)))
         if job.ignored:
             context.err(f"lava run: {names[0]}: ignored here: {', '.join(job.ignored)}\n")
         if dry:

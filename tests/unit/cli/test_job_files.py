@@ -14,7 +14,7 @@ from cli.common.fail import Fail
 from cli.common.options import read_command_options
 from cli.common.submit_options import bsub_table, propagated
 from cli.jobs import own
-from cli.jobs.images import use_images
+from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role
 from cli.jobs.run import bsub_line, job_of, shown
 from cli.jobs.yaml_text import read_yaml
@@ -222,16 +222,26 @@ spec:
           serviceAccountName: s
           containers:
           - {name: pytorch, image: i, command: [p, $(X)$(NOPE)$$(X)], volumeMounts: [{name: v}], workingDir: /w,
-             env: [{name: X, value: "1 2"}, {name: S, valueFrom: {secretKeyRef: {name: k}}}]}
+             env: [{name: X, value: "1 2"}, {name: S, valueFrom: {secretKeyRef: {name: k}}},
+               {name: F, valueFrom: {fieldRef: {fieldPath: p}}}]}
           - {name: sidecar}
 """)
     assert job.ignored == [
-        "runPolicy.ttlSecondsAfterFinished", "further containers", "env S (valueFrom)", "volumeMounts", "volumes",
+        "runPolicy.ttlSecondsAfterFinished", "further containers", "env F (valueFrom)", "volumeMounts", "volumes",
         "serviceAccountName",
     ]  # fmt: skip
+    assert job.secrets == ["S"]
     assert job.options == {"J": "x", "W": "2", "H": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
     assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2"})
+
+
+def test_secrets_are_those_that_lava_keeps() -> None:
+    """1.20: secretKeyRef is the user's own secret of the variable's name; without one it is named."""
+    job = JobFile(secrets=["TOKEN", "KEY"], options={"secret": "OTHER"})
+    use_secrets(job, lambda name: name == "TOKEN")
+    assert job.options == {"secret": "OTHER TOKEN"}
+    assert job.ignored == ["env KEY (no lava secret of this name)"]
 
 
 def test_images_run_where_there_is_a_runner() -> None:

@@ -1,6 +1,7 @@
-"""Images of a manifest's containers: run by a container runner where there is one, else named as ignored.
+"""What of a manifest depends on the host and the user that submit it: images of containers, and secrets.
 
-Rule: whether the hosts have a runner is told by the host where the job is submitted; tasks that a launcher starts run outside.
+Rule: what is not there is named as ignored. Whether the hosts have a container runner is told by the host where the job is
+submitted; tasks that a launcher starts run outside of containers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ def use_images(job: JobFile, which: Callable[[str], bool]) -> None:
             role.software = f"container({found}{f',pull={pull}' if pull else ''})"
         elif image:
             job.ignore("image")
+
+
+def use_secrets(job: JobFile, kept: Callable[[str], bool]) -> None:
+    """A variable from a Secret is the secret of that name that ``lava secret`` keeps. ``kept``: whether it does."""
+    names = [name for name in job.secrets if kept(name)]
+    if names:
+        job.options["secret"] = " ".join([*str(job.options.get("secret") or "").split(), *names])
+    job.ignore(*(f"env {name[:64]} (no lava secret of this name)" for name in job.secrets if name not in names))
 
 
 def _image(image: str, which: Callable[[str], bool]) -> str:
