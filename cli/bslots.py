@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("bslots", "l w", "n W", "")
+    table = Table("bslots", "l w", "n W R", "")
     return run_listing(context, table)
 
 

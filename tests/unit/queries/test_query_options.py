@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.conf import ExceptionConf
 from lavad.core.job import End, Placed, TaskEnd
-from lavad.core.soft import WhyClass
+from lavad.core.soft import Promise, WhyClass
 from lavad.core.spec import Limits
 from lavad.core.states import JobState
 from tests.support.query_cluster import ADMIN, ALICE, QueryCluster, at
@@ -216,3 +216,25 @@ def test_resources_at_length_and_in_lsfs_order() -> None:
     places = [names.index(name) for name in ("mem", "scratch", "ncpus", "server", "fs", "type", "hname", "lic")]
     assert places == sorted(places)
     assert c.ask("lsinfo", m=True)[0].splitlines()[1] == "IntelI5             100.00      x86_64"
+
+
+def test_backfill_windows() -> None:
+    c = QueryCluster()
+    assert c.ask("bslots")[0] == "No backfill window exists at this time\n"
+    c.submit(1)
+    c.submit(2)
+    c.submit(3)
+    c.soft.promises = {
+        1: Promise(start=c.now + 5400, hosts=(("ol1", 3),), held=(("ol1", 2), ("ol2", 1))),
+        2: Promise(start=c.now + 2700, hosts=(("ol2", 3),), held=(("ol2", 2),)),
+        3: Promise(start=0.0, hosts=(("ol3", 1),), held=(("ol3", 1),)),
+    }
+    assert c.ask("bslots")[0] == (
+        "SLOTS          RUNTIME\n1              UNLIMITED\n4              1 hour 30 minutes\n6              45 minutes\n"
+    )
+    assert c.ask("bslots", W="1:00", n="2")[0].splitlines()[1:] == ["4              1 hour 30 minutes"]
+    assert c.ask("bslots", l=True)[0].split("\n\n")[1] == "SLOTS: 4\nRUNTIME: 1 hour 30 minutes\nHOSTS: 2*ol1 1*ol2 1*ol3"
+    assert c.ask("bslots", R="select[fs]")[0].splitlines()[1:] == [
+        "1              1 hour 30 minutes", "3              45 minutes",
+    ]  # fmt: skip
+    assert c.ask("bslots", n="x")[2] == c.ask("bslots", W="x")[2] == 255
