@@ -30,7 +30,7 @@ from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, err, leave
 
 FLAGS = (
-    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd"
+    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd hostfile"
 )
 VALUED = "u q m J Jd P g app N G U sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"
@@ -56,8 +56,8 @@ def show(request: Request) -> Iterator[Shown]:
         return
     jobs = JobSet(request.view, wanted, request.now - request.view.params.clean_period)
     rows = iter(jobs)
-    if "Jd" in options:
-        rows = bjobs_filters.described(request, rows, options.text("Jd"))
+    if options.any("Jd", "hostfile"):
+        rows = bjobs_filters.by_text(request, options, rows)
     first = next(rows, None)
     missing = [word for word, known in _known(request, jobs).items() if not known]
     form = choose_format(request, options, given)

@@ -13,8 +13,8 @@ from lavad.core.gpureq import GpuReq
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
-from lavad.core.states import WAITING, TermReason
-from lavad.queries import exceptions, jobfacts, reasons, resreqs, times, units
+from lavad.core.states import WAITING, JobState, TermReason
+from lavad.queries import exceptions, jobfacts, promises, reasons, resreqs, times, units
 from lavad.queries.bjobs_rows import finish_text, left_text
 from lavad.queries.jobfacts import Usage
 from lavad.queries.request import Request
@@ -83,6 +83,29 @@ def _none(row: Row, unit: str) -> str:
 
 def _spec(name: str) -> Value:
     return lambda row, unit: str(getattr(row.spec, name))
+
+
+def _promised(row: Row, unit: str) -> str:
+    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    return times.short(promise.start) if promise is not None and promise.start else ""
+
+
+def _planned_end(row: Row, unit: str) -> str:
+    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    limit = row.spec.limits.run
+    return times.short(promise.start + limit) if promise is not None and promise.start and limit else ""
+
+
+def _is_orphan(row: Row) -> bool:
+    return row.job.depend is not None and row.job.depend.orphan
+
+
+def _cluster(row: Row, unit: str) -> str:
+    return row.view.name if row.job.run is not None else ""
+
+
+def _warn_time(row: Row, unit: str) -> str:
+    return f"{row.text.warn_before / 60:.1f}" if row.text.warn_before else ""
 
 
 def _pend_limit(field: str) -> Value:
@@ -277,7 +300,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("command cmd", 15, _text("command")),
     ("pre_exec_command pre_cmd", 16, _text("pre_exec")),
     ("post_exec_command post_cmd", 17, _text("post_exec")),
-    ("resize_notification_command resize_cmd", 27, _none),
+    ("resize_notification_command resize_cmd", 27, _spec("resize_command")),
     ("pids", 20, lambda row, unit: ",".join(map(str, row.usage.pids))),
     ("exit_code", 10, lambda row, unit: _number(jobfacts.exit_code(row.job))),
     ("exit_reason", 50, _exit_reason),
@@ -297,7 +320,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("hrusage", 50, _hrusage), ("energy", 10, _none), ("gpfsio", 10, _none),
     ("submit_time", 15, lambda row, unit: times.short(row.job.submitted)),
     ("start_time", 15, _start),
-    ("estimated_start_time estart_time", 20, _none),
+    ("estimated_start_time estart_time", 20, _promised),
     ("specified_start_time sstart_time", 20, _at("begin")),
     ("specified_terminate_time sterminate_time", 24, _at("deadline")),
     ("time_left", 11, _time_left),
@@ -306,13 +329,13 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("ru_utime", 12, lambda row, unit: row.seconds(row.usage.utime, 2) if row.usage.utime or row.job.outcome else ""),
     ("ru_stime", 12, lambda row, unit: row.seconds(row.usage.stime, 2) if row.usage.stime or row.job.outcome else ""),
     ("%complete", 11, _complete),
-    ("warning_action warn_act", 15, _none), ("action_warning_time warn_time", 19, _none),
+    ("warning_action warn_act", 15, _text("warn_action")), ("action_warning_time warn_time", 19, _warn_time),
     ("pendstate", 9, _pend_state),
     ("pend_time effective_pend_time", 12, _pend_time),
     ("ependtime", 12, lambda row, unit: _pend_time(row, unit) if _pend_state(row, unit) != "IPEND" else ""),
     ("ipendtime", 12, lambda row, unit: _pend_time(row, unit) if _pend_state(row, unit) == "IPEND" else ""),
     ("estimated_sim_start_time esstart_time", 24, _none),
-    ("planned_start_time plan_start_time", 20, _none), ("plan_finish_time", 20, _none),
+    ("planned_start_time plan_start_time", 20, _promised), ("plan_finish_time", 20, _planned_end),
     ("cpu_used", 10, _cpu),
     ("run_time", 15, _run_time),
     ("idle_factor", 11, _idle),
@@ -343,8 +366,9 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("output_dir", 15, _text("output_dir")), ("sub_cwd", 10, _text("cwd")), ("exec_home", 10, _text("home")),
     ("exec_cwd", 10, _of_job(lambda job: job.run.cwd if job.run is not None else "")),
     ("licproject licproj", 20, _none), ("block", 10, _none),
-    ("immediate_orphan_term immtermination", 10, _none), ("host_pref", 10, _none), ("image_name", 20, _none),
-    ("image_user", 20, _none), ("container_name", 20, _none), ("attribute ar", 20, _none), ("cname", 15, _none),
+    ("immediate_orphan_term immtermination", 10, _yes(_is_orphan)),
+    ("host_pref", 10, _none), ("image_name", 20, _none),
+    ("image_user", 20, _none), ("container_name", 20, _none), ("attribute ar", 20, _none), ("cname", 15, _cluster),
 )  # fmt: skip
 
 FIELDS: dict[str, JobField] = {}
@@ -356,5 +380,6 @@ for _names, _width, _value in _TABLE:
 
 NEEDS_TEXT = frozenset({
     "job_description", "esub", "command", "pre_exec_command", "post_exec_command", "input_file", "output_file",
-    "error_file", "output_dir", "sub_cwd", "exec_home",
+    "error_file", "output_dir", "sub_cwd", "exec_home", "host_file", "plimit", "eplimit", "warning_action",
+    "action_warning_time",
 })  # fmt: skip

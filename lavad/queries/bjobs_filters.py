@@ -57,9 +57,12 @@ def _asks_for(request: Request, text: str) -> Test:
     return test
 
 
-def described(request: Request, jobs: Iterator[Job], pattern: str) -> Iterator[Job]:
-    """-Jd: jobs whose description is this; ``*`` stands for anything."""
-    exact = re.compile(re.escape(pattern).replace(r"\*", ".*"), re.DOTALL)
+def by_text(request: Request, options: Options, jobs: Iterator[Job]) -> Iterator[Job]:
+    """-Jd: jobs whose description is this (``*`` stands for anything); -hostfile: those that have a host file."""
+    exact = re.compile(re.escape(options.text("Jd")).replace(r"\*", ".*") if "Jd" in options else ".*", re.DOTALL)
     while batch := list(islice(jobs, _BATCH)):
         texts = request.view.texts(batch)
-        yield from (job for job in batch if exact.fullmatch(texts[job.key].description))
+        for job in batch:
+            text = texts[job.key]
+            if exact.fullmatch(text.description) and (text.host_file or "hostfile" not in options):
+                yield job

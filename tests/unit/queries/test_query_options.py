@@ -238,3 +238,13 @@ def test_backfill_windows() -> None:
         "1              1 hour 30 minutes", "3              45 minutes",
     ]  # fmt: skip
     assert c.ask("bslots", n="x")[2] == c.ask("bslots", W="x")[2] == 255
+
+
+def test_fields_of_a_job_that_is_promised_a_start_or_asked_for_more() -> None:
+    c = QueryCluster()
+    c.submit(1, name="big", limits={"run": 3600}, text={"warn_action": "URG", "warn_before": 120, "host_file": "/h"})
+    c.submit(2, name="other")
+    c.soft.promises = {1: Promise(start=at("12:00:00"), hosts=(("ol1", 3),))}
+    fields = "estart_time plan_finish_time warn_act warn_time host_file immtermination delimiter='|'"
+    assert c.ask("bjobs", "1", o=fields, noheader=True)[0] == "Nov 20 12:00|Nov 20 13:00|URG|2.0|/h|N\n"
+    assert names(c, hostfile=True) == names(c, plan=True) == ["big"]
