@@ -158,6 +158,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_hang_time: int = 600
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_backfill: str = "EASY"
+    lava_pack_weights: tuple[tuple[str, float], ...] = ()
+    """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
     lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_port: int = 16879
     lava_tls_dir: str = ""

@@ -86,6 +86,19 @@ LSB_PARAMS: Table = {
 }
 
 
+def pack_weights(value: str, scope: v.Scope) -> tuple[tuple[str, float], ...]:
+    """`slots=1 mem=0 gpus=4`: not all of them 0."""
+    found = {"slots": 1.0, "mem": 1.0, "gpus": 1.0}
+    for word in value.split():
+        name, _, number = word.partition("=")
+        if name not in found:
+            raise ValueError(f"'{name}' is none of slots, mem, gpus")
+        found[name] = float(str(v.real()(number, scope)))
+    if not any(found.values()):
+        raise ValueError("no weight is above 0")
+    return tuple(found.items())
+
+
 def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
     return tuple(value.replace(":", " ").split())
 
@@ -139,6 +152,7 @@ LSF_CONF: Table = {
     "LAVA_DATABASE_URL_FILE": v.text,
     "LAVA_HOST_TIMEOUT": v.positive_seconds,
     "LAVA_BACKFILL": v.choice("EASY", "CONSERVATIVE"),
+    "LAVA_PACK_WEIGHTS": pack_weights,
     "LAVA_LEASE": v.positive_seconds,
     "LAVA_LEASE_MARGIN": v.second_count,
     "LAVA_HEARTBEAT": v.positive_seconds,

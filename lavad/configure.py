@@ -95,6 +95,7 @@ def _params(config: ClusterConfig) -> Params:
         accept_interval=file.job_accept_interval,
         preempt_exclusive="EXCLUSIVE" in file.preempt_jobtype,
         backfill=file.lava_backfill.lower(),
+        pack_weights=file.lava_pack_weights,
         bjobs_format=file.lsb_bjobs_format,
         dep_last_sub=file.job_dep_last_sub,
         default_app=file.default_application,

@@ -273,6 +273,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
     architectures: tuple[tuple[str, str], ...] = ()
     """Host model and the architectures that lsf.shared gives it."""
+    pack_weights: tuple[tuple[str, float], ...] = ()
+    """What slots, mem and gpus count in order[binpack]; 1 if not named."""
     unit_types: tuple[str, ...] = ()
     """COMPUTE_UNIT_TYPES, the finest first."""
     unit_type: str = ""

@@ -1,6 +1,7 @@
 """order[binpack] and order[spread]: the fullest host first, or the emptiest, counted over slots, memory and GPUs.
 
-Rule: a host counts by how full a job of the class would make it, the mean over what the job asks for; unlike other
+Rule: a host counts by how full a job of the class would make it, the mean over what the job asks for, each with the weight
+of LAVA_PACK_WEIGHTS; unlike other
 orders this one follows each placement. Hosts that are as full go by the rest of order[].
 """
 
@@ -32,6 +33,7 @@ class Packed:
         rank = ranked_rows(view, need) if view.columns is None else ranked_array(view, view.columns, need).tolist()
         self._rank = {at: place for place, at in enumerate(rank) if not base.codes[at]}
         conf = view.cluster.conf
+        self._weights = dict(conf.params.pack_weights)
         self._first = first_hosts(conf, need.spec.hosts)
         self._levels = preferences(conf, need.spec.hosts, view.memory.by_name) if need.spec.hosts else {}
         self._seen = len(view.renewed)
@@ -56,14 +58,16 @@ class Packed:
 
     def _full(self, row: Row) -> float:
         need, mine = self._need, self._view.ledger.host(row.name)
-        parts: list[tuple[float, int]] = []
+        parts: list[tuple[str, float, int]] = []
         if mine.slots < UNLIMITED:
-            parts.append((mine.taken + min(need.slots, mine.slots), mine.slots))
+            parts.append(("slots", mine.taken + min(need.slots, mine.slots), mine.slots))
         memory = dict((*need.per_host, *need.per_slot)).get("mem")
         if memory:
-            parts.append((mine.reserved.get("mem", 0.0) + memory, row.host.facts.max_mem))
+            parts.append(("mem", mine.reserved.get("mem", 0.0) + memory, row.host.facts.max_mem))
         if need.gpu is not None:
             held = sum(1 for card in mine.gpus if mine.gpus_taken.get(card.uuid))
-            parts.append((held + wanted(need.gpu, 1), len(mine.gpus)))
-        shares = [min(2.0, used / most) if most else 2.0 for used, most in parts]
-        return round(sum(shares) / len(shares), 9) if shares else 0.0
+            parts.append(("gpus", held + wanted(need.gpu, 1), len(mine.gpus)))
+        weights = [self._weights.get(name, 1.0) for name, _, _ in parts]
+        shares = (min(2.0, used / most) if most else 2.0 for _, used, most in parts)
+        total = sum(share * weight for share, weight in zip(shares, weights, strict=True))
+        return round(total / sum(weights), 9) if any(weights) else 0.0

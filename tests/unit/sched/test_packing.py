@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.conf import QueueConf
+from config.load import load
+from lavad.configure import core_conf
+from lavad.core.conf import Params, QueueConf
 from lavad.sched.memory import Memory
 from tests.support.world import World
 
@@ -60,6 +63,26 @@ def test_memory_counts():
     w.step()
     packed, spread = (w.submit(resreq=f"order[{word}] rusage[mem=4000]") for word in ("binpack", "spread"))
     assert w.step() == {packed: {"h2": 1}, spread: {"h3": 1}}
+
+
+def test_a_site_may_weigh():
+    w = world(3, gpus=4)
+    w.configure(params=Params(pack_weights=(("slots", 0.0), ("gpus", 1.0))))
+    w.submit(slots=4, gpu="num=1:j_exclusive=yes", hosts=("h1",))
+    w.submit(slots=1, gpu="num=2:j_exclusive=yes", hosts=("h2",))
+    w.submit(slots=3, hosts=("h3",))
+    w.step()
+    job = w.submit(gpu="num=1:j_exclusive=yes", resreq="order[binpack]")
+    assert w.step() == {job: {"h2": 1}}
+
+
+def test_weights_are_read(tmp_path: Path):
+    good = {"slots": 0.0, "mem": 1.0, "gpus": 4.0}
+    for text, wanted in (("slots=0 gpus=4", good), ("cpus=1", {}), ("mem=0 slots=0 gpus=0", {}), ("mem=-1", {})):
+        (tmp_path / "lsf.conf").write_text(f"LAVA_PACK_WEIGHTS={text}\n")
+        loaded = load(str(tmp_path))
+        assert dict(core_conf(loaded.config).params.pack_weights) == wanted
+        assert bool(loaded.problems) == (not wanted)
 
 
 def test_preferred_hosts_go_first():
