@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
 LARGEST = 1 << 20
+PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
 
 
 def read_text(context: Context, name: str) -> str:
@@ -128,7 +129,7 @@ def pack_lines(context: Context, name: str) -> list[list[str]]:
             raise Fail(f"{name}: line {number}: a quote is not closed") from None
         if words[:1] == ["bsub"]:
             words = words[1:]
-        if "-pack" in words or "-I" in words or "-K" in words:
-            raise Fail(f"{name}: line {number}: -pack, -I and -K cannot be used in a pack file")
+        if not PACK_REFUSES.isdisjoint(words):
+            raise Fail(f"{name}: line {number}: -pack, -I, -Ip, -Is and -K cannot be used in a pack file")
         found.append(words)
     return found
