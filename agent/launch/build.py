@@ -320,6 +320,7 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
         options = torchrun.options(launch, start, job_stem(order.key), order.attempt)
         if text.resizable:
             options |= torchrun.elastic(options, start, text.min_slots, text.max_slots)
+            env |= {name: value for name, value in torchrun.ELASTIC.items() if name not in text.env}
         env |= torchrun.variables(options)
         if not text.script:
             line = torchrun.command(text.command, options)

@@ -13,6 +13,8 @@ from proto import agent_pb2 as pb
 
 RESTARTS = 1000
 """A host that leaves counts as a failure of the others' workers, and must not use up what is left for real ones."""
+ELASTIC = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Else hosts that join later wait in vain for the address of the first: torch tells it in the first round only."""
 LAST_CALL = 15
 """Seconds that a round waits for more hosts than the least."""
 _PYTHON = r"(?:\S*/)?python[0-9.]*"

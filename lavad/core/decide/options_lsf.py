@@ -80,7 +80,14 @@ def nodes(draft: Draft, value: OptionValue) -> None:
 def autoresize(draft: Draft, value: OptionValue) -> None:
     """``-ar``."""
     if value:
-        draft.set(resizable=True, autoresize=True)
+        make_elastic(draft)
+
+
+def make_elastic(draft: Draft, least: int = 0, most: int = 0) -> None:
+    """The job grows by itself from ``least`` to ``most`` slots (0: as ``-n`` has it). For all ways of saying so."""
+    draft.set(resizable=True, autoresize=True)
+    if least:
+        draft.set(slots=least, max_slots=max(least, most))
 
 
 def resize_command(draft: Draft, value: OptionValue) -> None:

@@ -1,0 +1,49 @@
+"""PyTorch's own elastic training under a job that goes from two to four to three hosts."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.wait import wait_until
+from tests.support.wheels import environment
+
+TRAIN = Path(__file__).parents[2] / "examples" / "elastic" / "train.py"
+
+
+def test_torchrun_goes_from_two_to_four_to_three_workers(tmp_path: Path) -> None:
+    """Rows 2.4, 2.9, 0.12: no step is lost beyond the last checkpoint, never fewer workers than the minimum."""
+    bins, why = environment("torch", "torch", "numpy", "lightning", within=1200)
+    if why:
+        pytest.skip(why)
+    steps = tmp_path / "train" / "steps"
+    steps.parent.mkdir()
+
+    def rows() -> list[dict[str, int]]:
+        return [json.loads(line) for line in steps.read_text().splitlines()] if steps.exists() else []
+
+    with Cluster(tmp_path / "cluster", hosts=4, slots=1) as cluster:
+        cluster.environ["PATH"] = f"{bins}:{cluster.environ['PATH']}"
+        fillers = [cluster.submit(f"-m host{number} sleep 3600") for number in (3, 4)]
+        for filler in fillers:
+            cluster.wait_for(filler, "RUN")
+        job = cluster.submit(f"-a torchrun -ar -n 2,4 -o {tmp_path}/out {bins}/python3 {TRAIN} {steps.parent} 100000")
+
+        def reach(workers: int) -> None:
+            wait_until(lambda: rows() and rows()[-1]["world"] == workers, 300, lambda: cluster.run(f"bhist -l {job}").stdout)
+
+        reach(2)
+        cluster.run(f"bkill {fillers[0]} {fillers[1]}")
+        reach(4)
+        last = cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip().split(":")[-1]
+        cluster.run(f"bresize release {last} {job}")
+        reach(3)
+        cluster.run(f"bkill {job}")
+        cluster.wait_end(job, timeout=90)
+    seen = rows()
+    assert min(row["world"] for row in seen) >= 2
+    assert all(b["step"] in (a["step"] + 1, b["from"] + 1) for a, b in pairwise(seen))
