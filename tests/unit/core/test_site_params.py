@@ -58,6 +58,7 @@ def test_a_time_limit_is_given_for_the_default_host(bench: Bench) -> None:
 def test_limits_are_scaled_from_host_to_host(bench: Bench) -> None:
     bench.configure(models=(("fast", 4.0), ("slow", 1.0)))
     assert scale(bench.cluster, "fast", "slow") == 4.0
+    assert scale(bench.cluster, "elsewhere", "slow") == scale(bench.cluster, "fast", "elsewhere") == 1.0
     assert scale(bench.cluster, "", "slow") == scale(bench.cluster, "fast", "fast") == 1.0
 
 
