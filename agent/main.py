@@ -81,9 +81,11 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
 
 
 def _site(options: argparse.Namespace) -> Site:
+    import logging
     import pwd
 
     from agent.launch.site import Site
+    from config.logmask import level_of
     from config.lsfconf import read_lsf_conf
 
     try:
@@ -91,6 +93,7 @@ def _site(options: argparse.Namespace) -> Site:
     except KeyError:
         own = str(os.geteuid())
     conf = read_lsf_conf(os.path.join(options.conf, "lsf.conf"))
+    logging.getLogger().setLevel(level_of(conf.get("LSF_LOG_MASK", "")))
     eexec = os.path.join(conf.get("LSF_SERVERDIR", ""), "eexec")
     return Site(
         host=options.host,

@@ -14,6 +14,7 @@ from pathlib import Path
 from config.check import report
 from config.load import Loaded
 from config.load import load as load_files
+from config.logmask import level_of
 from lavad.configure import core_conf
 from lavad.database import database_url
 from lavad.loops import LeaseLost
@@ -166,6 +167,7 @@ def main(argv: list[str] | None = None) -> int:
         loaded = load_files(options.conf)
         if loaded.has_errors:
             raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
+        logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
         site = read_site(options, loaded)
         former = os.umask(0o077)  # environments and the store's secret are in it
         store = Store.open(site.database)

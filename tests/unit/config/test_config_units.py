@@ -84,3 +84,9 @@ def test_any_text_is_a_value_or_a_value_error(text):
     for parse in (duration_s, seconds, size_kb, window, windows):
         with contextlib.suppress(ValueError):
             parse(text)
+
+
+def test_how_much_is_logged():
+    from config.logmask import level_of
+
+    assert [level_of(mask) for mask in ("LOG_ERR", "log_warning", "LOG_DEBUG3", "", "x")] == [40, 30, 10, 20, 20]
