@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_no_job_of_many_is_lost_or_runs_twice(tmp_path: Path, masters: int, seed
         finally:
             chaos.calm(thread)
         chaos.check(600)
+        check_replay(cluster)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -44,3 +46,12 @@ def test_rerunnable_jobs_survive_the_loss_of_hosts(tmp_path: Path, seed: int) ->
         finally:
             chaos.calm(thread)
         chaos.check(600)
+        check_replay(cluster)
+
+
+def check_replay(cluster: Cluster) -> None:
+    """Whatever was killed meanwhile, the decisions come out the same again."""
+    found = json.loads(cluster.run("lava replay --json", timeout=300).stdout)
+    assert found["first"] is None
+    assert found["equal"] == found["plans"] > 10
+    assert found["before"] == 0
