@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from lavad.core.soft import WhyClass
-from lavad.sched.columns import Columns
 from lavad.sched.eligible import Base, Crowd, find_base
 from lavad.sched.explain import host_reasons
 from lavad.sched.memory import Known
@@ -19,18 +18,18 @@ from lavad.sched.view import View
 
 def why_crowded(view: View, need: Need, known: Known) -> WhyClass | None:
     """Why no host has room for the one plain job of a class; None: one may have, or it is no such class."""
-    columns = view.columns
-    if columns is None or view.holds or not (_is_one_job(view, need, known) and _is_plain(view, need)):
+    if view.holds or not (_is_one_job(view, need, known) and _is_plain(view, need)):
         return None
     base = find_base(view, need)
     crowd = base.crowd
-    if crowd.changes != columns.changes:
-        crowd = base.crowd = Crowd(columns.changes)
+    changes = (view.memory.cycle, view.changes)
+    if crowd.changes != changes:
+        crowd = base.crowd = Crowd(changes)
     amounts = need.per_host or need.per_slot
     name, amount = amounts[0] if amounts else ("", 0.0)
     most = crowd.most.get(name)
     if most is None:
-        most = crowd.most[name] = _most(view, columns, base, name)
+        most = crowd.most[name] = _most(view, base, name)
     if most + 1e-6 >= amount:
         return None
     key = (name, name in need.queue_rusage)
@@ -63,8 +62,12 @@ def _is_plain(view: View, need: Need) -> bool:
     return not beyond and not view.limits.has_host_limits(spec)
 
 
-def _most(view: View, columns: Columns, base: Base, name: str) -> float:
+def _most(view: View, base: Base, name: str) -> float:
     """The most that any host with a free slot has of a resource; of "" any amount; -1: no host has a free slot."""
+    columns = view.columns
+    if columns is None:
+        rows = (row for row, code in zip(view.rows, base.codes, strict=True) if not code and row.free)
+        return max((view.room(row, name) if name else 0.0 for row in rows), default=-1.0)
     free = base.ok & (columns.free > 0)
     if not free.any():
         return -1.0

@@ -26,7 +26,7 @@ from lavad.sched.crowd import why_crowded
 from lavad.sched.eligible import Base, find_base
 from lavad.sched.explain import host_reasons, main_reason
 from lavad.sched.fit import place_on, units
-from lavad.sched.gates import why_not_class, why_not_limits
+from lavad.sched.gates import reads_load, why_not_class, why_not_limits
 from lavad.sched.line import keys_in_order, renew_line
 from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.needs import Need
@@ -131,14 +131,16 @@ class _Cycle:
             self.beyond.piecemeal.needs.append(need)
             self.say(number, PendReason.SLOTS_ONE_BY_ONE)
             return None
-        if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not _reads_load(need)):
+        if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not reads_load(need)):
             return None
         crowded = why_crowded(view, need, known)
         if crowded is None:
             return Visit(self, need, known)
         known.blocked = memory.cycle
         memory.say_jobs(known, {})
-        self.why[number] = crowded
+        old = memory.why.get(number)
+        if old is None or old.reasons != crowded.reasons:
+            self.why[number] = crowded
         return None
 
     def say(self, number: int, reason: int) -> None:
@@ -146,10 +148,6 @@ class _Cycle:
         old = self.view.memory.why.get(number)
         if old is None or old.reasons != ((reason, 0, ()),):
             self.why[number] = main_reason(reason, self.view.now)
-
-
-def _reads_load(need: Need) -> bool:
-    return need.moving or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain
 
 
 def _candidates(view: View, need: Need, base: Base) -> Iterable[Row]:

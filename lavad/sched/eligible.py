@@ -28,11 +28,11 @@ Codes = npt.NDArray[np.int32]
 
 
 class Crowd:
-    """What ``crowd`` knows of the hosts of a base, at one change of the columns."""
+    """What ``crowd`` knows of the hosts of a base, at one change of them within one cycle."""
 
     __slots__ = ("changes", "most", "why")
 
-    def __init__(self, changes: int) -> None:
+    def __init__(self, changes: tuple[int, int]) -> None:
         self.changes = changes
         self.most: dict[str, float] = {}
         self.why: dict[tuple[str, bool], WhyClass] = {}
@@ -50,7 +50,7 @@ class Base:
         self.made = made
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
-        self.crowd = Crowd(-1)
+        self.crowd = Crowd((-1, -1))
         self.full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""
         self.tops: dict[object, float] = {}

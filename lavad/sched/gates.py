@@ -68,3 +68,8 @@ def why_not_limits(view: View, spec: Spec) -> int:
     """Why the cluster-wide limits leave no room for a job of this spec."""
     left, reason = view.limits.left(spec)
     return reason if left < spec.slots else 0
+
+
+def reads_load(need: Need) -> bool:
+    """Whether another load of a host may make room for a class."""
+    return need.moving or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain

@@ -43,6 +43,8 @@ class View:
         """Ranking to its first host that is not full."""
         self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
         """Free slots of all hosts that take jobs."""
+        self.changes = 0
+        """Grows with every row that is renewed in this cycle."""
         self.wake_at = 0.0
         self.preempted: set[int] = set()
         """Running jobs that this cycle stops."""
@@ -86,6 +88,7 @@ class View:
         before = row.free
         row.take(self.ledger)
         self.free += row.free - before
+        self.changes += 1
         self.renewed.append(row.at)
         if self.columns is not None:
             self.columns.take(row)
