@@ -88,7 +88,9 @@ def _binds(view: View, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) 
     near: Collection[int] = ()
     if gpus and need.gpu is not None and need.gpu.aff is not False:
         near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0}
-    return give_cpus(topology, mine.cpus, need.affinity, slots, near)
+    found = give_cpus(topology, mine.cpus, need.affinity, slots, near)
+    # with `exclusive` it may matter where the first ones go: being near comes second
+    return found if len(found) == slots else give_cpus(topology, mine.cpus, need.affinity, slots)
 
 
 def copies(room: float, amount: float) -> int:
