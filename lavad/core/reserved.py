@@ -191,7 +191,9 @@ class Reserved:
 
     def why_none(self, spec: Spec, host: str) -> int:
         """What bjobs -p says of a host whose slots a job may not have."""
-        if spec.reservation:
-            return PendReason.HOST_LESS_RSVSLOTS
+        return PendReason.HOST_LESS_RSVSLOTS if spec.reservation else self.reason(host)
+
+    def reason(self, host: str) -> int:
+        """The same for a job outside of reservations."""
         active = any(is_active(row, self.now) for row, _ in self.by_host.get(host, ()))
         return PendReason.HOST_ADRSV_ACTIVE if active else PendReason.HOST_LESS_DURATION

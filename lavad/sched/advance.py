@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from lavad.core.reservation import is_active
 from lavad.core.reserved import NEVER, Reserved
@@ -44,6 +45,7 @@ class Advance:
         self.reserved = Reserved(view.ledger, view.now, view.memory.ends)
         self._levels: dict[_Key, _Level] = {}
         self._level = _Level({}, 0)
+        self._reasons: npt.NDArray[np.int32] | None = None
         self._edges = sorted({edge for edge in self.reserved.edges() if edge > view.now})
         for edge in self._edges[:1]:
             view.wake(edge)
@@ -104,6 +106,20 @@ class Advance:
                 if row is not None:
                     level.column[row.at] = slots
         return free - level.column
+
+    def explain(self, codes: npt.NDArray[np.int32], free: Ints) -> None:
+        """Note the reason of all hosts of which the class leaves slots alone, where there is none yet."""
+        level = self._level
+        if not level.kept:
+            return
+        if self._reasons is None:
+            self._reasons = np.zeros(len(free), dtype=np.int32)
+            for host in self.reserved.by_host:
+                row = self.view.memory.by_name.get(host)
+                if row is not None:
+                    self._reasons[row.at] = self.reserved.reason(host)
+        touched = (codes == 0) & (free > 0) & (self.column(free) < free)
+        codes[touched] = self._reasons[touched]
 
     def left(self, need: Need, host: str, free: int) -> int:
         """Of the free slots of a host, those that this class may have."""

@@ -36,7 +36,7 @@ def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
     never = [why_never(view, way, find_base(view, way)) for way in need.ways] or [why_never(view, need, base)]
     if all(never):
         return WhyClass(reasons=((never[0], 0, ()), *_buckets(view, need, base)), at=view.now)
-    if view.columns is None or view.free or view.advance is not None:
+    if view.columns is None or view.free or need.spec.reservation:
         return WhyClass(reasons=_buckets(view, need, base), at=view.now)
     changes, known = base.full
     if known is None or changes != view.columns.changes:
@@ -68,7 +68,9 @@ def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
                 short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
                 codes[short] = need.rusage_reason(name, view.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
-    usual = need.shape is PLAIN and need.affinity is None and view.advance is None
+    if view.advance is not None and not need.spec.reservation:
+        view.advance.explain(codes, columns.free)
+    usual = need.shape is PLAIN and need.affinity is None and not need.spec.reservation
     if plain and usual and not view.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():

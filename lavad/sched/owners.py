@@ -69,6 +69,10 @@ class Owners:
         """Whether a preempted job of a queue may have its slots again."""
         return self.lends or self.has(queue) + slots <= self.deserved.get(queue, 0)
 
+    def has_surplus(self, queue: str) -> bool:
+        """Whether another queue than this has anything to give back."""
+        return any(self.surplus(other.name) for other in self.view.cluster.conf.queues if other.name != queue)
+
     def surplus(self, queue: str) -> int:
         """What may be reclaimed of a queue."""
         conf = self.view.cluster.queue_conf.get(queue)

@@ -26,6 +26,8 @@ GRACE = 300.0
 """Seconds for which a job that was resumed is not preempted again."""
 MOST = 1000
 """Victims looked at for one job."""
+TRIES = 200_000
+"""Hosts looked at in one cycle to place jobs by preemption; the next cycle goes on."""
 
 
 def how_of(queue: QueueConf | None, spec: Spec) -> str:
@@ -50,13 +52,14 @@ class Preemptor:
         self.view = view
         self.preemptions: list[Preemption] = []
         self._victims: dict[str, list[Preemption]] = {}
+        self._tries = 0
         self._by_reclaim: set[tuple[str, int]] = set()
         """(queue, job) where the queue may have the job's place only as far as the other queue has more than it deserves."""
 
     def may(self, need: Need) -> bool:
         """Whether jobs of this class may preempt any that run."""
         owners = self.view.owners
-        if need.spec.reservation or (owners is not None and owners.may_reclaim(need)):
+        if need.spec.reservation or (owners is not None and owners.may_reclaim(need) and owners.has_surplus(need.spec.queue)):
             return True
         lower = self.view.memory.rules.preempts.get(need.spec.queue, ())
         return any(sum(self.view.cluster.use.queues[name][2:3]) for name, _ in lower)
@@ -65,6 +68,9 @@ class Preemptor:
         """Preempt for a job that does not fit; None if that does not start it."""
         view = self.view
         if view.limits.left(need.spec)[0] < need.slots or is_too_early(view, need, key):
+            return None
+        self._tries += 1
+        if self._tries > max(10, TRIES // max(1, len(view.rows))):
             return None
         offers = Offers(view, need, base)
         unit, parts = self._find(offers, key)
