@@ -79,10 +79,13 @@ class ChangeLimits(Effect, frozen=True):
     limits: Limits
 
 
+Hosts = tuple[tuple[str, int, int], ...]
+
+
 class TellHosts(Effect, frozen=True):
     """The hosts that a resizable job has now, (host, slots, seat). ``number``: run the command, and say how it ended."""
 
-    hosts: tuple[tuple[str, int, int], ...]
+    hosts: Hosts
     number: int = 0
     grow: bool = False
     changed: tuple[tuple[str, int], ...] = ()
@@ -97,9 +100,12 @@ def effects_due(job: Job) -> list[Effect]:
     due: list[Effect] = []
     # Once for all parts: each is told of all.
     root = root_of(run) if any(part.state is PartState.STARTING for part in run.parts) else ""
+    hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
         due += _part_effects(job, run, part, place, root, tasks.get(place, ()))
+        if hosts and part.state is PartState.RUNNING and not part.leaving and not _must_end(run, part, place):
+            due.append(_tell_hosts(job, run, part, place, hosts))
     return due
 
 
@@ -144,13 +150,11 @@ def _part_effects(
         due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
     if run.limits is not None and part.state is PartState.RUNNING:
         due.append(ChangeLimits(limits=run.limits, **name))
-    if run.resizes and part.state is PartState.RUNNING:
-        due.append(_tell_hosts(run, place, name))
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
 
 
-def _tell_hosts(run: Attempt, place: int, name: dict[str, Any]) -> TellHosts:
-    hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run))
+def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) -> TellHosts:
+    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
     resize = run.resize
     if place or resize is None or not must_notify(run):
         return TellHosts(hosts=hosts, **name)
