@@ -6,7 +6,8 @@ Rule: each check gives the reason, 0 for none; the most restrictive limit decide
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from lavad.core.conf import LimitConf, QueueConf
 from lavad.core.job import Placed
@@ -40,10 +41,20 @@ class Limits:
         self.policy: Callable[[Spec], Room] | None = None
         """What a scheduler's policy leaves to jobs of a spec; not a limit that must hold."""
         self._counted = -1
+        self._starts = True
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
         self._sums: defaultdict[tuple[int, str, str], Sum] = defaultdict(Sum)
         """(limit, user or "", host or "") to what counts."""
+
+    @contextmanager
+    def of_started(self) -> Iterator[None]:
+        """What is asked meanwhile is about more slots for jobs that run: no limit on how many jobs run is in their way."""
+        self._starts = False
+        try:
+            yield
+        finally:
+            self._starts = True
 
     def left(self, spec: Spec) -> Room:
         """Slots that jobs of this spec may still take in the cluster, and the reason that the tightest limit gives."""
@@ -63,7 +74,7 @@ class Limits:
             room = min(room, self.policy(spec))
         if spec.group:
             jobs = self.ledger.group_left(spec.group)
-            if jobs < UNLIMITED:
+            if jobs < UNLIMITED and self._starts:
                 room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
         return room
 
@@ -139,7 +150,7 @@ class Limits:
         here = [part for part in parts if self.book.on_host(at, part.host)]
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
-            reason = _why_not_sum(at, limit, self._sum(at, limit, spec, host), mine)
+            reason = _why_not_sum(at, limit, self._sum(at, limit, spec, host), mine, self._starts)
             if reason:
                 return reason
         return 0
@@ -149,7 +160,7 @@ class Limits:
         room = _NONE
         if limit.slots is not None:
             room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
-        if limit.jobs is not None and sum_.jobs >= limit.jobs:
+        if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
@@ -197,12 +208,12 @@ class Limits:
                     sum_.amounts[name] += amount
 
 
-def _why_not_sum(at: int, limit: LimitConf, sum_: Sum, parts: list[Placed]) -> int:
+def _why_not_sum(at: int, limit: LimitConf, sum_: Sum, parts: list[Placed], starts: bool) -> int:
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
         return LIMIT_SLOTS + at
-    if limit.jobs is not None and sum_.jobs + 1 > limit.jobs:
+    if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
         return LIMIT_JOBS + at
     caps = dict(limit.resources) | ({"mem": limit.mem} if limit.mem is not None else {})
     for name, cap in caps.items():

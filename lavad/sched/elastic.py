@@ -67,7 +67,8 @@ class Growths:
         if why_not_queue(self.view, need.queue) or job.key in self.view.preempted:
             return
         yield need
-        self._serve(job, spec, need)
+        with self.view.limits.of_started():
+            self._serve(job, spec, need)
 
     def _need(self, job: Job, spec: Spec) -> Need | None:
         """As the job's own, of what it wants more; None if it can have nothing."""

@@ -58,4 +58,5 @@ def _fits(ledger: Ledger, limits: Limits, job: Job, spec: Spec, parts: tuple[Pla
             asked = replace(spec, gpu=None)
         if ledger.why_not_part(asked, placed):
             return False
-    return not limits.why_not(spec, parts)
+    with limits.of_started():
+        return not limits.why_not(spec, parts)

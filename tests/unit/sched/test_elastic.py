@@ -7,7 +7,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Refused, Resize
 from lavad.core.charge import used_by
-from lavad.core.conf import QueueConf
+from lavad.core.conf import LimitConf, QueueConf
 from lavad.core.decide import report
 from lavad.core.decide.hosts import expired, greeted, silent
 from lavad.core.decide.resize import resize
@@ -140,6 +140,20 @@ def test_a_growth_takes_nothing_of_what_is_held_for_a_waiting_job() -> None:
     assert plan.promises
     assert not plan.growths
     assert filler in world.cluster.jobs.rows
+
+
+def test_limits_on_slots_hold_and_those_on_jobs_do_not_matter() -> None:
+    world = World()
+    world.configure(limits=(LimitConf(name="one", jobs=1, slots=3),))
+    world.hosts("h1", slots=1)
+    key = elastic(world, 1, 8)
+    started(world, key)
+    world.hosts("h2", slots=8)
+    cycle(world)
+    begin(world, key)
+    assert slot_sum(world, key) == 3
+    world.submit()
+    assert world.step() == {}
 
 
 def test_a_refused_host_is_not_the_jobs_end_and_is_tried_again_later() -> None:
