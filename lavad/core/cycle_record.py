@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from lavad.core.plan import Growth, Placement, Plan, Preemption, Suspension
+from lavad.core.plan import Plan
 from lavad.core.soft import PartUsage, Soft
 from lavad.core.windows import Local
 
@@ -45,15 +45,15 @@ class RecordedCycle(msgspec.Struct, frozen=True):
     data: bytes
 
 
-Five = tuple[tuple[Placement, ...], tuple[Preemption, ...], tuple[int, ...], tuple[Suspension, ...], tuple[int, ...]]
-Decisions = Five | tuple[Five, tuple[Growth, ...]]
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(CycleRecord)
 
 
-def decisions_of(plan: Plan) -> Decisions:
+def decisions_of(plan: Plan) -> tuple[object, ...]:
     """What of a plan changes anything."""
     found = (plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases)
+    if plan.holds or plan.deadlocked:
+        return found, plan.growths, plan.holds, plan.deadlocked
     return (found, plan.growths) if plan.growths else found  # a plan without growths is told from none of an older lava
 
 

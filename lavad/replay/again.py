@@ -24,6 +24,7 @@ from lavad.core.soft import Soft
 from lavad.replay.history import HistoryError, Item
 from lavad.sched.cycle import schedule
 from lavad.sched.memory import Memory
+from lavad.site_policy import SitePolicies
 
 _encode = msgspec.msgpack.Encoder().encode
 TOGETHER = 2_000
@@ -69,7 +70,8 @@ class Replay:
         self.outcome = Outcome()
         self.cluster = Cluster()
         self.soft = Soft()
-        self._memory = Memory()
+        self._policies = SitePolicies()
+        self._memory = self._new_memory()
         self._forgetful = forgetful
         self._book = LimitBook(self.cluster.conf)
         self._booked = self.cluster.conf
@@ -79,6 +81,11 @@ class Replay:
         """Whether the soft state is known: from the first record on that tells all of it."""
         self._open: _Open | None = None
         self._expected: list[Event] = []
+
+    def _new_memory(self) -> Memory:
+        memory = Memory()
+        memory.scorer = self._policies.score
+        return memory
 
     def run(self, items: Iterable[Item]) -> Outcome:
         """All of a history; raises ``HistoryError``."""
@@ -130,7 +137,7 @@ class Replay:
         if not self._known:
             return
         fold_record(self.soft, record)
-        memory = Memory() if self._forgetful else self._memory
+        memory = self._new_memory() if self._forgetful else self._memory
         self._made = schedule(self.cluster, self.soft, record.now, record.local, memory)
         self._open = _Open(cycle, digest_of(self._made) == record.digest, record.now)
 

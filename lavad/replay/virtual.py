@@ -32,6 +32,7 @@ from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
 from lavad.sched.cycle import schedule
 from lavad.sched.memory import Memory
+from lavad.site_policy import SitePolicies
 
 ROUNDS = 100
 """Plans of one instant."""
@@ -76,6 +77,7 @@ class Virtual:
         """Told every event, if it is a list."""
         self._lives = lives
         self._memory = Memory()
+        self._memory.scorer = SitePolicies().score
         self._book = LimitBook(cluster.conf)
         self._deeds: list[tuple[float, int, ev.Event]] = []
         self._ends: list[tuple[float, int, int, str]] = []
