@@ -63,7 +63,7 @@ class Teller:
 
     def started(self, event: ev.PartStarted) -> list[str]:
         """Starting and running, of the first part."""
-        return self._start(event.pid, event.cwd) if event.host == self.first_host else []
+        return self._start(event.pid, event.cwd or self.text.cwd) if event.host == self.first_host else []
 
     def _start(self, pid: int, cwd: str) -> list[str]:
         self.has_started = True

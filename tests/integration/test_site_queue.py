@@ -51,6 +51,7 @@ def test_what_is_around_a_job_and_what_its_exit_means(cluster: Cluster) -> None:
     assert cluster.wait_end(again) == ["EXIT"]
     assert "by-lava 7" in (folder / "out").read_text()
     assert cluster.run(f"bhist -l {again}").stdout.count("Dispatched to <host1>") == 2, "once again, as MAX_JOB_REQUEUE says"
+    assert "Execution CWD <>" not in cluster.run(f"bhist -l {again}").stdout
     wait_until(lambda: said(cluster).count("post") >= 2, 10, lambda: str(said(cluster)))
     assert said(cluster)[0] == "pre"
 
