@@ -120,13 +120,14 @@ class _Cycle:
             self.say(number, PendReason.QUE_GONE)
             return None
         self.beyond.before(need)
-        reason = why_not_class(view, need) or why_not_limits(view, need.spec)
+        parts = takes_parts(need)
+        reason = why_not_class(view, need) or (0 if parts else why_not_limits(view, need.spec))
         if reason:
             known.blocked = -1
             memory.say_jobs(known, {})
             self.say(number, reason)
             return None
-        if takes_parts(need):
+        if parts:
             view.restless = True
             self.beyond.piecemeal.needs.append(need)
             self.say(number, PendReason.SLOTS_ONE_BY_ONE)

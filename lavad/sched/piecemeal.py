@@ -110,6 +110,7 @@ class Piecemeal:
                 found.append(Holder(self.view, need, key, job.promised))
         for need in self.needs:
             left, _ = self.view.limits.left(need.spec)
+            left -= sum(holder.missing for holder in found if holder.need.spec.queue == need.spec.queue)
             for key in keys_in_order(cluster, need.number, self.view.memory.known[need.number]):
                 left -= need.slots
                 row = cluster.get(key)

@@ -72,6 +72,21 @@ def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, sl
     assert list(world.cluster.started) == [two], "killing one of them ends it"
 
 
+def test_what_it_holds_does_not_count_against_itself() -> None:
+    """A limit of as many slots as the job asks for lets it grow to them."""
+    world = world_of()
+    world.configure(queues=(GANG, QueueConf(name="parts", priority=30, gang=False, max_slots=4)))
+    first = world.submit(queue="gang", slots=2)
+    cycle(world)
+    job = world.submit(queue="parts", slots=4)
+    cycle(world)
+    assert sum(part.slots for part in world.cluster.jobs.rows[job].promised) == 2
+    world.finish(first)
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
 def test_one_that_takes_its_slots_one_by_one_starts_when_it_has_all() -> None:
     world = world_of()
     first = world.submit(queue="gang", slots=2, gpu="num=1/task")
