@@ -230,7 +230,7 @@ class Cluster:
         spec = self.specs.rows[job.spec]
         self.use.job(job, spec, 1)
         if job.state is JobState.PEND and not job.blocked:
-            self._queue_up(job.key, job.spec, job.position == 0.0)
+            self._queue_up(job.key, job.spec, job.position == 0.0 == job.stand)
         if job.run is not None:
             self.started[job.key] = None
             if job.lent or job.state is JobState.SSUSP:
@@ -274,7 +274,7 @@ class Cluster:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
             if new.startable:
-                self._queue_up(new.job, new.spec, new.position == 0.0)
+                self._queue_up(new.job, new.spec, new.position == 0.0 == new.stand)
             self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)

@@ -121,6 +121,7 @@ class JobMoved(JobEvent, frozen=True):
     by: str = ""
     top: bool = True
     place: int = 1
+    stand: float = 0.0
 
 
 class JobDispatched(JobEvent, frozen=True):

@@ -116,7 +116,7 @@ def record_of(cluster: Cluster, key: int) -> Job:
         raise IllegalMove(f"job {show(key)} is not live")
     return Job(
         key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
-        state=JobState.PSUSP if held else JobState.PEND, position=array.position, depend=array.depend,
+        state=JobState.PSUSP if held else JobState.PEND, position=array.position, stand=array.stand, depend=array.depend,
         blocked=stands(array, index), messages=array.messages,
     )  # fmt: skip
 
@@ -238,21 +238,21 @@ def _message_posted(cluster: Cluster, event: ev.MessagePosted) -> None:
 def _job_switched(cluster: Cluster, event: ev.JobSwitched) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
-        cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0))
+        cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0, stand=0.0))
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, spec=event.spec, position=0.0, promised=()))
+    put(cluster, replace(job, spec=event.spec, position=0.0, stand=0.0, promised=()))
 
 
 def _job_moved(cluster: Cluster, event: ev.JobMoved) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
-        cluster.arrays.put(array.job, replace(array, position=event.position))
+        cluster.arrays.put(array.job, replace(array, position=event.position, stand=event.stand))
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, position=event.position))
+    put(cluster, replace(job, position=event.position, stand=event.stand))
 
 
 def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:

@@ -255,6 +255,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     run: Attempt | None = None
     position: float = 0.0
     """Rank among the jobs of its queue given by btop (negative) or bbot (positive)."""
+    stand: float = 0.0
+    """When it would have been submitted to stand where its user's btop or bbot put it; 0: it stands by its submission."""
     reason: int = 0
     """Pend reason that its own history gives it (requeued, resumed by user …), 0: none."""
     checkpoint: int = -1
@@ -318,6 +320,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     never: Ranges = EMPTY
     """Those of them whose condition can never be met."""
     messages: tuple[Message, ...] = ()
+    stand: float = 0.0
 
     @property
     def startable(self) -> Ranges:

@@ -38,7 +38,7 @@ def untouched(array: Array, index: int, state: JobState) -> Job:
     """An element that has no record of its own."""
     return Job(
         key=index << 32 | array.job, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted,
-        state=state, since=array.submitted, position=array.position, depend=array.depend,
+        state=state, since=array.submitted, position=array.position, stand=array.stand, depend=array.depend,
         blocked=stands(array, index), messages=array.messages,
     )  # fmt: skip
 
@@ -214,12 +214,13 @@ def _by_dispatch(job: Job) -> tuple[float, int, int]:
 
 def _in_order(entries: list[Job | Array]) -> list[Job | Array]:
     """In dispatch order: moved ones by their position, the rest by id; an array before its elements."""
-    if all(isinstance(entry, Job) and not entry.position and entry.key < key_of(0, 1) for entry in entries):
+    if all(isinstance(entry, Job) and not entry.position and not entry.stand and entry.key < key_of(0, 1) for entry in entries):
         return sorted(entries, key=_BY_KEY)
     return sorted(entries, key=_place)
 
 
-def _place(entry: Job | Array) -> tuple[float, int, int]:
+def _place(entry: Job | Array) -> tuple[float, float, int, int]:
+    stand = entry.stand or entry.submitted
     if isinstance(entry, Array):
-        return entry.position, entry.job, 0
-    return entry.position, job_of(entry.key), index_of(entry.key)
+        return entry.position, stand, entry.job, 0
+    return entry.position, stand, job_of(entry.key), index_of(entry.key)

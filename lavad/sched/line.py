@@ -26,7 +26,7 @@ def order_of(
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
     # all priorities grow alike, so that what counts is how much sooner one began to
     priority = growth * row.submitted - user_priority
-    return (-rank, (), -queue_priority, priority, row.position, score, row.submitted, job, key >> 32)
+    return (-rank, (), -queue_priority, priority, row.position, score, row.stand or row.submitted, job, key >> 32)
 
 
 def renew_line(cluster: Cluster, memory: Memory) -> None:

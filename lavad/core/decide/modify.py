@@ -1,4 +1,4 @@
-"""bmod, bswitch, btop and bbot of jobs that wait."""
+"""bmod and bswitch of jobs that wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.arrays import ArrayError, parse_job_id, parse_job_name
-from lavad.core.asks import Caller, Modify, Move, Refused, Switch
+from lavad.core.asks import Caller, Modify, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide import modify_running
 from lavad.core.decide.control import DENIED, each
@@ -36,7 +36,7 @@ from lavad.core.fold_job import record_of
 from lavad.core.ids import index_of, job_of, key_of
 from lavad.core.job import Array, Job
 from lavad.core.ranges import Ranges
-from lavad.core.rights import is_admin, is_queue_admin, may_control
+from lavad.core.rights import may_control
 from lavad.core.spec import JobText, Limits, Spec
 from lavad.core.states import WAITING
 
@@ -274,74 +274,3 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
     decided = each(cluster, ask.jobs, caller, on_job, on_elements)
     decided.events[:0] = events
     return decided
-
-
-def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
-    """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
-    target = find_one(cluster, ask.job, caller)
-    key = _key_to_move(cluster, ask.job, target)
-    record = cluster.get(key)
-    if isinstance(record, Job) and record.state not in WAITING:
-        raise Refused(f"{ask.job}: Job has already started")
-    spec = cluster.specs.rows[record.spec]
-    admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
-    if cluster.conf.params.positions_by_admin and not admin:
-        raise Refused(f"{ask.job}: User permission denied")
-    others = sorted(_positions(cluster, spec, key, None if admin else spec.user), key=_order)
-    place = min(max(ask.place, 1), len(others) + 1)
-    events: list[ev.Event] = []
-    beyond = _beyond(others, place, ask.top)
-    if beyond and _between(others, place, ask.top) == beyond[-1][0]:
-        # its neighbours have one position: those that stay beyond it are moved first, to make room
-        edge, step = (min(others[0][0], 0.0), -1.0) if ask.top else (max(others[-1][0], 0.0), 1.0)
-        for at, (_, other) in enumerate(beyond):
-            at_edge = edge + step * (len(beyond) + 1 - at)
-            events.append(ev.JobMoved(at=now, key=other, position=at_edge, by=caller.user, top=ask.top, place=at + 1))
-        position = edge + step
-    else:
-        position = _between(others, place, ask.top)
-    events.append(ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=ask.top, place=place))
-    return Decided(events=events, answer={"job": ask.job, "place": place})
-
-
-def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
-    """An array stands for its untouched elements; else the first element that waits, else the first that is named."""
-    if target.array and target.untouched:
-        return target.array if "[" not in text else key_of(target.array, target.untouched.min())
-    waiting = (key for key in target.keys if cluster.jobs.rows[key].state in WAITING)
-    return next(waiting, target.keys[0])
-
-
-def _order(row: tuple[float, int]) -> tuple[float, int, int]:
-    """The scheduler's: position, then job, then element."""
-    return row[0], job_of(row[1]), row[1]
-
-
-def _beyond(others: list[tuple[float, int]], place: int, top: bool) -> list[tuple[float, int]]:
-    """Those that stay nearer to the end that is counted from, the outermost first."""
-    return others[: place - 1] if top else others[: -place : -1]
-
-
-def _positions(cluster: Cluster, spec: Spec, key: int, user: str | None) -> list[tuple[float, int]]:
-    found = []
-    for number, pending in cluster.pending.items():
-        other = cluster.specs.rows[number]
-        if other.queue == spec.queue and (user is None or other.user == user):
-            found += [(cluster.get(one).position, one) for one in pending.keys if one != key]
-    return found
-
-
-def _between(others: list[tuple[float, int]], place: int, top: bool) -> float:
-    if not others:
-        return -1.0 if top else 1.0
-    if top:
-        if place == 1:
-            return min(others[0][0], 0.0) - 1.0
-        before = others[place - 2][0]
-        after = others[place - 1][0] if place - 1 < len(others) else before + 2.0
-        return (before + after) / 2
-    if place == 1:
-        return max(others[-1][0], 0.0) + 1.0
-    after = others[-(place - 1)][0]
-    before = others[-place][0] if place <= len(others) else after - 2.0
-    return (before + after) / 2

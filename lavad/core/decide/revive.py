@@ -63,7 +63,7 @@ def _revived(
     state = JobState.PSUSP if ask.hold else JobState.PEND
     again = replace(
         job, spec=number, state=state, since=now, run=None, outcome=None, reason=int(PendReason.JOB_REQUEUED), blocked=MET,
-        position=0.0, avoid=(), barred=(), failures=0, not_before=0.0, lent=0, lent_all=False, promised=(),
+        position=0.0, stand=0.0, avoid=(), barred=(), failures=0, not_before=0.0, lent=0, lent_all=False, promised=(),
     )  # fmt: skip
     array = None
     if job.key >> 32 and job_of(job.key) not in cluster.arrays.rows:

@@ -14,6 +14,7 @@ from lavad.core.apply import apply
 from lavad.core.asks import Kill, Modify, Move, Refused, Requeue, Resume, Select, Stop, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide import control, modify
+from lavad.core.decide.place import move
 from lavad.core.effects import effects_due
 from lavad.core.ids import key_of, show
 from lavad.core.invariants import check_invariants
@@ -122,7 +123,7 @@ class ArrayIsJobs(RuleBasedStateMachine):
 
         def do(bench: Recorded, key: Callable[[int], int]) -> str:
             try:
-                bench.take(modify.move(bench.cluster, Move(job=show(key(at)), top=top, place=place), ALICE, bench.now))
+                bench.take(move(bench.cluster, Move(job=show(key(at)), top=top, place=place), ALICE, bench.now))
             except Refused as refusal:
                 return refusal.text.partition(": ")[2]
             return ""

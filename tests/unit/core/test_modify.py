@@ -7,6 +7,7 @@ import pytest
 from lavad.core.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
 from lavad.core.conf import QueueConf
 from lavad.core.decide import modify
+from lavad.core.decide.place import move
 from lavad.core.decide.queues import switch_queues
 from lavad.core.ids import key_of
 from lavad.core.job import Array
@@ -25,7 +26,7 @@ def bmod(bench: Bench, job: object, caller: Caller = ALICE, command: str = "", *
 
 
 def bmove(bench: Bench, job: object, top: bool = True, place: int = 1, caller: Caller = ALICE) -> None:
-    bench.take(modify.move(bench.cluster, Move(job=str(job), top=top, place=place), caller, bench.now))
+    bench.take(move(bench.cluster, Move(job=str(job), top=top, place=place), caller, bench.now))
 
 
 def order(bench: Bench) -> list[int]:
@@ -217,7 +218,7 @@ def test_an_array_of_which_some_run_moves_with_what_waits(bench: Bench) -> None:
     bmove(bench, job)
     row = bench.cluster.arrays.rows[job]
     assert isinstance(row, Array)
-    assert row.position < 0
+    assert row.stand > 0
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP"])
@@ -254,3 +255,41 @@ def test_input_that_was_spooled_gives_way(bench: Bench) -> None:
         ask = Modify(job=str(key), options={option: value})
         text = modify.modify(bench.cluster, ask, spooled, ALICE, bench.now, LOCAL).texts[0][1]
         assert (text.input, text.input_data, text.copies) == wanted
+
+
+@pytest.mark.parametrize(
+    ("job", "top", "at", "wanted"),
+    [
+        (5, True, 1, [5, 2, 1, 4, 3, 6]),
+        (3, True, 1, [3, 2, 1, 4, 5, 6]),
+        (5, True, 2, [1, 2, 5, 4, 3, 6]),
+        (5, False, 1, [1, 2, 3, 4, 5, 6]),
+        (1, False, 1, [2, 3, 4, 5, 1, 6]),
+        (1, False, 2, [2, 3, 1, 4, 5, 6]),
+    ],
+)
+def test_a_user_moves_among_their_own_jobs_only(bench: Bench, job: int, top: bool, at: int, wanted: list[int]) -> None:
+    """1, 3 and 5 are alice's."""
+    for caller in (ALICE, BOB, ALICE, BOB, ALICE, BOB):
+        bench.now += 1
+        bench.bsub(caller=caller)
+    bmove(bench, job, top, at)
+    assert order(bench) == wanted
+
+
+def test_an_array_overtakes_nobody_in_the_place_of_one_job(bench: Bench) -> None:
+    for caller, name in ((ALICE, "one"), (BOB, "his"), (ALICE, "a[1-3]")):
+        bench.now += 1
+        bench.bsub(caller=caller, J=name)
+    bmove(bench, 3)
+    assert order(bench) == [2, key_of(3, 1), key_of(3, 2), key_of(3, 3), 1]
+
+
+def test_one_record_changes_where_no_other_user_is_overtaken(bench: Bench) -> None:
+    for _ in range(50):
+        bench.now += 1
+        bench.bsub()
+    decided = move(bench.cluster, Move(job="50", top=True, place=1), ALICE, bench.now)
+    assert len(decided.events) == 1
+    bench.take(decided)
+    assert order(bench)[:3] == [50, 1, 2]

@@ -10,7 +10,7 @@ from lavad.core.asks import Move, Post, Refused, Submit
 from lavad.core.conf import AppConf, Params, QueueConf
 from lavad.core.cpu_factor import scale
 from lavad.core.decide.messages import post
-from lavad.core.decide.modify import move
+from lavad.core.decide.place import move
 from lavad.core.decide.submit import submit
 from lavad.core.spec import Limits, Spec
 from lavad.core.states import JobState, TermReason
