@@ -243,17 +243,23 @@ def _file(path: str, append: bool, mkdir: bool) -> dict[str, Any]:
 
 
 def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:
-    """A script lies in a job file of the user's, as LSF has it: ``LSB_JOBFILENAME.shell``."""
+    """A script, or a command that a JOB_STARTER is to execute, lies in a job file of the user's: ``LSB_JOBFILENAME.shell``."""
     text, user = made.text, made.user
     name = f"{int(text.submitted)}.{job_stem(order.key)}"
     stem = os.path.join(site.output_dir, user.name, name)
     fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = stem
-    if text.script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
+    script, starter = text.script, text.job_starter
+    if not script and command.needs_file(text.command, made.path, starter):
+        script = f"#!/bin/sh\n{text.command}\n"
+    if script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         path = jobfile(order, made, site)
         fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
-        argv = command.script_argv(text.script, path, text.login_shell, text.job_starter)
+        if text.script:
+            argv = command.script_argv(script, path, text.login_shell, starter)
+        else:
+            argv = command.command_argv(command.quote(path), made.path, text.login_shell, starter)
         fields["argv"] = software.wrap(text.software, argv)
-        fields["jobfile"] = {"path": path, "text": text.script, "mode": 0o700, "remove": True}
+        fields["jobfile"] = {"path": path, "text": script, "mode": 0o700, "remove": True}
 
 
 def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:

@@ -34,21 +34,26 @@ def plain_words(command: str, path: str) -> list[str] | None:
     return words
 
 
-def with_starter(command: str, starter: str) -> str:
-    """A command behind the queue's JOB_STARTER; ``%USRCMD`` marks its place, else it goes last."""
-    if not starter:
-        return command
-    if "%USRCMD" in starter:
-        return starter.replace("%USRCMD", command)
-    return f"{starter} {command}"
+def needs_file(command: str, path: str, starter: str) -> bool:
+    """Whether a command must lie in a file: a JOB_STARTER executes what it gets, and only a shell understands this."""
+    return bool(starter and command) and plain_words(command, path) is None
+
+
+def _with_starter(line: str, starter: str) -> str:
+    """A command line behind the queue's JOB_STARTER; ``%USRCMD`` marks its place, else it goes last."""
+    return starter.replace("%USRCMD", line) if "%USRCMD" in starter else f"{starter} {line}".strip()
 
 
 def command_argv(command: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
-    """What is executed for a command."""
-    command = with_starter(command, starter)
+    """What is executed for a command that lies in no file."""
+    line = f"/bin/sh -c {quote(command)}" if needs_file(command, path, starter) else command
+    return _argv(_with_starter(line, starter) if starter else line, path, login_shell)
+
+
+def _argv(line: str, path: str, login_shell: str) -> list[str]:
     if login_shell:
-        return [login_shell, "-l", "-c", command]
-    return plain_words(command, path) or ["/bin/sh", "-c", command]
+        return [login_shell, "-l", "-c", line]
+    return plain_words(line, path) or ["/bin/sh", "-c", line]
 
 
 def script_argv(script: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
@@ -56,7 +61,7 @@ def script_argv(script: str, path: str, login_shell: str = "", starter: str = ""
     interpreter = _interpreter(script)
     if starter or login_shell:
         words = [*(interpreter or ["/bin/sh"]), path]
-        return command_argv(" ".join(map(quote, words)), "", login_shell, starter)
+        return _argv(_with_starter(" ".join(map(quote, words)), starter), "", login_shell)
     return [*(interpreter or ["/bin/sh"]), path]
 
 

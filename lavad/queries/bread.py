@@ -16,7 +16,7 @@ from lavad.queries.request import Request, Shown, out
 UNKNOWN = "lsb_getmsgjob(): XDR encode/decode error"
 
 
-def _messages(request: Request, unknown: str) -> tuple[str, tuple[Message, ...]]:
+def _messages(request: Request, unknown: str) -> tuple[str, str, tuple[Message, ...]]:
     if len(request.words) != 1:
         raise Refused(f"{request.query.command}: one job ID is needed")
     word = request.words[0]
@@ -27,23 +27,29 @@ def _messages(request: Request, unknown: str) -> tuple[str, tuple[Message, ...]]
     row = Family(request).row(key_of(job, indices.min() if indices else 0))
     if row is None:
         raise Refused(unknown)
-    return word, row.messages
+    return word, request.view.spec(row).user, row.messages
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """bread: a line a message; -i one alone, -a its attached data."""
+    """bread: a line a message; -i one alone, -a its attached data, to its owner alone."""
     options = request.options("a", "i")
-    word, messages = _messages(request, UNKNOWN)
+    word, owner, messages = _messages(request, UNKNOWN)
     given = options.text("i")
     if given:
         if not given.isascii() or not given.isdigit():
             raise Refused(f"{given}: Bad message index")
         messages = tuple(message for message in messages if message.number == int(given))
     if not messages:
+        if "a" in options:
+            raise Refused(f"{word}: No data is attached to the message")
         yield out(f"Job {word} has no posted messages\n")
         return
     if "a" in options:
-        yield out("".join(message.body for message in messages))
+        if owner != request.caller.user:
+            raise Refused(f"{word}: User permission denied")
+        if not messages[-1].body:
+            raise Refused(f"{word}: No data is attached to the message")
+        yield out(messages[-1].body)
         return
     yield out(f"Messages posted to jobID {word}\n")
     for message in messages:
@@ -53,7 +59,7 @@ def show(request: Request) -> Iterator[Shown]:
 def show_status(request: Request) -> Iterator[Shown]:
     """bstatus: the newest message 0."""
     request.options("l")
-    word, messages = _messages(request, f"Job <{request.words[0] if request.words else ''}> is not found")
+    word, _, messages = _messages(request, f"Job <{request.words[0] if request.words else ''}> is not found")
     status = next((message for message in messages if message.number == 0), None)
     if status is None:
         raise Refused(f"Job <{word}> has no external status")

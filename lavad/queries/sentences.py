@@ -198,7 +198,8 @@ class Teller:
         lines = self._short(event.end)
         if event.end is not None:
             lines += _verdict(event.end.status, (event.end.utime + event.end.stime) * self.factor)
-        return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}: 1 host;"]
+        count = "" if words.endswith(")") else ": 1 host"
+        return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}{count};"]
 
     def killed(self, event: ev.ElementsKilled) -> list[str]:
         """An element that never ran."""

@@ -228,3 +228,6 @@ def test_the_job_starter_stands_before_the_command(master: FakeMaster, host: Age
     order = run(master, host, "echo a b", job_starter="env VIA=starter %USRCMD; echo $?", output="js.out")
     master.wait_for(order.uid, "ended")
     assert output(host, "js.out").startswith("a b\n0\n")
+    order = run(master, host, 'echo "$VIA"; exit 7', job_starter='env VIA=starter sh -c "%USRCMD"; echo $?', output="jf.out")
+    master.wait_for(order.uid, "ended")
+    assert output(host, "jf.out").startswith("starter\n7\n")

@@ -26,7 +26,9 @@ def test_messages(cluster: Cluster, tmp_path: Path) -> None:
     assert lines[1].endswith("  MESSAGE: my message")
     (tmp_path / "data").write_text("attached\n")
     cluster.run(f"bpost -i 2 -a {tmp_path}/data {job}")
-    assert cluster.run(f"bread -a -i 2 {job}").stdout == "attached\n"
+    assert "MESSAGE: no description" in cluster.run(f"bread -a {tmp_path}/copy -i 2 {job}").stdout
+    assert (tmp_path / "copy").read_text() == "attached\n"
+    assert cluster.run(f"bread -a {tmp_path}/none {job}", ok=False).stderr == f"{job}: No data is attached to the message\n"
     assert "my message" in cluster.run(f"bstatus {job}").stdout
     done = cluster.run("bpost -d x 99999", ok=False)
     assert (done.returncode, done.stderr) == (255, "lsb_jobmsg(): No matching job found\n")

@@ -254,7 +254,7 @@ def _again(
         barred = tuple(part.host for part in run.parts) if is_exclusive(rule.requeue, exit_code) else ()
         return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1, barred=barred,
                               avoid=suspect.first_failed(run, spec),
-                              why=f"exit code {exit_code} is one of the queue's REQUEUE_EXIT_VALUES")  # fmt: skip
+                              why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})")  # fmt: skip
     return None
 
 

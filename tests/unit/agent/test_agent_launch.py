@@ -81,6 +81,10 @@ def test_login_shell_and_job_starter() -> None:
     assert command.command_argv("a b", PATH, "/bin/bash") == ["/bin/bash", "-l", "-c", "a b"]
     assert command.command_argv("a b", PATH, "", "wrap -x") == ["wrap", "-x", "a", "b"]
     assert command.command_argv("a b", PATH, "", "x; %USRCMD; y") == ["/bin/sh", "-c", "x; a b; y"]
+    assert command.command_argv("exit 7", PATH, "", "wrap") == ["/bin/sh", "-c", "wrap /bin/sh -c 'exit 7'"]
+    assert command.needs_file("exit 7", PATH, "wrap")
+    assert not command.needs_file("exit 7", PATH, "")
+    assert not command.needs_file("a b", PATH, "wrap")
 
 
 def test_marks_in_names_expand() -> None:
