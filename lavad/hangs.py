@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from lavad.core import events as ev
 from lavad.core import hang
+from lavad.core.asks import Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.hung import suspected
@@ -14,6 +16,8 @@ from lavad.core.job import Attempt, Suspect
 from lavad.core.soft import SoftUpdate
 from lavad.core.states import OVER
 from lavad.engine import Committed, Engine
+
+log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 10.0
 FRESH = 3
@@ -57,7 +61,10 @@ class Hangs:
             await asyncio.sleep(min(LONGEST_PAUSE, max(0.5, self._seconds / 10)))
             found = self._look()
             if found:
-                await self._engine.ask(lambda cluster, now, found=found: _decide(cluster, now, found))  # type: ignore[misc]
+                try:
+                    await self._engine.ask(lambda cluster, now, found=found: _decide(cluster, now, found))  # type: ignore[misc]
+                except Refused as refusal:
+                    log.warning("hung ranks: %s", refusal)
 
     def _look(self) -> dict[int, tuple[int, tuple[Suspect, ...]]]:
         """Job to attempt and suspects, where they are others than before."""

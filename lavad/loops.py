@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from time import monotonic
 
 from lavad.core import events as ev
+from lavad.core.asks import Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.fade import fade
@@ -15,9 +17,10 @@ from lavad.core.decide.hosts import expired, silent
 from lavad.core.decide.reservations import turn
 from lavad.core.job import Wish
 from lavad.core.states import WAITING, HostState, JobState, TermReason
-from lavad.engine import Engine
+from lavad.engine import Decide, Engine
 from lavad.outbox import Outbox
 from lavad.sessions import Sessions
+from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
 
@@ -63,9 +66,8 @@ class Loops:
                     if now - heard > params.host_timeout:
                         log.warning("host %s: silent for %.0f s", name, now - heard)
                         self._sessions.hang_up(name)
-                        await self._engine.ask(_bound(silent, name))
-                elif name not in self._fenced and self._may_fence(name, now):
-                    await self._engine.ask(_bound(expired, name))
+                        await self._tried(_bound(silent, name))
+                elif name not in self._fenced and self._may_fence(name, now) and await self._tried(_bound(expired, name)):
                     self._fenced.add(name)
 
     def _may_fence(self, host: str, now: float) -> bool:
@@ -89,14 +91,14 @@ class Loops:
         while True:
             await asyncio.sleep(5.0)
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
-                await self._engine.ask(_deadlines)
+                await self._tried(_deadlines)
 
     async def windows(self) -> None:
         """Dependency conditions with a time window are looked at again."""
         while True:
             await asyncio.sleep(5.0)
             if self._engine.cluster.conditions.timed:
-                await self._engine.ask(_timed)
+                await self._tried(_timed)
 
     async def reservations(self) -> None:
         """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
@@ -104,7 +106,7 @@ class Loops:
             await asyncio.sleep(1.0)
             fading = self._engine.cluster.use.fading
             if fading and min(fading.values()) <= self._clock():
-                await self._engine.ask(fade)
+                await self._tried(fade)
 
     async def advance_reservations(self) -> None:
         """Advance reservations whose time is over."""
@@ -112,27 +114,58 @@ class Loops:
             await asyncio.sleep(1.0)
             now = self._clock()
             if any(now >= row.end for row in self._engine.cluster.reservations.rows.values()):
-                await self._engine.ask(lambda cluster, at: turn(cluster, at, datetime.fromtimestamp(at)))  # noqa: DTZ006 - local
+                await self._tried(lambda cluster, at: turn(cluster, at, datetime.fromtimestamp(at)))  # noqa: DTZ006 - local
+
+    async def _tried(self, decide: Decide) -> bool:
+        """What time asks for; False where it was refused (the store may be full): it is asked for again by and by."""
+        try:
+            await self._engine.ask(decide)
+        except Refused as refusal:
+            log.warning("%s", refusal)
+            return False
+        return True
 
     async def renew(self, epoch: int, seconds: float) -> None:
-        """Hold the masters' lease; raises LeaseLost."""
+        """Hold the masters' lease; raises LeaseLost.
+
+        A store that refuses the renewal alone, as a full one does, ends nothing while the lease still runs; where this master
+        has its store to itself nobody else can take it, so it goes on.
+        """
+        held_from = monotonic()
         while True:
             await asyncio.sleep(seconds / 4)
-            if not await asyncio.to_thread(self._lease.renew, epoch, seconds):
+            asked = monotonic()
+            try:
+                held = await asyncio.to_thread(self._lease.renew, epoch, seconds)
+            except StoreRefused as refusal:
+                if not self._lease.alone and asked - held_from > seconds:
+                    raise LeaseLost(f"the lease of epoch {epoch} ran out: {refusal}") from refusal
+                log.warning("the lease is not renewed: %s", refusal)
+                continue
+            if not held:
                 raise LeaseLost(f"another master has taken over from epoch {epoch}")
+            held_from = asked
 
     async def clean(self) -> None:
         """Old answers leave the store."""
         while True:
             await asyncio.sleep(3600)
-            await asyncio.to_thread(self._store.purge, self._clock() - ANSWERS_KEPT)
+            await self._forgotten(self._store.purge, self._clock() - ANSWERS_KEPT)
 
     async def forget_cycles(self) -> None:
         """What old plans were decided on leaves the store, a little at a time."""
         while True:
             before = self._clock() - self._engine.cluster.conf.params.record_days * DAY
-            gone = await asyncio.to_thread(self._store.purge_cycles, before)
+            gone = await self._forgotten(self._store.purge_cycles, before)
             await asyncio.sleep(0.1 if gone else 60)
+
+    async def _forgotten(self, forget: Callable[[float], int], before: float) -> int:
+        """How many rows left the store; none where it has no room to forget them."""
+        try:
+            return await asyncio.to_thread(forget, before)
+        except StoreRefused as refusal:
+            log.warning("old rows stay: %s", refusal)
+            return 0
 
 
 def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:

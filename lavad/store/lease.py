@@ -26,6 +26,8 @@ class Lease:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self.alone = engine.dialect.name == "sqlite"
+        """Whether no other master can have this store (its file is locked)."""
         self._now = _NOW[engine.dialect.name]
         # a take-over must wait for a commit under way (FOR KEY SHARE), a renewal must not
         self._for_update = " FOR UPDATE" if engine.dialect.name == "postgresql" else ""

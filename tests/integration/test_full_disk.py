@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 
@@ -45,6 +46,7 @@ def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> 
         assert refused.returncode == 255
         assert refused.stderr == "The master's store is full. Job not submitted.\n"
         accepted = refused.stdout.count("is submitted")
+        wait_until(lambda: "the lease is not renewed" in cluster.logs(), 30, cluster.logs)
         (tmp_path / "go").touch()
         assert len(cluster.run("bjobs -noheader -o jobid").stdout.split()) in (accepted, accepted + 1)
         (small_disk / "filler").unlink()
