@@ -154,7 +154,7 @@ def _assembled(
         params=params,
         queues=tuple(queues.values()),
         hosts=hosts,
-        default_host=default_host,
+        default_host=default_host, host_addresses=cluster.addresses,
         host_groups=tuple(batch.groups.values()),
         units=units,
         users=tuple(users.users.values()),
@@ -168,7 +168,7 @@ def _assembled(
         lsf=lsf,
         lsb_params=params_as_written(sections["lsb.params"]),
         confdir=folders.lsf,
-    )
+    )  # fmt: skip
 
 
 def _applications(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[ApplicationConfig, ...]:

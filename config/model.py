@@ -200,6 +200,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueConfig, ...] = ()
     hosts: tuple[HostConfig, ...] = ()
     default_host: HostConfig | None = None
+    host_addresses: tuple[str, ...] = ()
+    """LSF_HOST_ADDR_RANGE: where a host that no file names may join from; (): from anywhere."""
     host_groups: tuple[GroupConfig, ...] = ()
     units: tuple[UnitConfig, ...] = ()
     users: tuple[UserConfig, ...] = ()

@@ -150,6 +150,9 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_database_url_file: str = ""
     """A file that only the daemon can read, for a URL with a password: every user reads lsf.conf."""
     lava_host_timeout: int = 60
+    lsf_dynamic_host_wait_time: int = 0
+    lsf_dynamic_host_timeout: int = 0
+    """Seconds after which a silent host that no file names leaves; 0: never."""
     lava_lease: int = 600
     lava_lease_margin: int = 30
     lava_heartbeat: int = 10

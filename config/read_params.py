@@ -103,6 +103,15 @@ def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
     return tuple(value.replace(":", " ").split())
 
 
+def host_hours(value: str, _: v.Scope) -> int:
+    """Hours, or minutes with an m, in seconds."""
+    minutes = value[-1:] in ("m", "M")
+    number = value[:-1] if minutes else value
+    if not (number.isascii() and number.isdigit()):
+        raise ValueError(f"'{value[:50]}' is not hours, or minutes with an m")
+    return int(number) * (60 if minutes else 3600)
+
+
 LSF_CONF: Table = {
     "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
     "LSB_STDOUT_DIRECT": v.yes_no,
@@ -139,6 +148,8 @@ LSF_CONF: Table = {
     "LSF_BINDIR": v.text,
     "LSF_SERVERDIR": v.text,
     "LSF_LIBDIR": v.text,
+    "LSF_DYNAMIC_HOST_TIMEOUT": host_hours,
+    "LSF_DYNAMIC_HOST_WAIT_TIME": v.number(0),
     "LSF_MANDIR": v.text,
     "LSF_TOP": v.text,
     "LSF_STRIP_DOMAIN": colon_list,

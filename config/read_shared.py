@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from config import values as v
+from config.address_range import parse
 from config.fields import Table, fill, report_unknown, shortened
 from config.model import HostConfig, HostModel, ResourceConfig, ResourceInstance
 from config.names import expand_all, host_names
-from config.problems import Problems
+from config.problems import Place, Problems
 from config.read_queues import INDEX_ALIASES, LOAD_INDICES, name_is_good
 from config.sections import Row, Section
 
@@ -35,11 +36,12 @@ class Shared(msgspec.Struct):
 
 
 class Cluster(msgspec.Struct):
-    """What lsf.cluster.NAME declares. `open`: hosts that it does not list may join."""
+    """What lsf.cluster.NAME declares. `open`: hosts that it does not list may join, from `addresses` if there are any."""
 
     admins: tuple[str, ...] = ()
     hosts: dict[str, HostConfig] = {}
     open: bool = True
+    addresses: tuple[str, ...] = ()
 
 
 def read_shared(sections: list[Section], scope: v.Scope, problems: Problems) -> Shared:
@@ -114,13 +116,25 @@ def _read_parameters(cluster: Cluster, section: Section, problems: Problems) -> 
     for row in section.rows:
         for key, cell in row.cells.items():
             if key == "LSF_HOST_ADDR_RANGE":
-                cluster.open = True
+                _read_addresses(cluster, cell.value, row.place, problems)
+                continue
             report_unknown(cell, "section Parameters", problems)
+
+
+def _read_addresses(cluster: Cluster, value: str, place: Place, problems: Problems) -> None:
+    words = tuple(value.split())
+    try:
+        for word in words:
+            parse(word)
+    except ValueError as error:
+        problems.error(place, f"LSF_HOST_ADDR_RANGE: {error}")
+        return
+    cluster.addresses, cluster.open = words, bool(words)
 
 
 def _read_host_section(cluster: Cluster, section: Section, shared: Shared, problems: Problems) -> None:
     load_columns = {"R15S", "R1M", "R15M", "UT", "PG", "IO", "LS", "IT", "TMP", "SWP", "MEM", "ND"}
-    cluster.open = cluster.open and not section.rows
+    cluster.open = bool(cluster.addresses) or (cluster.open and not section.rows)
     for row in section.rows:
         fields: dict[str, Any] = {
             "model": _declared(row, "MODEL", shared.models, problems),

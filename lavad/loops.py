@@ -12,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.asks import Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.depart import depart, departing
 from lavad.core.decide.fade import fade
 from lavad.core.decide.hosts import expired, silent
 from lavad.core.decide.reservations import turn
@@ -60,6 +61,8 @@ class Loops:
             await asyncio.sleep(min(1.0, params.host_timeout / 4))
             now = self._clock()
             for name, host in list(self._engine.cluster.hosts.rows.items()):
+                if departing(self._engine.cluster, name, now):
+                    await self._depart(name)
                 heard = self._sessions.heard.get(name, self._taken_over)
                 if host.state is HostState.OK:
                     self._fenced.discard(name)
@@ -69,6 +72,12 @@ class Loops:
                         await self._tried(_bound(silent, name))
                 elif name not in self._fenced and self._may_fence(name, now) and await self._tried(_bound(expired, name)):
                     self._fenced.add(name)
+
+    async def _depart(self, host: str) -> None:
+        await self._engine.ask(_bound(depart, host))
+        if host not in self._engine.cluster.hosts.rows:
+            log.info("host %s has left the cluster", host)
+            self._sessions.hang_up(host)
 
     def _may_fence(self, host: str, now: float) -> bool:
         params = self._engine.cluster.conf.params

@@ -236,6 +236,12 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     run_warning: int = 600
     """Seconds between SIGUSR2 at the run limit and the kill."""
     host_timeout: float = 60.0
+    dynamic_timeout: float = 0.0
+    """LSF_DYNAMIC_HOST_TIMEOUT: how long a silent host that no file names stays; 0: for good."""
+    open_hosts: bool = False
+    """Whether hosts that no file names may join."""
+    host_addresses: tuple[str, ...] = ()
+    """LSF_HOST_ADDR_RANGE: where those may join from; (): from anywhere."""
     lease: float = 600.0
     margin: float = 30.0
     pend_level: int = 0

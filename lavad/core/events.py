@@ -19,6 +19,7 @@ from lavad.core.events_site import GroupDropped as GroupDropped
 from lavad.core.events_site import GroupSet as GroupSet
 from lavad.core.events_site import HostDown as HostDown
 from lavad.core.events_site import HostJoined as HostJoined
+from lavad.core.events_site import HostLeft as HostLeft
 from lavad.core.events_site import HostSwitched as HostSwitched
 from lavad.core.events_site import HostUp as HostUp
 from lavad.core.events_site import MasterStarted as MasterStarted
@@ -342,7 +343,7 @@ class JobFinished(JobEvent, frozen=True):
 
 
 AnyEvent = (
-    MasterStarted | Configured | SpecAdded | HostJoined | HostUp | HostDown | HostSwitched | QueueSwitched
+    MasterStarted | Configured | SpecAdded | HostJoined | HostUp | HostDown | HostLeft | HostSwitched | QueueSwitched
     | JobSubmitted | ElementsHeld | ElementsReleased | ElementsKilled | ElementSplit | JobHeld | JobReleased
     | JobModified | JobSwitched | JobMoved | JobDispatched | PartPrepared | GangReleased | PartStarted | PartStopped
     | PartEnded | PartRefused | PartGone | PartFenced | JobWished | WishGranted | JobSuspended | JobResumed

@@ -50,6 +50,13 @@ class HostDown(Event, frozen=True):
     host: str
 
 
+class HostLeft(Event, frozen=True):
+    """The cluster no longer has the host: no file names it, and nothing of it is in use."""
+
+    host: str
+    why: str = ""
+
+
 class HostSwitched(Event, frozen=True):
     """An administrator opened or closed a host."""
 

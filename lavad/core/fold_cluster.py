@@ -51,6 +51,11 @@ def _host_down(cluster: Cluster, event: ev.HostDown) -> None:
     cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.UNAVAIL, since=event.at))
 
 
+def _host_left(cluster: Cluster, event: ev.HostLeft) -> None:
+    if event.host in cluster.hosts.rows:
+        cluster.hosts.drop(event.host)
+
+
 def _host_switched(cluster: Cluster, event: ev.HostSwitched) -> None:
     host = _host(cluster, event.host)
     closed_by = event.by if event.closed else ""
@@ -87,6 +92,7 @@ FOLDS: dict[type[ev.Event], Callable[[Cluster, Any], None]] = {
     ev.HostJoined: _host_joined,
     ev.HostUp: _host_up,
     ev.HostDown: _host_down,
+    ev.HostLeft: _host_left,
     ev.HostSwitched: _host_switched,
     ev.QueueSwitched: _queue_switched,
     ev.GroupSet: _group_set,

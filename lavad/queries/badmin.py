@@ -13,7 +13,7 @@ from lavad.queries.wrap import wrap
 
 _KINDS: dict[str, tuple[type[ev.Event], ...]] = {
     "mbdhist": (ev.MasterStarted,),
-    "hhist": (ev.HostSwitched,),
+    "hhist": (ev.HostSwitched, ev.HostLeft),
     "qhist": (ev.QueueSwitched,),
 }
 _KINDS["hist"] = tuple(kind for kinds in _KINDS.values() for kind in kinds)
@@ -45,7 +45,7 @@ def show(request: Request) -> Iterator[Shown]:
 def _name(event: ev.Event) -> str:
     if isinstance(event, ev.QueueSwitched):
         return event.queue
-    return event.host if isinstance(event, ev.HostSwitched) else ""
+    return event.host if isinstance(event, ev.HostSwitched | ev.HostLeft) else ""
 
 
 def _sentence(request: Request, event: ev.Event) -> str:

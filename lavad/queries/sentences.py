@@ -279,6 +279,8 @@ def cluster_sentence(event: ev.Event) -> str:
     if isinstance(event, ev.QueueSwitched):
         comment = f" {event.comment}" if event.comment else ""
         return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
+    if isinstance(event, ev.HostLeft):
+        return f"Host <{event.host}> has left the cluster: {event.why}."
     if isinstance(event, ev.HostDown):
         return f"Host <{event.host}> is unavailable."
     return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""

@@ -26,8 +26,8 @@ from lavad.replay.virtual import Life
 _ASKED = (
     ev.JobSubmitted, ev.SpecAdded, ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled, ev.ElementSplit, ev.JobHeld,
     ev.JobReleased, ev.JobModified, ev.JobSwitched, ev.JobMoved, ev.JobRevived, ev.MessagePosted, ev.GroupSet,
-    ev.GroupDropped, ev.QueueSwitched, ev.HostSwitched, ev.HostJoined, ev.HostUp, ev.HostDown, ev.Configured,
-    ev.ReservationSet, ev.ReservationEnded,
+    ev.GroupDropped, ev.QueueSwitched, ev.HostSwitched, ev.HostJoined, ev.HostUp, ev.HostDown, ev.HostLeft,
+    ev.Configured, ev.ReservationSet, ev.ReservationEnded,
 )  # fmt: skip
 
 DEFAULT = 3600.0

@@ -7,9 +7,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import grpc
 
+from config.address_range import is_within
 from lavad.core.asks import Caller
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
@@ -63,7 +65,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
     async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:
         """One host's stream, from its greeting to its end."""
         hello = (await anext(aiter(requests))).hello
-        why = self._auth.why_not_host(context, hello.host) or self._why_not(hello)
+        why = self._auth.why_not_host(context, hello.host) or self._why_not(hello, _address(context))
         if why:
             log.warning("host %s refused: %s", hello.host, why)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
@@ -84,10 +86,15 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 task.cancel()
             log.info("host %s: stream ended", session.host)
 
-    def _why_not(self, hello: pb.Hello) -> str:
+    def _why_not(self, hello: pb.Hello, address: str) -> str:
         cluster = self._engine.cluster
         conf = cluster.host_conf.get(hello.host)
-        if cluster.host_conf and conf is None:
+        use = cluster.use.hosts.get(hello.host)
+        if conf is not None or (use is not None and use.jobs):
+            pass
+        elif cluster.conf.params.host_addresses and not is_within(address, cluster.conf.params.host_addresses):
+            return f"host {hello.host} joins from {address}, which LSF_HOST_ADDR_RANGE does not allow"
+        elif cluster.host_conf and not cluster.conf.params.open_hosts:
             return f"host {hello.host} is not in lsf.cluster.{cluster.conf.cluster}"
         if hello.incarnation == cluster.incarnation and hello.epoch > cluster.epoch:
             return f"the host has obeyed a newer master (epoch {hello.epoch})"
@@ -210,6 +217,12 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield pb.CommandFrame(frame=frame)
+
+
+def _address(context: Context) -> str:
+    """Where the peer speaks from: ``ipv4:ADDRESS:PORT`` or ``ipv6:[ADDRESS]:PORT``, the brackets perhaps escaped."""
+    peer = unquote(str(context.peer()))
+    return peer.partition(":")[2].rpartition(":")[0].strip("[]")
 
 
 def _kill(of: pb.Report | pb.PartStatus) -> pb.Order:

@@ -35,7 +35,8 @@ class Batch(msgspec.Struct):
     dropped_arrays: Sequence[Array] = ()
     """Last records of arrays that are no longer live."""
     specs: Sequence[tuple[int, Spec]] = ()
-    hosts: Sequence[Host] = ()
+    hosts: Sequence[tuple[bool, Host]] = ()
+    """As ``groups``."""
     queues: Sequence[QueueAdmin] = ()
     groups: Sequence[tuple[bool, JobGroup]] = ()
     """Whether it is gone, and its (last) record."""
@@ -66,7 +67,6 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
     """
     jobs = cluster.jobs.rows
     arrays = cluster.arrays.rows
-    hosts = cluster.hosts.rows
     queues = cluster.queues.rows
     charges = cluster.charges.rows
     return Batch(
@@ -77,7 +77,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         arrays=[arrays[job] for job in cluster.arrays.changed if job in arrays],
         dropped_arrays=list(cluster.finished_arrays.values()),
         specs=[(event.spec, event.value) for event in events if type(event) is SpecAdded],
-        hosts=[hosts[name] for name in cluster.hosts.changed if name in hosts],
+        hosts=_with_gone(cluster.hosts),
         queues=[queues[name] for name in cluster.queues.changed if name in queues],
         groups=_with_gone(cluster.groups),
         reservations=_with_gone(cluster.reservations),

@@ -54,6 +54,8 @@ class Statements:
         self.text = upsert(schema.texts, dialect)
         self.env = insert_once(schema.blobs, dialect)
         self.host = upsert(schema.hosts, dialect)
+        gone = sa.delete(schema.hosts).where(schema.hosts.c.name == sa.bindparam("name"))
+        self.host_gone = str(gone.compile(dialect=dialect))
         self.queue = upsert(schema.queues, dialect)
         self.group = upsert(schema.groups, dialect)
         self.reservation = upsert(schema.reservations, dialect)
