@@ -32,12 +32,14 @@ NOTHING, LEAST, FULL, PLACES = range(4)
 class Hold:
     """What is held for one job: ``full`` from most, ``least`` from those that may take what is spare."""
 
-    __slots__ = ("full", "key", "least", "level", "need", "places", "start")
+    __slots__ = ("free_until", "full", "key", "least", "level", "need", "places", "start")
 
     def __init__(self, key: int, need: Need, start: float) -> None:
         self.key = key
         self.need = need
         self.start = start
+        self.free_until = start
+        """Until when others may use what is held: its start, or that of a later promise that counts on the same hosts."""
         self.places: list[Placed] = []
         self.full: list[Placed] = []
         self.least: list[Placed] = []
@@ -79,6 +81,7 @@ class Holds:
         hold = self._find(need, base, key, avoid)
         if hold is None or (hold.start == NEVER and not self._may_hold(need, row.submitted)):
             return
+        self._bound(hold)
         self.rows.append(hold)
         self.view.holds = True
         self._set(hold, FULL)
@@ -86,6 +89,13 @@ class Holds:
         hosts = tuple((part.host, part.slots) for part in hold.places)
         held = tuple((part.host, part.slots) for part in hold.full if part.slots)
         self.promises[key] = Promise(start=start, hosts=hosts, held=held)
+
+    def _bound(self, hold: Hold) -> None:
+        """What comes back on a host makes up first for what others use of earlier holds: then it would be missing here."""
+        hosts = {place.host for place in hold.places}
+        for other in self.rows:
+            if hold.start < other.free_until and any(place.host in hosts for place in other.places):
+                other.free_until = hold.start
 
     def _may_hold(self, need: Need, since: float) -> bool:
         """Whether a job may hold without knowing for how long: MAX_RESERVE_TIME, then as long without."""
@@ -184,7 +194,7 @@ def _level(view: View, hold: Hold, need: Need) -> int:
     limit = need.spec.limits.run
     if not need.queue.backfill or limit is None or hold.start == NEVER or need.number == hold.need.number:
         return FULL
-    return NOTHING if view.now + limit <= hold.start else LEAST
+    return NOTHING if view.now + limit <= hold.free_until else LEAST
 
 
 def reserves(need: Need) -> bool:

@@ -249,8 +249,12 @@ def end_overdue(world: World) -> None:
             world.finish(key)
 
 
-def check_kept(world: World, before: set[int]) -> None:
-    """What started now leaves alone what is reserved, now and later, and no reservation is exceeded by its own jobs."""
+def check_kept(world: World, started: set[int], had: set[int]) -> None:
+    """What starts leaves alone what is reserved, now and later, and no reservation is exceeded by its own jobs.
+
+    What only goes on (it was ``started``, but ``had`` no slots) leaves alone what is reserved now: it began before, and
+    gives way when the reservation does; else a job without a run limit would never go on beside one that recurs.
+    """
     rows, specs = world.cluster.jobs.rows, world.cluster.specs.rows
     for name, row in world.cluster.reservations.rows.items():
         own: Counter[str] = Counter()
@@ -270,7 +274,7 @@ def check_kept(world: World, before: set[int]) -> None:
                 own.update(parts)
             elif end > at or at == world.now:
                 others.update(parts)
-                if key not in before and not inside:
+                if not inside and key not in (had if is_active(row, world.now) else started):
                     fresh.update(parts)
         for host, slots in row.hosts:
             assert own[host] <= slots
@@ -295,9 +299,10 @@ def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> Non
             world.finish(list(world.cluster.started)[what % len(world.cluster.started)])
         elif kind == "reserve":
             try_reserve(world, what)
-        before = {key for key in world.cluster.started if not world.cluster.jobs.rows[key].lent}
+        started = set(world.cluster.started)
+        had = {key for key in started if not world.cluster.jobs.rows[key].lent}
         step(world)
-        check_kept(world, before)
+        check_kept(world, started, had)
 
 
 def try_reserve(world: World, what: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -249,6 +249,18 @@ def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish]
         assert starts == sorted(starts, reverse=True), (name, starts)
         assert site.started[name] <= starts[-1]
     assert len(site.started) == len(story)
+
+
+def test_what_is_used_of_one_promise_is_not_taken_from_a_later_one() -> None:
+    """1.4: one slot of each host is held for the next two big jobs, and a third counts on what comes back at minute 20."""
+    big = Wish(0, "big", 5, 25, 5, gpu="num=1:j_exclusive=yes")
+    story = [
+        big, big, big, Wish(0, "fill", 1, 10, 10), Wish(0, "big", 1, 12, 14), Wish(0, "fill", 1, 2, 19),
+    ]  # fmt: skip
+    site = play([replace(wish, name=at) for at, wish in enumerate(story)], 2, "conservative")
+    assert site.promised[4]
+    assert set(site.promised[4]) == {1_000_000 + 20 * 60}
+    assert site.started[4] == 1_000_000 + 20 * 60
 
 
 @settings(max_examples=40, deadline=None, phases=PHASES)
