@@ -103,6 +103,13 @@ def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
     return tuple(value.replace(":", " ").split())
 
 
+def mail_pattern(value: str, _: v.Scope) -> str:
+    """An address in which !U is the user and !H the host of submission."""
+    if not re.fullmatch(r"[A-Za-z0-9._!@+%][A-Za-z0-9._!@+%-]*", value):
+        raise ValueError(f"'{value[:50]}' is not an address such as !U@example.org")
+    return value
+
+
 def host_hours(value: str, _: v.Scope) -> int:
     """Hours, or minutes with an m, in seconds."""
     minutes = value[-1:] in ("m", "M")
@@ -153,7 +160,7 @@ LSF_CONF: Table = {
     "LSF_MANDIR": v.text,
     "LSF_TOP": v.text,
     "LSF_STRIP_DOMAIN": colon_list,
-    "LSB_MAILTO": v.text,
+    "LSB_MAILTO": mail_pattern,
     "LSB_MAILPROG": v.text,
     "LSB_MAILSERVER": v.text,
     "LSB_MAILSIZE_LIMIT": v.number(0),

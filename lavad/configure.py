@@ -79,6 +79,7 @@ def _params(config: ClusterConfig) -> Params:
         stdout_direct=file.lsb_stdout_direct,
         run_warning=600 if warned is None else warned,
         host_timeout=float(file.lava_host_timeout),
+        mail_to=file.lsb_mailto,
         dynamic_timeout=float(file.lsf_dynamic_host_timeout),
         open_hosts=config.default_host is not None,
         host_addresses=config.host_addresses,

@@ -83,7 +83,7 @@ def text_message(
         terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning, notify_start=text.notify_start,
-        notify_end=text.notify_end, report_mail=mail_to(spec, text), queue_pre_exec=queue.pre_exec,
+        notify_end=text.notify_end, report_mail=mail_to(spec, text, params.mail_to), queue_pre_exec=queue.pre_exec,
         roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
         clean=spec.policy.clean, software=["\t".join(step) for step in text.software],
@@ -117,10 +117,14 @@ def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
     return {"warn_action": action, "warn_before": before} if action and before else {}
 
 
-def mail_to(spec: Spec, text: JobText) -> str:
-    """Who gets mail of a job: ``-u``, else its user. "" where LSF sends none: its report goes to the file of ``-o``."""
+def mail_to(spec: Spec, text: JobText, pattern: str) -> str:
+    """Who gets mail of a job: ``-u``, else its user as LSB_MAILTO has it (!U user, !H host of submission).
+
+    "" where LSF sends none: its report goes to the file of ``-o``.
+    """
     wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
-    return (text.mail_user or spec.user) if wanted else ""
+    own = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
+    return (text.mail_user or own) if wanted else ""
 
 
 def _array_end(array: Array | None) -> int:

@@ -236,6 +236,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     run_warning: int = 600
     """Seconds between SIGUSR2 at the run limit and the kill."""
     host_timeout: float = 60.0
+    mail_to: str = ""
+    """LSB_MAILTO."""
     dynamic_timeout: float = 0.0
     """LSF_DYNAMIC_HOST_TIMEOUT: how long a silent host that no file names stays; 0: for good."""
     open_hosts: bool = False
