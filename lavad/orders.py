@@ -82,7 +82,7 @@ def text_message(
         cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
         terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
-        run_warning=params.run_warning, notify_start=text.notify_start,
+        run_warning=params.run_warning, deadline=spec.deadline, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text, params.mail_to), queue_pre_exec=queue.pre_exec,
         roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,

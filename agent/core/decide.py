@@ -135,7 +135,7 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     """All that is due at ``now``: the run limit, then the steps of a sequence under way."""
     effects: list[Effect] = before or []
     rules = part.rules
-    if _warns_at(part) and run_time(part, now) >= rules.run - rules.warn_before:
+    if _is_time_to_warn(part, now):
         part = replace(part, warned=True)
         effects += [*_warning(part), Keep(part.uid)]
     if rules.run and part.stage is Stage.RUNNING and not part.limit and run_time(part, now) >= rules.run:
@@ -156,9 +156,17 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     return part, effects
 
 
-def _warns_at(part: Part) -> bool:
+def _warns(part: Part) -> bool:
+    return bool(part.rules.warn and part.rules.warn_before) and part.stage is Stage.RUNNING and not part.warned
+
+
+def _is_time_to_warn(part: Part, now: float) -> bool:
     rules = part.rules
-    return bool(rules.run and rules.warn and rules.warn_before) and part.stage is Stage.RUNNING and not part.warned
+    if not _warns(part):
+        return False
+    if rules.deadline and now >= rules.deadline - rules.warn_before:
+        return True
+    return bool(rules.run) and run_time(part, now) >= rules.run - rules.warn_before
 
 
 def _warning(part: Part) -> list[Effect]:
@@ -185,8 +193,10 @@ def wake_at(part: Part) -> float | None:
     times = [step.at for step in part.steps]
     if part.rules.run and not part.limit and part.since >= 0:
         times.append(part.since + part.rules.run - part.ran)
-        if _warns_at(part):
+        if _warns(part):
             times.append(part.since + part.rules.run - part.rules.warn_before - part.ran)
+    if part.rules.deadline and _warns(part):
+        times.append(part.rules.deadline - part.rules.warn_before)
     return min(times, default=None)
 
 

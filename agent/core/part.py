@@ -34,8 +34,10 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     threads: int = 0
     enforce_memory: bool = False
     warn: str = ""
-    """What warns the job ``warn_before`` seconds before its run limit: a signal's number, CHKPNT or a command."""
+    """What warns the job ``warn_before`` seconds before its run limit or deadline: a signal's number, CHKPNT or a command."""
     warn_before: int = 0
+    deadline: float = 0.0
+    """When the master ends the job (``-t``), by the clock of limits; 0: never."""
     warning: int = 0
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""
     interval: float = DEFAULT_INTERVAL

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,6 +95,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         enforce_memory=text.enforce_memory,
         warn=_warning(text.warn_action),
         warn_before=text.warn_before,
+        deadline=_on_clock_of_limits(text.deadline) if text.deadline else 0.0,
         warning=text.run_warning,
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
@@ -104,6 +106,11 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         checkpoint=bool(text.checkpoint_dir),
         first=start.place == 0,
     )
+
+
+def _on_clock_of_limits(at: float) -> float:
+    """The master's date as a time of the clock that limits are kept by."""
+    return max(1.0, at - time.time() + time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
 def _warning(action: str) -> str:

@@ -107,6 +107,17 @@ def test_a_job_that_is_warned_before_its_run_limit_is_ended_at_it() -> None:
     assert part.limit == "TERM_RUNLIMIT"
 
 
+def test_a_job_is_warned_before_its_deadline() -> None:
+    part = running(Rules(run=600, warn="23", warn_before=20, deadline=150.0))
+    assert decide.wake_at(part) == 130.0
+    assert decide.tick(part, 129.0) == (part, [])
+    part, effects = decide.tick(part, 130.0)
+    assert sent(effects) == [23]
+    assert decide.wake_at(part) == 700.0
+    late = running(Rules(warn="23", warn_before=20, deadline=50.0))
+    assert sent(decide.tick(late, 100.0)[1]) == [23]
+
+
 def test_other_limits_for_a_part_that_runs() -> None:
     part = running(Rules(run=60, warn="23", warn_before=20))
     part, _ = decide.tick(part, 140.0)
