@@ -20,7 +20,7 @@ def run(context: Context) -> int:
         "l r b d cleanup",
         "s J q u m g app C sla stat",
         "[job_ID | 0 | job_ID[index_list]] ...",
-        refused="sla d cleanup",
+        refused="sla cleanup",
     )
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
@@ -33,6 +33,8 @@ def run(context: Context) -> int:
     signal = signal_number(wish) if isinstance(wish, str) else 0
     select = selected(options, words, table, NEEDED)
     frame = {"ask": "kill", "jobs": select, "signal": signal, "now": "r" in options, "reason": options.get("C", "")}
+    if "d" in options:
+        frame["done"] = True
     ok = Client(context, read_conf(context)).change(frame)
     done = "terminated" if not signal else SAID.get(signal, "signaled")
     return report(context, ok, select, lambda job: f"Job <{job}> is being {done}")

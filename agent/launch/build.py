@@ -261,11 +261,7 @@ def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: 
     if script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         path = jobfile(order, made, site)
         fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
-        if text.script:
-            argv = command.script_argv(script, path, text.login_shell, starter)
-        else:
-            argv = command.command_argv(command.quote(path), made.path, text.login_shell, starter)
-        fields["argv"] = software.wrap(text.software, argv)
+        fields["argv"] = software.wrap(text.software, command.script_argv(script, path, text.login_shell, starter))
         fields["jobfile"] = {"path": path, "text": script, "mode": 0o700, "remove": True}
 
 

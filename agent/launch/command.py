@@ -41,7 +41,7 @@ def needs_file(command: str, path: str, starter: str) -> bool:
 
 def _with_starter(line: str, starter: str) -> str:
     """A command line behind the queue's JOB_STARTER; ``%USRCMD`` marks its place, else it goes last."""
-    return starter.replace("%USRCMD", line) if "%USRCMD" in starter else f"{starter} {line}".strip()
+    return starter.replace("%USRCMD", line) if "%USRCMD" in starter else f"{starter} {line}"
 
 
 def command_argv(command: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
@@ -57,11 +57,15 @@ def _argv(line: str, path: str, login_shell: str) -> list[str]:
 
 
 def script_argv(script: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
-    """What is executed for a script that lies at ``path``: its own interpreter, as the kernel reads the first line."""
+    """What is executed for a script that lies at ``path``: its own interpreter, as the kernel reads the first line.
+
+    A JOB_STARTER executes the file itself: it may be a shell that takes one word (``csh -c``).
+    """
     interpreter = _interpreter(script)
-    if starter or login_shell:
-        words = [*(interpreter or ["/bin/sh"]), path]
-        return _argv(_with_starter(" ".join(map(quote, words)), starter), "", login_shell)
+    if starter:
+        return _argv(_with_starter(quote(path), starter), "", login_shell)
+    if login_shell:
+        return _argv(" ".join(map(quote, [*(interpreter or ["/bin/sh"]), path])), "", login_shell)
     return [*(interpreter or ["/bin/sh"]), path]
 
 

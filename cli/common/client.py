@@ -193,9 +193,11 @@ class Client:
         return listing.show()
 
     def text_of(self, frame: dict[str, Any]) -> str:
-        """What a query puts on standard output; what it says besides is printed."""
+        """What a query puts on standard output; what it says besides is printed. Refused where that is why it failed."""
         listing = Listing(self.context)
         self._exchange(frame, listing, PATIENCE)
+        if listing.status:
+            raise Refused("".join(text for stream, text in listing.pieces if stream == "err").rstrip("\n"), listing.status)
         for stream, text in listing.pieces:
             if stream == "err":
                 self.context.err(text)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def run_place(context: Context, command: str, top: bool) -> int:
     """Ask and tell; LSF tells on stderr."""
-    table = Table(command, "", "u", "job_ID | job_ID[index_list] [position]", refused="u")
+    table = Table(command, "u", "", "job_ID | job_ID[index_list] [position]")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -25,8 +25,11 @@ def run_place(context: Context, command: str, top: bool) -> int:
     place = words[1] if len(words) == 2 else "1"
     if not (place.isascii() and place.isdigit() and int(place) > 0):
         raise Fail(f"{place}: Position value must be a positive integer.")
+    frame = {"ask": "move", "job": job, "top": top, "place": int(place)}
+    if "u" in options:
+        frame["own"] = True
     try:
-        ok = Client(context, read_conf(context)).change({"ask": "move", "job": job, "top": top, "place": int(place)})
+        ok = Client(context, read_conf(context)).change(frame)
     except Refused as refused:
         named = refused.text.startswith(f"{job}:")
         raise Refused(refused.text if named else f"{job}: {refused.text}", refused.status) from None

@@ -115,6 +115,8 @@ class Kill(Ask, frozen=True):
     now: bool = False
     """bkill -r: forget the job without waiting for its host."""
     reason: str = ""
+    done: bool = False
+    """bkill -d: it counts as DONE when it has ended."""
 
 
 class Stop(Ask, frozen=True):
@@ -142,6 +144,8 @@ class Move(Ask, frozen=True):
     job: str
     top: bool
     place: int = 1
+    own: bool = False
+    """btop -u: among the jobs of its owner, also where an administrator asks."""
 
 
 class Modify(Ask, frozen=True):

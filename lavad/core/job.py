@@ -137,6 +137,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """checkpoint: seconds between periodic ones from now on, 0: none; -1: as it is."""
     state: JobState = JobState.PEND
     """requeue: the state the job goes to."""
+    done: bool = False
+    """kill: the job counts as DONE."""
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

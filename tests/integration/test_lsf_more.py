@@ -28,7 +28,9 @@ def test_messages(cluster: Cluster, tmp_path: Path) -> None:
     cluster.run(f"bpost -i 2 -a {tmp_path}/data {job}")
     assert "MESSAGE: no description" in cluster.run(f"bread -a {tmp_path}/copy -i 2 {job}").stdout
     assert (tmp_path / "copy").read_text() == "attached\n"
-    assert cluster.run(f"bread -a {tmp_path}/none {job}", ok=False).stderr == f"{job}: No data is attached to the message\n"
+    none = cluster.run(f"bread -a {tmp_path}/none {job}", ok=False)
+    assert (none.returncode, none.stderr) == (255, f"{job}: No data is attached to the message\n")
+    assert not (tmp_path / "none").exists()
     assert "my message" in cluster.run(f"bstatus {job}").stdout
     done = cluster.run("bpost -d x 99999", ok=False)
     assert (done.returncode, done.stderr) == (255, "lsb_jobmsg(): No matching job found\n")

@@ -99,17 +99,20 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
 
     def on_job(job: Job) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
+        done = ask.done and not ask.now and ask.signal == 0
         if job.state in WAITING:
+            if done:
+                return NOT_STARTED
             return _kill_waiting(job, ask, caller, reason, now)
         if ask.now:
             force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
             return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user)]
         kind = "kill" if ask.signal == 0 else "signal"
-        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason)
+        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
 
     def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
-        if ask.signal not in _ENDING:
+        if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
             return NOT_STARTED
         reason = _reason(cluster, array, caller)
         return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]

@@ -38,7 +38,7 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     if cluster.conf.params.positions_by_admin and not admin:
         raise Refused(f"{ask.job}: User permission denied")
     rows = _places(cluster, spec, key)
-    if admin:
+    if admin and not ask.own:
         others = sorted(place for place, _ in rows)
         place = min(max(ask.place, 1), len(others) + 1)
         events = _among_all(others, key, ask.top, place, caller, now)

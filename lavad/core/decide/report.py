@@ -293,7 +293,9 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
     good = verdict.status == 0 or is_success(rule.success, os.waitstatus_to_exitcode(verdict.status))
     ok = good and not verdict.lost and reason is TermReason.NONE
-    state = JobState.DONE if ok else JobState.EXIT
     status = verdict.status if not verdict.lost else 255 << 8
+    if killed is not None and killed.done and not verdict.lost:
+        ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: whoever waits for it goes on
+    state = JobState.DONE if ok else JobState.EXIT
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)

@@ -74,7 +74,7 @@ def test_scripts_run_by_their_first_line() -> None:
     assert command.script_argv("#! /usr/bin/env python3\n", "/s") == ["/usr/bin/env", "python3", "/s"]
     assert command.script_argv("echo a\n", "/s") == ["/bin/sh", "/s"]
     assert command.script_argv("#!\n", "/s") == ["/bin/sh", "/s"]
-    assert command.script_argv("x", "/s p", "", "nice") == ["/bin/sh", "-c", "nice /bin/sh '/s p'"]
+    assert command.script_argv("x", "/s p", "", "nice") == ["/bin/sh", "-c", "nice '/s p'"]
 
 
 def test_login_shell_and_job_starter() -> None:

@@ -265,6 +265,18 @@ def test_a_killed_job_is_not_requeued_by_its_exit_value(bench: Bench) -> None:
     assert bench.outcome(key).outcome.reason is TermReason.TERM_OWNER
 
 
+@pytest.mark.parametrize(("status", "lost", "state"), [(9, "", JobState.DONE), (0, "", JobState.DONE), (9, "x", JobState.EXIT)])
+def test_a_job_that_is_killed_as_done_is_done(bench: Bench, status: int, lost: str, state: JobState) -> None:
+    """``bkill -d``; of a job that waits there is nothing done."""
+    waits = bench.submit(held=True)
+    key = bench.placed()
+    asked = Kill(jobs=Select(ids=[str(key), str(waits)]), done=True)
+    assert bench.asked(control.kill, asked) == [(str(key), ""), (str(waits), control.NOT_STARTED)]
+    bench.ended(key, "h1", status, lost=lost)
+    outcome = bench.outcome(key)
+    assert (outcome.state, outcome.outcome.status) == (state, 0 if state is JobState.DONE else 255 << 8)
+
+
 def test_a_kill_stands_above_requeue_and_migrate(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
     jobs = Select(ids=[str(key)])
