@@ -103,7 +103,7 @@ class Piecemeal:
         cluster = self.view.cluster
         by_number = {need.number: need for need in self.needs}
         found = []
-        for key in cluster.promised:
+        for key in sorted(cluster.promised):
             job = cluster.jobs.rows[key]
             need = by_number.get(job.spec)
             if need is not None:
