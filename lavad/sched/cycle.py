@@ -113,7 +113,7 @@ class _Cycle:
         view = self.view
         memory = view.memory
         known = memory.known[number]
-        if not view.free and known.blocked >= 0 and not memory.restless:
+        if not view.free and known.blocked >= 0 and not (memory.restless or view.restless):
             return None
         need = memory.need(view.cluster, number)
         if need is None:

@@ -75,6 +75,21 @@ def test_only_a_queue_with_backfill_uses_what_is_held() -> None:
     assert not runs(world, unlimited)
 
 
+def test_what_is_held_only_now_is_filled_in_the_same_cycle_by_what_was_blocked_before() -> None:
+    world = world_of(hosts=2)
+    submit(world, "plain", 4, 60, hosts=("h1",))
+    on_second = submit(world, "plain", 4, 60, hosts=("h2",))
+    step(world)
+    blocked = submit(world, "fill", 1, 5)
+    step(world)
+    assert not runs(world, blocked)
+    world.finish(on_second)
+    submit(world, "big", 8, 10)
+    plan = step(world)
+    assert len(plan.promises) == 1
+    assert runs(world, blocked)
+
+
 def test_what_is_spare_at_the_promised_start_is_free_for_backfill() -> None:
     world = world_of(hosts=2)
     submit(world, "plain", 3, 60, hosts=("h1",))
