@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -188,7 +188,21 @@ def act(site: Site, action: tuple) -> None:
             site.start_scheduler(random.Random(seed))
 
 
+def job(queue: str, slots: int = 1, array: str = "", run: float | None = None) -> tuple:
+    fields = {"user": "alice", "queue": queue, "slots": slots, "resreq": "", "gpu": "", "rerunnable": False}
+    return ("submit", {**fields, "limits": Limits(run=run)}, array)
+
+
+FILLED_BESIDE_A_PROMISE = [
+    job("normal"), job("normal"), job("normal", 5), *[("plan", False)] * 11, ("lose", "h2"), job("normal"), job("normal"),
+    job("normal"), job("fill", array="1-5", run=30.0), ("plan", False), ("plan", False), ("end", 0), job("night", 2),
+    job("normal"), ("end", 0),
+]  # fmt: skip
+"""What is promised in this very cycle leaves no slot free, but short jobs may use it."""
+
+
 @settings(max_examples=150, deadline=None)
+@example(FILLED_BESIDE_A_PROMISE)
 @given(st.lists(actions, min_size=25, max_size=70))
 def test_a_replay_decides_the_same(story):
     site = Site()
