@@ -172,8 +172,10 @@ def test_an_attempt_that_lost_a_host_leaves_no_report_behind(pair: Pair, direct:
     (first, host), (_, other) = pair
     for (master, _), order in zip(pair, orders, strict=True):
         master.wait_for(order.uid, "started")
-    os.kill(other.starter_pid(), signal.SIGKILL)
+    killed = other.starter_pid()
+    os.kill(killed, signal.SIGKILL)
     assert first.wait_for(orders[0].uid, "ended", 20).ended.status
+    wait_until(lambda: other.starter_pid() not in (0, killed), 20, "another starter")  # so that it is there to be stopped
     text = (host.folder / "work" / "out").read_text()
     assert "begun\n" in text
     assert "Sender:" not in text
