@@ -88,6 +88,8 @@ def start(
     if -code == errno.ENOEXEC and args[0] != b"/bin/sh":
         script = next((p for p in programs if os.path.exists(p)), programs[0])
         return start(["/bin/sh", os.fsdecode(script), *argv[1:]], (b"/bin/sh",), env, fds, keep, limits, nice, terminal)
+    if -code == errno.EACCES and len(programs) > 1 and not any(map(os.path.exists, programs)):
+        code = -errno.ENOENT  # a folder of PATH that the user cannot search has no program for them
     raise ExecError(-code, os.strerror(-code))
 
 

@@ -75,6 +75,15 @@ def test_a_starter_of_an_ordinary_user_serves_that_user_only(tmp_path: Path) -> 
 
 
 @root_only
+def test_a_folder_of_path_that_the_user_cannot_search_has_no_program(open_rig: Rig) -> None:
+    """127 as a shell has it, not 126."""
+    hidden = open_rig.folder / "hidden"
+    hidden.mkdir(mode=0o700)
+    end = open_rig.run("none", ["no-such-command"], user=NOBODY, env={"PATH": f"{hidden}:/bin"}, stdout=None, cwd="/")
+    assert os.waitstatus_to_exitcode(end["status"]) == 127
+
+
+@root_only
 def test_a_fork_bomb_is_ended(open_rig: Rig) -> None:
     rig = open_rig
     # a shell would end by itself where it cannot fork
