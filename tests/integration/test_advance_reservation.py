@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Iterator
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.wait import wait_until
+
+ME = getpass.getuser()
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +38,12 @@ def test_a_reservation_is_made_used_changed_kept_and_deleted(cluster: Cluster) -
     assert cluster.wait_end(short) == ["DONE"]
     pending = cluster.run(f"bjobs -p {endless}").stdout
     assert "Not enough slots or resources for whole duration of the job: 1 host" in pending
-    full = cluster.run(f"brsvadd -n 1 -m {host} -u root {times(610, 20)}", ok=False).stderr
+    full = cluster.run(f"brsvadd -n 1 -m {host} -u {ME} {times(610, 20)}", ok=False).stderr
     assert full == "brsvadd: Not enough processors to be reserved: 0 of 1\n"
 
     assert cluster.run("brsvdel nobody#0").stdout == "Reservation nobody#0 is being deleted\n"
     cluster.wait_for(endless, "RUN")
-    assert cluster.run(f"brsvadd -n 2 -m {host} -u root {times(0, 30)} -N mine").returncode == 0
+    assert cluster.run(f"brsvadd -n 2 -m {host} -u {ME} {times(0, 30)} -N mine").returncode == 0
     job = cluster.submit("-U mine sleep 100")
     cluster.wait_for(job, "RUN")
     assert "Reservation <mine>" in cluster.run(f"bjobs -l {job}").stdout.replace("\n                     ", "")
@@ -52,7 +55,7 @@ def test_a_reservation_is_made_used_changed_kept_and_deleted(cluster: Cluster) -
     wait_until(lambda: cluster.run("brsvs", ok=False).returncode == 0, 20, "a master")
     lines = cluster.run("brsvs").stdout.splitlines()
     assert lines[0].split() == ["RSVID", "TYPE", "USER", "NCPUS", "RSV_HOSTS", "TIME_WINDOW"]
-    assert lines[1].split()[:5] == ["mine", "user", "root", "1/2", f"{host}:1/2"]
+    assert lines[1].split()[:5] == ["mine", "user", ME, "1/2", f"{host}:1/2"]
     long = cluster.run("brsvs -l mine").stdout
     for word in ("Reservation Status: Active", "Reservation Type: CLOSED", "Description: longer", f"RUN Jobs: {job}"):
         assert word in long
@@ -66,10 +69,10 @@ def test_what_is_wrong_is_refused_by_name(cluster: Cluster) -> None:
     for words, said in (
         ("bsub -U nosuch true", "nosuch: Bad reservation ID. Job not submitted."),
         ("brsvdel nosuch", "brsvdel: nosuch: Bad reservation ID"),
-        (f"brsvadd -n 1 -m {host} -u root {times(10, 5)}", "brsvadd: " + SHORT),
-        (f"brsvadd -n 1 -m nosuch -u root {times(10, 20)}", "brsvadd: nosuch: Bad host name, host group name or cluster name"),
-        (f"brsvadd -n 1 -m {host} -u root -t 8:00", "brsvadd: 8:00: Bad time window"),
-        (f"brsvadd -n 1 -m {host} -u root -b 25:00 -e 26:00", "brsvadd: 25:00: Bad begin time"),
+        (f"brsvadd -n 1 -m {host} -u {ME} {times(10, 5)}", "brsvadd: " + SHORT),
+        (f"brsvadd -n 1 -m nosuch -u {ME} {times(10, 20)}", "brsvadd: nosuch: Bad host name, host group name or cluster name"),
+        (f"brsvadd -n 1 -m {host} -u {ME} -t 8:00", "brsvadd: 8:00: Bad time window"),
+        (f"brsvadd -n 1 -m {host} -u {ME} -b 25:00 -e 26:00", "brsvadd: 25:00: Bad begin time"),
     ):
         refused = cluster.run(words, ok=False)
         assert (refused.stderr, refused.returncode) == (said + "\n", 255)

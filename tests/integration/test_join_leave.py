@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 from tests.support.cluster import Cluster
 from tests.support.wait import wait_until
 
 LISTED = """
+Begin ClusterAdmins
+ADMINISTRATORS = {me}
+End ClusterAdmins
 Begin Host
 HOSTNAME model type server RESOURCES
 {hosts}
@@ -23,7 +27,8 @@ def test_join_and_leave(tmp_path: Path) -> None:
     (conf / "lsb.hosts").write_text("Begin Host\nHOST_NAME MXJ\ndefault 4\nEnd Host\n")
 
     def listed(*hosts: str) -> None:
-        (conf / "lsf.cluster.lava").write_text(LISTED.format(hosts="\n".join(f"{host} ! ! 1 ()" for host in hosts)))
+        lines = "\n".join(f"{host} ! ! 1 ()" for host in hosts)
+        (conf / "lsf.cluster.lava").write_text(LISTED.format(me=getpass.getuser(), hosts=lines))
 
     listed("host1", "host2")
     with Cluster(tmp_path / "cluster", hosts=2, options=("--conf", str(conf))) as cluster:
