@@ -71,7 +71,7 @@ class Family:
         live = self.cluster.jobs.rows.get(key) or self.cluster.arrays.rows.get(job_of(key))
         if live is not None:
             return live
-        found = self.request.view.reader.finished_jobs(keys=[key])
+        found = self.request.view.finished_jobs(keys=[key])
         if key >> 32 or (found and not found[0].key >> 32):
             return found[0] if found else None
         return self.request.view.reader.finished_array(key)

@@ -73,7 +73,7 @@ def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
             pairs = (len(array.pending), len(array.held), array.done, array.exited)
             for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
                 add(spec, kind, count)
-    ended = view.reader.finished_jobs(since=request.now - view.params.clean_period)
+    ended = view.finished_jobs(since=request.now - view.params.clean_period)
     view.load_specs(ended)
     for job in ended:
         if job.key & 0xFFFFFFFF not in cluster.arrays.rows:

@@ -171,14 +171,14 @@ class JobSet:
             yield from merge(stream, touched, key=_BY_KEY) if touched else stream
 
     def _finished(self) -> Iterator[Job]:
-        wanted, reader = self._wanted, self._view.reader
+        wanted = self._wanted
         if wanted.ids is not None:
-            live = self._view.cluster.jobs.rows  # of a plain job that is live nothing has finished
+            live = self._view.cluster.jobs.rows  # of a plain job that is live nothing is read
             found = [job for job_id in wanted.ids if job_id not in live for job in self.finished_of(job_id)]
         else:
             users = wanted.users
             one = next(iter(users)) if users is not None and len(users) == 1 else None
-            found = reader.finished_jobs(user=one, since=self._since)
+            found = self._view.finished_jobs(user=one, since=self._since)
         self._view.load_specs(found)
         users = wanted.users
         chosen = [
@@ -195,7 +195,7 @@ class JobSet:
     def finished_of(self, job: int) -> list[Job]:
         """The recently finished jobs or elements of an id."""
         if job not in self._ended:
-            rows = self._view.reader.finished_jobs(job=job)
+            rows = self._view.finished_jobs(job=job)
             self._ended[job] = [row for row in rows if _end(row) >= self._since]
         return self._ended[job]
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from lavad.core.cluster import Cluster
 from lavad.core.conf import Params, QueueConf
 from lavad.core.events import Event
-from lavad.core.ids import job_of
+from lavad.core.ids import index_of, job_of
 from lavad.core.job import Array, Job
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Spec
@@ -108,6 +108,21 @@ class View:
             self.load_specs([job])
             found = self._specs.get(job.spec) or Spec(user="?", queue="?")
         return found
+
+    def finished_jobs(
+        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        since: float | None = None,
+    ) -> list[Job]:  # fmt: skip
+        """As of the reader, without those that are live in this version of the cluster: the store can be ahead of it."""
+        found = self.reader.finished_jobs(keys=keys, job=job, user=user, since=since)
+        return [row for row in found if not self.is_live(row.key)]
+
+    def is_live(self, key: int) -> bool:
+        """Whether a job or element has not finished in this version of the cluster."""
+        if key in self.cluster.jobs.rows:
+            return True
+        array = self.cluster.arrays.rows.get(job_of(key))
+        return array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
 
     def load_specs(self, jobs: Iterable[Job | Array]) -> None:
         """Read the specs of finished jobs in one go."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,6 +13,7 @@ from lavad.core.job import Wish
 from lavad.core.ranges import Ranges
 from lavad.core.states import JobState
 from lavad.queries.render import PIECE, render
+from lavad.queries.view import View
 from tests.support.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
 
 
@@ -220,3 +223,22 @@ def test_a_switched_job_is_listed_under_its_new_queue() -> None:
     c.feed(ev.JobSwitched(at=at("11:34:00"), key=1, spec=number, queue="fair", by="alice"))
     assert ids(c, q="fair") == ["1"]
     assert c.cluster.jobs.rows[1].state is JobState.PEND
+
+
+@pytest.mark.parametrize("words", [("1", "2"), ()])
+def test_a_store_that_is_ahead_lists_nothing_twice(words: tuple[str, ...]) -> None:
+    c = QueryCluster()
+    c.submit(1, name="plain")
+    c.submit(2, name="arr", indices="1-3")
+    c.start(1)
+    c.start(element(2, 1))
+    before = deepcopy(c.cluster)
+    c.finish(1, "11:36:00")
+    c.finish(element(2, 1), "11:36:00")
+    c.start(element(2, 2))
+    c.finish(element(2, 2), "11:37:00")
+    view = View(before, c.soft, c.store, master="ol1", version="0.1.0", built="", lsf={})
+    options = {"a": True, "noheader": True, "o": "jobid jobindex stat delimiter='.'"}
+    query = Query(command="bjobs", options=options, words=list(words))
+    out = "".join(text for kind, text in render(view, query, ALICE, c.now) if kind == "out")
+    assert sorted(out.split()) == ["1.0.RUN", "2.1.RUN", "2.2.PEND", "2.3.PEND"]
