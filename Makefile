@@ -32,7 +32,7 @@ test: install
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	$(PYTEST) -n 2 --dist loadfile --deselect tests/integration/test_lsf_depend.py::test_elements_wait_for_elements $(wildcard tests/integration tests/compat)
+	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
 
 # One JSON object a line; ONLY=name runs one of them.
 bench: install
@@ -40,7 +40,7 @@ bench: install
 
 soak: install
 	LAVA_SIM_SEEDS=5000 $(PYTEST) -n 2 tests/sim
-	$(PYTEST) tests/soak tests/integration/test_lsf_depend.py::test_elements_wait_for_elements
+	$(PYTEST) tests/soak
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
 stubs: install

@@ -71,3 +71,4 @@ class Lookups:
             known.names[name] = self._reader.ids_named(name, user, since)
         jobs = {*missing.jobs, *(job for name in missing.names for job in known.names[name])}
         known.jobs.update(self._reader.ended_of(sorted(jobs)))
+        known.elements.update(self._reader.ended_of(missing.elements))

@@ -27,6 +27,8 @@ class Known(msgspec.Struct):
     """What was read from the store: finished jobs by id (None: there is none), ids by name (newest last)."""
 
     jobs: dict[int, Ended | None] = {}
+    elements: dict[int, Ended | None] = {}
+    """Finished elements of arrays that were live when they were read: once the array has ended too, this is too old."""
     names: dict[str, tuple[int, ...]] = {}
 
 
@@ -36,9 +38,10 @@ NOTHING = Known()
 class LookUp(Refused):
     """Read these from the store and decide again."""
 
-    def __init__(self, jobs: list[int], names: list[str]) -> None:
+    def __init__(self, jobs: list[int], elements: list[int], names: list[str]) -> None:
         super().__init__("The jobs of the dependency condition could not be read")
         self.jobs = jobs
+        self.elements = elements
         self.names = names
 
 
@@ -55,8 +58,8 @@ def resolve(
         raise Refused(str(error)) from None
     reading = _Reading(cluster, caller, known)
     ids = tuple(reading.question(question, indices) for question in questions)
-    if reading.missing_jobs or reading.missing_names:
-        raise LookUp(reading.missing_jobs, reading.missing_names)
+    if reading.missing_jobs or reading.missing_elements or reading.missing_names:
+        raise LookUp(reading.missing_jobs, reading.missing_elements, reading.missing_names)
     return Depend(text=text, ids=ids, orphan=orphan), tuple(reading.ended.items())
 
 
@@ -69,6 +72,7 @@ class _Reading:
         self.known = known
         self.ended: dict[int, Ended] = {}
         self.missing_jobs: list[int] = []
+        self.missing_elements: list[int] = []
         self.missing_names: list[str] = []
 
     def question(self, question: Question, indices: Ranges | None) -> tuple[int, ...]:
@@ -136,12 +140,12 @@ class _Reading:
         if not array.exited:
             self.ended[array.job] = Ended(done=over)
             return
-        read = self.known.jobs.get(array.job)
+        read = self.known.elements.get(array.job)
         both = tracked.joined(read) if read is not None else tracked
         if len(both) == array.done + array.exited:
             self.ended[array.job] = both
         else:
-            self.missing_jobs.append(array.job)
+            self.missing_elements.append(array.job)
 
 
 def shown(ref: JobRef) -> str:

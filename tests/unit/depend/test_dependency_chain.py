@@ -143,6 +143,22 @@ def test_element_by_element(world: Waiters) -> None:
         world.depend(f"done({first}[*])", array="1-5")
 
 
+def test_what_was_read_of_a_live_array_is_too_old_once_it_has_ended(world: Waiters) -> None:
+    first = world.submit("a", array="1-2")
+    world.end(1 << 32 | first, 256)
+    with pytest.raises(LookUp) as missing:
+        world.depend(f"done({first}[*])", array="1-2")
+    assert (missing.value.jobs, missing.value.elements) == ([], [first])
+    known = Known(elements={first: Ended(exited=((1, Ranges.span(1, 1)),), indices=Ranges.span(1, 2))})
+    waits = world.depend(f"done({first}[*])", array="1-2", known=known)
+    assert world.cluster.arrays.rows[waits].never == Ranges.span(1, 1)
+    world.apply(ev.ElementsKilled(at=world.now, key=waits, elements=Ranges.span(1, 2)))
+    world.end(2 << 32 | first)
+    with pytest.raises(LookUp) as missing:
+        world.depend(f"done({first}[*])", array="1-2", known=known)
+    assert (missing.value.jobs, missing.value.elements) == ([first], [])
+
+
 def test_counts_of_an_array(world: Waiters) -> None:
     first = world.submit("a", array="1-4")
     two = world.depend(f"numdone({first}, >= 2)")
