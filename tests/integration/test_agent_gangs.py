@@ -165,7 +165,7 @@ def test_the_report_sums_all_hosts(pair: Pair) -> None:
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_an_attempt_that_lost_a_host_leaves_no_report_behind(pair: Pair, direct: bool) -> None:
-    """4.14: the job runs again: its output file says so, and has no report of an end."""
+    """The job runs again: its output file says so, and has no report of an end."""
     fields = {"launch": "mpi", "output": "out", "leased": True, "direct_output": direct}
     orders = offer(pair, "echo begun; sleep 100", **fields)
     release(pair, orders)

@@ -30,7 +30,7 @@ ALL = "host1 host2 host3"
 
 
 def test_a_task_runs_on_the_host_that_was_named(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: commands reach a worker without sshd; names need not resolve (3.16)."""
+    """Commands reach a worker without sshd; names need not resolve (3.16)."""
     script = "for host in host3 host2 host1; do blaunch $host 'echo $LAVA_HOST $LSF_PM_TASKID $LSB_JOBID'; done"
     job, output = submit_script(cluster, tmp_path, script, ALL)
     cluster.wait_for(job, "DONE")
@@ -38,7 +38,7 @@ def test_a_task_runs_on_the_host_that_was_named(cluster: Cluster, tmp_path: Path
 
 
 def test_exit_codes_and_deaths_are_passed_on(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: the exit status is forwarded."""
+    """The exit status is forwarded."""
     script = """
 blaunch host2 'exit 7'; echo $?
 blaunch host2 'kill -KILL $$'; echo $?
@@ -52,7 +52,7 @@ blaunch -z "host1 host2" 'exit $((LSF_PM_TASKID + 1))'; echo $?
 
 
 def test_words_are_joined_for_a_shell_on_the_target(cluster: Cluster, tmp_path: Path) -> None:
-    """3.17: the literal quotes of Hydra and the shell text of Open MPI work as they do with rsh."""
+    """The literal quotes of Hydra and the shell text of Open MPI work as they do with rsh."""
     script = r"""
 blaunch -n host2 '"/bin/echo"' --control-port "\"a b\"" '$LAVA_HOST'
 blaunch host2 " X=0;" 'X=1;export X;env|grep ^X=' ';' 'echo' '"q;r"'
@@ -66,7 +66,7 @@ echo 'WHO=login' >.profile; HOME=$PWD SHELL=/bin/sh blaunch -use-login-shell hos
 
 
 def test_environment_and_folder_go_along(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: PATH and what else the caller has set are the task's; what makes a host or a rank is not."""
+    """PATH and what else the caller has set are the task's; what makes a host or a rank is not."""
     (tmp_path / "sub").mkdir()
     script = """
 cd sub
@@ -79,7 +79,7 @@ blaunch host2 'pwd; echo "$MINE"; echo "[$PMI_RANK$OMPI_COMM_WORLD_RANK]"; echo 
 
 
 def test_standard_input_reaches_every_task_and_n_keeps_it(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: stdin is kept open and forwarded."""
+    """Stdin is kept open and forwarded."""
     script = """
 printf 'one\\ntwo\\n' | blaunch host2 'sed s/^/got:/'
 printf 'three\\n' | blaunch -z "host1 host2" 'read line; echo $line' | sort | uniq -c | tr -s ' '
@@ -92,7 +92,7 @@ head -c 3000000 /dev/zero | blaunch host2 'head -c 5; echo' | wc -c
 
 
 def test_much_output_arrives_whole_and_waits_for_a_slow_reader(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: 30 MB each way over two hops; a reader that does not read holds up the writer, not the shepherds' memory."""
+    """30 MB each way over two hops; a reader that does not read holds up the writer, not the shepherds' memory."""
     script = """
 head -c 30000000 /dev/urandom >data; sum=$(md5sum <data)
 [ "$(blaunch host3 cat <data | md5sum)" = "$sum" ] && echo same
@@ -108,7 +108,7 @@ cat <&3 | wc -c; wait; cat err; rm data
 
 
 def test_without_a_host_each_slot_gets_a_task(cluster: Cluster, tmp_path: Path) -> None:
-    """3.17: one task for each slot on all hosts, numbered along the list; -z and -u number along theirs."""
+    """One task for each slot on all hosts, numbered along the list; -z and -u number along theirs."""
     script = """
 blaunch 'echo $LSF_PM_TASKID $LAVA_HOST' | sort -n | cut -d' ' -f2 | diff - $LSB_DJOB_HOSTFILE && echo as listed
 blaunch -z "host2 host1 host2" 'echo $LSF_PM_TASKID $LAVA_HOST' | sort -n
@@ -123,7 +123,7 @@ blaunch -u list 'echo $LSF_PM_TASKID $LAVA_HOST' | sort -n
 
 
 def test_signals_are_passed_on(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: SIGINT, SIGTERM and the user's signals reach the task; its own exit code comes back."""
+    """SIGINT, SIGTERM and the user's signals reach the task; its own exit code comes back."""
     script = """
 for name in INT TERM USR1 HUP; do
     rm -f up
@@ -139,7 +139,7 @@ done
 
 
 def test_a_killed_blaunch_takes_its_task_along(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: nobody waits for the task any more, so it is ended, its children too; what had left it on purpose stays."""
+    """Nobody waits for the task any more, so it is ended, its children too; what had left it on purpose stays."""
     script = f"""
 blaunch host3 '{WRITE_PID} trap "" HUP; sleep 1000 & sleep 1000' & pid=$!
 while ! ls pid.* >/dev/null 2>&1; do sleep 0.02; done
@@ -154,7 +154,7 @@ while [ ! -e over ]; do sleep 0.05; done
 
 
 def test_a_worker_starts_tasks_too(cluster: Cluster, tmp_path: Path) -> None:
-    """0.19: blaunch works from a task of a worker (tree spawn), leaf to leaf and back to the first host."""
+    """``blaunch`` works from a task of a worker (tree spawn), leaf to leaf and back to the first host."""
     script = """
 blaunch host2 'blaunch host3 "blaunch host1 \\"echo \\\\\\$LAVA_HOST; exit 5\\""'; echo $?
 """
@@ -162,7 +162,7 @@ blaunch host2 'blaunch host3 "blaunch host1 \\"echo \\\\\\$LAVA_HOST; exit 5\\""
 
 
 def test_64_tasks_at_once(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: many tasks over one link, with input and output, and none lost."""
+    """Many tasks over one link, with input and output, and none lost."""
     script = """
 hosts=$(for i in $(seq 16); do echo host1 host2 host3 host2; done)
 echo word | blaunch -z "$hosts" 'read w; echo $w $LSF_PM_TASKID; exit 0' | sort -n -k2 >lines
@@ -173,7 +173,7 @@ wc -l <lines; tail -1 lines; wc -l <many
 
 
 def test_only_hosts_of_the_job_are_reached(cluster: Cluster, tmp_path: Path) -> None:
-    """3.18: outside its slots a job starts nothing."""
+    """Outside its slots a job starts nothing."""
     script = """
 blaunch host3 'touch reached'; echo $?
 LSB_MCPU_HOSTS="host1 1 host3 1 " blaunch host3 'touch reached'; echo $?
@@ -187,7 +187,7 @@ blaunch no-such-host true; echo $?
 
 
 def test_the_token_of_another_job_is_refused(cluster: Cluster, tmp_path: Path) -> None:
-    """3.18: the token of job A against job B, of the same user, starts nothing; nor does none, nor a wrong one."""
+    """The token of job A against job B, of the same user, starts nothing; nor does none, nor a wrong one."""
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     second.mkdir()
@@ -211,7 +211,7 @@ def test_the_token_of_another_job_is_refused(cluster: Cluster, tmp_path: Path) -
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
 def test_another_user_is_refused_even_with_the_token(cluster: Cluster, tmp_path: Path) -> None:
-    """3.18: who asks is told by the kernel."""
+    """Who asks is told by the kernel."""
     job, _ = submit_script(cluster, tmp_path, WRITE_PID + "while [ ! -e over ]; do sleep 0.05; done")
     (pid,) = pids_in(tmp_path, "pid.*", 1)
     done = subprocess.run(
@@ -231,7 +231,7 @@ def test_outside_a_job_it_says_so(cluster: Cluster) -> None:
 
 
 def test_bkill_leaves_nothing_on_any_host(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: what blaunch started is tracked and killed with the job, daemons that cleared their environment too."""
+    """What blaunch started is tracked and killed with the job, daemons that cleared their environment too."""
     daemon = 'setsid env -i /bin/sh -c "echo \\$\\$ >d.$LAVA_HOST; exec sleep 1000" </dev/null >/dev/null 2>&1 &'
     script = f"""
 cat >task.sh <<'X'
@@ -249,7 +249,7 @@ blaunch 'sh task.sh' & wait
 
 
 def test_tasks_end_with_the_job_that_left_them(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: a job that ends while its tasks run on other hosts leaves none of them."""
+    """A job that ends while its tasks run on other hosts leaves none of them."""
     script = f"""
 blaunch -n host2 '{WRITE_PID} trap "" TERM HUP; while :; do sleep 0.2; done' &
 while ! ls pid.* >/dev/null 2>&1; do sleep 0.02; done
@@ -262,7 +262,7 @@ exit 4
 
 
 def test_use_of_tasks_is_the_jobs(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: CPU time of tasks on the other host is sampled and reported with the job's."""
+    """CPU time of tasks on the other host is sampled and reported with the job's."""
     script = f"blaunch -n host2 '{WRITE_PID} while [ ! -e over ]; do :; done'"
     job, _ = submit_script(cluster, tmp_path, script)
     (task,) = pids_in(tmp_path, "pid.*", 1)
@@ -276,7 +276,7 @@ def test_use_of_tasks_is_the_jobs(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_an_agent_that_restarts_breaks_no_task(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: tasks run between shepherds; neither agent nor master is in their way."""
+    """Tasks run between shepherds; neither agent nor master is in their way."""
     task = WRITE_PID + "while [ ! -e go ]; do sleep 0.05; done; cat; exit 3"
     job, output = submit_script(cluster, tmp_path, f"blaunch host2 '{task}' <<<hello; echo $?; blaunch host2 'echo again'")
     # A job that is RUN may still wait for the word to go, which nobody gives while the daemons are dead.
@@ -291,7 +291,7 @@ def test_an_agent_that_restarts_breaks_no_task(cluster: Cluster, tmp_path: Path)
 
 
 def test_a_stopped_job_is_stopped_on_all_hosts(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: bstop and bresume reach the tasks."""
+    """``bstop`` and ``bresume`` reach the tasks."""
     job, _ = submit_script(cluster, tmp_path, f"blaunch -n host2 '{WRITE_PID} while [ ! -e over ]; do sleep 0.05; done'")
     (task,) = pids_in(tmp_path, "pid.*", 1)
 
@@ -307,7 +307,7 @@ def test_a_stopped_job_is_stopped_on_all_hosts(cluster: Cluster, tmp_path: Path)
 
 
 def test_a_job_of_one_slot_launches_on_its_own_host(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: no shepherd's help is needed there, and no other host is reached."""
+    """No shepherd's help is needed there, and no other host is reached."""
     script = "blaunch host1 'echo $LAVA_HOST $LSF_PM_TASKID; exit 6'; echo $?; blaunch 'echo all'; blaunch host2 true; echo $?"
     code, text = run_script(cluster, tmp_path, script, "host1")
     assert code == 0
@@ -339,7 +339,7 @@ TREE = "1 2 3\n2 4 5\n3 6 7\n4 8\n"
 
 
 def test_a_tree_of_daemons_over_eight_hosts(eight: Cluster, tmp_path: Path) -> None:
-    """0.19: tree launch of depth 3 over 8 agents; output of all comes back along the tree."""
+    """Tree launch of depth 3 over 8 agents; output of all comes back along the tree."""
     (tmp_path / "orted").write_text(ORTED)
     (tmp_path / "orted").chmod(0o755)
     (tmp_path / "tree").write_text(TREE)
@@ -352,7 +352,7 @@ def test_a_tree_of_daemons_over_eight_hosts(eight: Cluster, tmp_path: Path) -> N
 
 
 def test_the_death_of_the_root_ends_the_tree_within_two_seconds(eight: Cluster, tmp_path: Path) -> None:
-    """0.19: kill the root: all gone in < 2 s."""
+    """Kill the root: all gone in < 2 s."""
     (tmp_path / "orted").write_text(ORTED)
     (tmp_path / "orted").chmod(0o755)
     (tmp_path / "tree").write_text(TREE)

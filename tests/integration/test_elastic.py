@@ -25,7 +25,7 @@ def steps(path: Path) -> list[dict[str, int]]:
 
 
 def test_a_job_goes_from_two_to_four_to_three_workers_and_loses_no_step(cluster: Cluster) -> None:
-    """Rows 2.4, 2.9, 0.12, 3.17: the step counter never goes back beyond the last checkpoint, never below min."""
+    """The step counter never goes back beyond the last checkpoint, never below min."""
     folder = cluster.folder.path
     fillers = [cluster.submit(f"-m host{n} sleep 600") for n in (3, 4)]
     for filler in fillers:

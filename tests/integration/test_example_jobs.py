@@ -25,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize(("ranks", "tile"), [(1, 1), (4, 2), (7, 3), (12, 4)])
 def test_all_ranks_greet_rank_0(cluster: Cluster, tmp_path: Path, ranks: int, tile: int) -> None:
-    """CHECKLIST 3.13, 3.7: the greetings of all ranks, in order, over one to three hosts."""
+    """The greetings of all ranks, in order, over one to three hosts."""
     program = EXAMPLES / "greeting" / "greeting.py"
     cluster.submit(f'-K -a mpi -n {ranks} -R "span[ptile={tile}]" -o out python {program}', cwd=tmp_path)
     lines = (tmp_path / "out").read_text().splitlines()
@@ -34,7 +34,7 @@ def test_all_ranks_greet_rank_0(cluster: Cluster, tmp_path: Path, ranks: int, ti
 
 @pytest.mark.parametrize(("ranks", "tile", "size"), [(4, 2, 64), (5, 2, 33), (8, 3, 5)])
 def test_matmul_over_hosts(cluster: Cluster, tmp_path: Path, ranks: int, tile: int, size: int) -> None:
-    """CHECKLIST 3.1: blocks of shared files, also when the ranks do not divide the rows."""
+    """Blocks of shared files, also when the ranks do not divide the rows."""
     folder = EXAMPLES / "matmul"
     cluster.run(f"python {folder}/generate.py A B --size {size}", cwd=tmp_path)
     cluster.submit(f'-K -a mpi -n {ranks} -R "span[ptile={tile}]" -o out python {folder}/matmul.py A B C', cwd=tmp_path)
@@ -46,7 +46,7 @@ def test_matmul_over_hosts(cluster: Cluster, tmp_path: Path, ranks: int, tile: i
 
 @pytest.mark.parametrize("which", [0, -1], ids=["first", "last"])
 def test_heat_survives_the_loss_of_a_host(tmp_path: Path, which: int) -> None:
-    """CHECKLIST 3.10, 4.14: kill -9 of a whole host of the job; the end result is the undisturbed one, bit by bit."""
+    """Kill -9 of a whole host of the job; the end result is the undisturbed one, bit by bit."""
     tmp_path.chmod(0o755)
     program = EXAMPLES / "heat" / "heat.py"
     with Cluster(tmp_path / "cluster", hosts=3, slots=2) as cluster:

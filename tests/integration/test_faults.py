@@ -1,6 +1,5 @@
 """Daemons killed at any moment: every job ends exactly once, with its true status and its whole output.
 
-Rows 2.10, 4.8.
 """
 
 from __future__ import annotations

@@ -90,21 +90,21 @@ TWO = '-n 4 -R "span[ptile=2]" -m "host1+9 host2"'
 
 
 def test_ranks_on_two_hosts_meet(cluster: Cluster, tmp_path: Path) -> None:
-    """2.1, 2.2, 4.20: one submit starts every process, and an unchanged env:// program finds the others."""
+    """One submit starts every process, and an unchanged env:// program finds the others."""
     program(tmp_path, "train.py", MEET)
     lines = run(cluster, tmp_path, f"-a pytorch {TWO} /usr/bin/python3 train.py a b")
     assert sorted(lines) == WORLD
 
 
 def test_ranks_on_one_host_meet(cluster: Cluster, tmp_path: Path) -> None:
-    """2.1: on one host too, each line marked with its rank."""
+    """On one host too, each line marked with its rank."""
     program(tmp_path, "train.py", MEET)
     lines = run(cluster, tmp_path, '-a deepspeed -label -n 3 -R "span[hosts=1]" -m host2 ./train.py')
     assert sorted(lines) == [f"[{rank}] host2 {rank} 3 {rank} 3" for rank in range(3)]
 
 
 def test_both_modes_give_the_same_ranks(cluster: Cluster, tmp_path: Path) -> None:
-    """2.12: one process a rank, and one launcher a host: the program reports identical global ranks."""
+    """One process a rank, and one launcher a host: the program reports identical global ranks."""
     program(tmp_path, "train.py", MEET)
     program(tmp_path, "torchrun", TORCHRUN)
     each = run(cluster, tmp_path, f"-a pytorch {TWO} ./train.py a b")
@@ -114,7 +114,7 @@ def test_both_modes_give_the_same_ranks(cluster: Cluster, tmp_path: Path) -> Non
 
 
 def test_a_torchrun_of_each_host_is_told_where_to_meet(cluster: Cluster, tmp_path: Path) -> None:
-    """2.12: the rendezvous options, and the same in the environment, without any rank."""
+    """The rendezvous options, and the same in the environment, without any rank."""
     program(tmp_path, "torchrun", '#!/bin/sh\necho "$*"\nenv | grep -E "^(PET_|RANK|WORLD_SIZE)" | sort | tr "\\n" " "; echo\n')
     job = cluster.submit(f"-o out -a torchrun -label {TWO} ./torchrun --max-restarts=2 train.py", cwd=tmp_path)
     cluster.wait_for(job, "DONE")
@@ -133,7 +133,7 @@ def test_a_torchrun_of_each_host_is_told_where_to_meet(cluster: Cluster, tmp_pat
 
 
 def test_every_worker_has_a_port_of_its_host(cluster: Cluster, tmp_path: Path) -> None:
-    """1.17: TF_CONFIG of all tasks agrees, its addresses differ, and each task can listen on its own."""
+    """TF_CONFIG of all tasks agrees, its addresses differ, and each task can listen on its own."""
     script = r"""#!/usr/bin/python3
 import json, os, socket
 config = json.loads(os.environ["TF_CONFIG"])
@@ -162,7 +162,7 @@ def test_the_first_rank_that_fails_ends_all(cluster: Cluster, tmp_path: Path) ->
 
 
 def test_what_each_rank_finds(cluster: Cluster, tmp_path: Path) -> None:
-    """2.1, 2.11: names and addresses of the peers, and a rank file that is there."""
+    """Names and addresses of the peers, and a rank file that is there."""
     line = 'echo "$LAVA_PEERS|$JSM_NAMESPACE_RANK/$JSM_NAMESPACE_SIZE|$GLOO_SOCKET_IFNAME|$(wc -l <$LSB_DJOB_RANKFILE)"'
     program(tmp_path, "train.sh", f"#!/bin/sh\n{line}\n")
     lines = sorted(run(cluster, tmp_path, f"-a lightning {TWO} ./train.sh"))
@@ -173,7 +173,7 @@ def test_what_each_rank_finds(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_launcher_in_the_command_is_refused(cluster: Cluster, tmp_path: Path) -> None:
-    """4.20: a second launcher would start n times n processes; unknown words are named."""
+    """A second launcher would start n times n processes; unknown words are named."""
     done = cluster.run("bsub -a pytorch -n 2 torchrun train.py", ok=False)
     assert done.returncode != 0
     assert "torchrun: -a pytorch starts every rank itself" in done.stderr
@@ -193,7 +193,7 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_an_occupied_port_is_passed_over(family: socket.AddressFamily) -> None:
-    """2.3: the port is in use on one address: the next is chosen, and it is kept until the program starts."""
+    """The port is in use on one address: the next is chosen, and it is kept until the program starts."""
     if family == socket.AF_INET6 and not socket.has_dualstack_ipv6():
         pytest.skip("no IPv6 here")
     port = free_port()
@@ -212,14 +212,14 @@ def test_an_occupied_port_is_passed_over(family: socket.AddressFamily) -> None:
 
 
 def test_no_free_port_is_refused() -> None:
-    """2.3: and nothing stays held."""
+    """And nothing stays held."""
     port = free_port()
     with socket.create_server(("127.0.0.1", port)), pytest.raises(Refused, match="1 free ports are needed"):
         Ports({**asked(1, port, 1), "low": port})
 
 
 def test_a_port_that_nobody_told_is_refused() -> None:
-    """2.3: a mark never reaches a program."""
+    """A mark never reaches a program."""
     made = Ports(asked(0, FIRST_PORT))
     spec = Spec(Template({"argv": ["x"]}), {"uid": "u", "tasks": [{"rank": 0, "env": {"MASTER_PORT": "@LAVA_PORT_1_0@"}}]})
     with pytest.raises(Refused, match="the port of host 2"):

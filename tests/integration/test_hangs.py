@@ -43,7 +43,7 @@ def started(cluster: Cluster, folder: Path, name: str, script: str) -> tuple[int
 
 
 def test_a_stopped_rank_and_one_that_waits_are_named_and_balanced_ranks_are_not(cluster: Cluster, tmp_path: Path) -> None:
-    """3.8: host, process and what it waits on; nothing is said of a job whose ranks share too few cores alike."""
+    """Host, process and what it waits on; nothing is said of a job whose ranks share too few cores alike."""
     tmp_path.chmod(0o755)
     balanced, _ = started(cluster, tmp_path, "balanced", BUSY)
     stopped, ranks = started(cluster, tmp_path, "stopped", BUSY)
@@ -71,7 +71,7 @@ def test_a_stopped_rank_and_one_that_waits_are_named_and_balanced_ranks_are_not(
 
 
 def test_a_prometheus_counts_good_and_bad_jobs(cluster: Cluster, tmp_path: Path) -> None:
-    """0.7, 1.24: three good and two bad jobs of a kind; the page survives a new master."""
+    """Three good and two bad jobs of a kind; the page survives a new master."""
     words = '-a mpi -n 2 -R "span[ptile=1]" -o /dev/null'
     jobs = [cluster.submit(f"{words} {command}", cwd=tmp_path) for command in ("true", "true", "true", "false", "false")]
 

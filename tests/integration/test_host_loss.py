@@ -1,6 +1,5 @@
 """Whole hosts, starters and shepherds die: rerunnable jobs run elsewhere, the others say honestly what is known.
 
-Rows 4.4, 4.8, 4.13.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def exec_host(cluster: Cluster, job: int) -> str:
 
 
 def test_a_rerunnable_job_runs_elsewhere_when_its_host_dies(cluster: Cluster, tmp_path: Path) -> None:
-    """Row 4.4: only the lost host's jobs are touched."""
+    """Only the lost host's jobs are touched."""
     command = f"'echo $LAVA_HOST >>{tmp_path}/ran; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'"
     job = cluster.submit(f"-r -m 'host2+5 host1' -o /dev/null {command}")
     cluster.wait_for(job, "RUN")

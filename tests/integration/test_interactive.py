@@ -1,7 +1,4 @@
-"""bsub -I, -Ip and -Is on a real cluster: terminals, signals, streams, ends, and what happens when somebody dies.
-
-CHECKLIST 4.18, and 1.14 as far as its pseudo-terminal goes.
-"""
+"""bsub -I, -Ip and -Is on a real cluster: terminals, signals, streams, ends, and what happens when somebody dies."""
 
 from __future__ import annotations
 

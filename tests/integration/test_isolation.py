@@ -40,7 +40,7 @@ print(dummy.version, os.environ['LAVA_HOST'])
 
 
 def test_two_jobs_at_once_have_their_own_versions(cluster: Cluster, tmp_path: Path) -> None:
-    """4.2, 4.11: the same program, at the same time, on all ranks of one of them too."""
+    """The same program, at the same time, on all ranks of one of them too."""
     (tmp_path / "meet.py").write_text(MEET)
     one, two = environment(tmp_path / "one", "1.0"), environment(tmp_path / "two", "2.0")
     first = cluster.submit(f'-a "venv({one})" -o 1.out python meet.py', cwd=tmp_path)
@@ -75,7 +75,7 @@ def _commands(cluster: Cluster) -> list[str]:
 
 
 def test_a_script_in_a_container_and_a_login_shell(cluster: Cluster, tmp_path: Path) -> None:
-    """0.20: the job file is seen inside; -L reads the login files before the command."""
+    """The job file is seen inside; -L reads the login files before the command."""
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare")
     image = make_image(tmp_path / "image")

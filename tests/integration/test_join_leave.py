@@ -20,7 +20,7 @@ End Host
 
 
 def test_join_and_leave(tmp_path: Path) -> None:
-    """CHECKLIST 4.19: a host that lsf.cluster no longer names keeps its job, takes no other, leaves, and may come back."""
+    """A host that lsf.cluster no longer names keeps its job, takes no other, leaves, and may come back."""
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "lsf.conf").write_text("LSF_DYNAMIC_HOST_TIMEOUT = 60m\nLSF_DYNAMIC_HOST_WAIT_TIME = 60\n")

@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_mpiexec_of_mpich_needs_no_option(cluster: Cluster, tmp_path: Path) -> None:
-    """0.1, 0.16: Hydra finds LSF by itself, starts its proxies by blaunch, and takes all slots; a real mpi4py program."""
+    """Hydra finds LSF by itself, starts its proxies by blaunch, and takes all slots; a real mpi4py program."""
     (tmp_path / "rank.py").write_text(PYTHON_RANK)
     code, text = run_script(cluster, tmp_path, "mpiexec python rank.py", slots=2)
     assert code == 0, text
@@ -44,14 +44,14 @@ def test_mpiexec_of_mpich_needs_no_option(cluster: Cluster, tmp_path: Path) -> N
 
 
 def test_mpiexec_gives_the_exit_code_of_a_rank_and_leaves_nothing(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """0.16: MPI_Abort on the other host ends all under mpiexec, with its code. (A rank that dies without a word there is not
+    """MPI_Abort on the other host ends all under mpiexec, with its code. (A rank that dies without a word there is not
     noticed by MPICH 5.0.2's mpiexec, with any launcher: -a mpi does notice.)"""
     code, text = run_script(cluster, tmp_path, f"mpiexec {program} 3 abort", slots=2)
     assert code == 5, text
 
 
 def test_mpirun_lsf_starts_the_library_that_a_named(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """0.1: -a mpich with mpirun.lsf, started once."""
+    """-a mpich with mpirun.lsf, started once."""
     code, text = run_script(cluster, tmp_path, f"echo $LAVA_MPI; mpirun.lsf {program}", slots=2, options="-a mpich")
     assert code == 0, text
     assert text.startswith("mpich\n")
@@ -59,7 +59,7 @@ def test_mpirun_lsf_starts_the_library_that_a_named(cluster: Cluster, tmp_path: 
 
 
 def test_mpiexec_inside_one_slot_and_one_host(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """0.1: the same line works on one host."""
+    """The same line works on one host."""
     code, text = run_script(cluster, tmp_path, f"mpiexec {program}", "host3", slots=3)
     assert code == 0, text
     assert by_host(text, 3) == {"host3": 3}
@@ -77,7 +77,7 @@ def openmpi() -> Path:
 
 
 def test_mpirun_of_open_mpi_needs_no_option(cluster: Cluster, tmp_path: Path, openmpi: Path) -> None:
-    """0.1, 0.13: on one machine the hosts have one name, so mpirun starts all ranks where it is; their number is the job's."""
+    """On one machine the hosts have one name, so mpirun starts all ranks where it is; their number is the job's."""
     program = compiled(tmp_path, openmpi / "mpicc", "rank")
     code, text = run_script(cluster, tmp_path, f"PATH={openmpi}:$PATH\nmpirun {program}", slots=2, options="-a openmpi")
     assert code == 0, text
@@ -86,7 +86,7 @@ def test_mpirun_of_open_mpi_needs_no_option(cluster: Cluster, tmp_path: Path, op
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="hosts with names of their own need root")
 def test_mpirun_of_open_mpi_over_hosts_with_names_of_their_own(cluster: Cluster, tmp_path: Path, openmpi: Path) -> None:
-    """0.16, 3.16: its daemons are started by blaunch; each believes that its machine has the host's name."""
+    """Its daemons are started by blaunch; each believes that its machine has the host's name."""
     agent = tmp_path / "agent"
     agent.write_text('#!/bin/sh\nhost=$1; shift\nexec blaunch -no-shell $host unshare -u sh -c "hostname $host; $*"\n')
     agent.chmod(0o755)
@@ -103,7 +103,7 @@ mpirun {program}
 
 
 def test_a_call_like_horovods_rsh(cluster: Cluster, tmp_path: Path) -> None:
-    """0.16: a launcher that calls the agent once a host, in the background, with environment and folder in the text."""
+    """A launcher that calls the agent once a host, in the background, with environment and folder in the text."""
     script = """
 for host in $(sort -u $LSB_DJOB_HOSTFILE); do
     blaunch $host "cd $PWD > /dev/null 2>&1 ; HOROVOD_HOSTNAME=$host sh -c 'echo \\$HOROVOD_HOSTNAME \\$LAVA_HOST'" &
@@ -114,7 +114,7 @@ done; wait
 
 
 def test_what_other_launchers_left_behind_does_no_harm(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """4.16: submitted from inside other people's launchers, whose variables make MPICH abort side by side."""
+    """Submitted from inside other people's launchers, whose variables make MPICH abort side by side."""
     stale = (
         "PMI_FD=9 PMI_RANK=7 PMI_SIZE=99 PMI_PORT=h:1 PMIX_NAMESPACE=x PMIX_RANK=3 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=9"
         " PRTE_MCA_ess=x HYDI_CONTROL_FD=8 SLURM_JOB_ID=4 SLURM_PROCID=2 SLURM_NTASKS=9 MPI_LOCALRANKID=5 LSB_MCPU_HOSTS='x 9'"
@@ -130,7 +130,7 @@ def test_what_other_launchers_left_behind_does_no_harm(cluster: Cluster, tmp_pat
 
 
 def test_64_ranks_on_four_hosts(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """0.1: direct launch, one wiring for all."""
+    """Direct launch, one wiring for all."""
     job = cluster.submit(f'-a mpi -n 64 -R "span[ptile=16]" -o out {program}', cwd=tmp_path)
     cluster.wait_for(job, "DONE", timeout=120)
     text = wait_until(lambda: (tmp_path / "out").read_text(), 10, "output")

@@ -72,7 +72,7 @@ def test_links_are_two_islands(gpus: GpuSource):
 
 
 def test_memory_and_use_of_a_rank_are_seen(gpus: GpuSource, tmp_path: Path):
-    """4.15: GPU memory and utilisation of each rank, by pid, through NVML."""
+    """GPU memory and utilisation of each rank, by pid, through NVML."""
     with Shepherded(tmp_path) as part:
         first = part.start(["/bin/sleep", "1000"], env_of(3000, 1, LAVA_SIM_GPU_UTIL="70"))
         second = part.start(["/bin/sleep", "1000"], env_of(500, 2, 3))

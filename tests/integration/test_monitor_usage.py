@@ -60,7 +60,7 @@ signal.pause()
 
 
 def test_a_rank_that_burns_a_core_and_holds_memory_is_measured(part: Shepherded):
-    """4.15: a rank that burns 3 s of one core and holds 100 MiB is measured within 10 %."""
+    """A rank that burns 3 s of one core and holds 100 MiB is measured within 10 %."""
     pid = part.python(BURN_AND_HOLD)
     sampler = UsageSampler(None, clock := Clock())
     wait_until(lambda: part.said() == ["ready"], WAIT, "the rank to be ready")
@@ -178,7 +178,7 @@ signal.pause()
 
 
 def test_an_escapee_is_counted(part: Shepherded):
-    """4.14: what double-forks, calls setsid and clears its environment is still found, also when its rank has ended."""
+    """What double-forks, calls setsid and clears its environment is still found, also when its rank has ended."""
     pid = part.python(ESCAPE)
     wait_until(lambda: part.said() == ["escaped"], WAIT, "the escape")
     sampler = UsageSampler(None)
@@ -196,7 +196,7 @@ def test_an_escapee_is_counted(part: Shepherded):
 
 
 def test_sixty_four_ranks_in_one_look(part: Shepherded, tmp_path: Path):
-    """4.15: each of 64 ranks has its own figures; another part's processes are its own."""
+    """Each of 64 ranks has its own figures; another part's processes are its own."""
     other_folder = tmp_path / "other"
     other_folder.mkdir()
     for _ in range(64):
@@ -226,7 +226,7 @@ def test_a_process_that_was_passed_over_is_found_when_its_part_becomes_known(par
 
 
 def test_pss_is_read_at_once_at_times_and_near_the_memory_limit(part: Shepherded):
-    """4.15: PSS is there in the first sample; what grows in between counts in full."""
+    """PSS is there in the first sample; what grows in between counts in full."""
     part.python(GROWS)
     wait_until(lambda: part.said() == ["ready"], WAIT, "the rank to be ready")
     sampler = UsageSampler(None, clock := Clock())

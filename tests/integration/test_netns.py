@@ -51,7 +51,7 @@ RIGHT = [f"{rank} 10" for rank in range(4)]
 
 
 def test_mpiexec_reaches_hosts_whose_names_do_not_resolve(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """0.6, 3.16: addresses, not names, go to Hydra's proxies; the ranks' data crosses the wire."""
+    """Addresses, not names, go to Hydra's proxies; the ranks' data crosses the wire."""
     (tmp_path / "big.py").write_text(BIG)
     before = cluster.sent("host2")
     code, text = run_script(cluster, tmp_path, TCP + "mpiexec python big.py", slots=2)
@@ -60,7 +60,7 @@ def test_mpiexec_reaches_hosts_whose_names_do_not_resolve(cluster: NetnsCluster,
 
 
 def test_direct_launch_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """0.6: the shepherds' link and PMI need no name either."""
+    """The shepherds' link and PMI need no name either."""
     (tmp_path / "big.py").write_text(BIG)
     job = cluster.submit('-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out "' + TCP + 'exec python big.py"', cwd=tmp_path)
     cluster.wait_for(job, "DONE", timeout=60)
@@ -86,7 +86,7 @@ else:
 
 
 def test_a_framework_meets_at_an_address(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """0.6, 2.3: MASTER_ADDR is what the others reach, and gloo is told the interface that has it."""
+    """MASTER_ADDR is what the others reach, and gloo is told the interface that has it."""
     (tmp_path / "meet.py").write_text(MEET)
     words = '-a pytorch -n 4 -R "span[ptile=2]" -m "host1 host2" -o out python3 meet.py'
     job = cluster.submit(words, cwd=tmp_path)
@@ -116,7 +116,7 @@ print("rank", rank, env["HOROVOD_LOCAL_RANK"], env["HOROVOD_CROSS_RANK"], flush=
 
 
 def test_horovods_ranks_meet_at_lavas_rendezvous(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """2.5: the server that horovodrun would run, asked as Horovod's gloo store asks it."""
+    """The server that horovodrun would run, asked as Horovod's gloo store asks it."""
     (tmp_path / "meet.py").write_text(HOROVOD)
     job = cluster.submit('-a horovod -n 4 -R "span[ptile=2]" -m "host1 host2" -o out python3 meet.py', cwd=tmp_path)
     cluster.wait_end(job, timeout=60)
@@ -126,7 +126,7 @@ def test_horovods_ranks_meet_at_lavas_rendezvous(cluster: NetnsCluster, tmp_path
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
 def test_blaunch_and_the_death_of_a_rank_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """0.16: a task on the other host, and a rank that dies there ends all with its code."""
+    """A task on the other host, and a rank that dies there ends all with its code."""
     assert run_script(cluster, tmp_path, "blaunch host2 hostname") == (0, "host2\n")
     program = compiled(tmp_path, BINDIR / "mpicc", "rank")
     job = cluster.submit(f'-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out {program} 3', cwd=tmp_path)

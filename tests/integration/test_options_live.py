@@ -55,7 +55,7 @@ def test_a_pre_execution_that_ends_the_job(cluster: Cluster) -> None:
 
 
 def test_conditions_on_post_execution(cluster: Cluster, tmp_path: Path) -> None:
-    """CHECKLIST 4.18: -Ep is run, and post_done and post_err are about how it ended."""
+    """-Ep is run, and post_done and post_err are about how it ended."""
     good = cluster.submit(f"-Ep 'echo $LSB_JOBEXIT_STAT > {tmp_path}/status' 'exit 3'")
     bad = cluster.submit("-Ep 'exit 5' true")
     assert cluster.wait_end(good) == ["EXIT"]

@@ -1,4 +1,4 @@
-"""CHECKLIST 1.15: jobs from Python, as futures."""
+"""Jobs from Python, as futures."""
 
 from __future__ import annotations
 

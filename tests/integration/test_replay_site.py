@@ -32,7 +32,7 @@ End Queue
 
 
 def test_a_cluster_decides_the_same_again(tmp_path: Path) -> None:
-    """CHECKLIST 1.10: the history of a cluster is enough to make its decisions again."""
+    """The history of a cluster is enough to make its decisions again."""
     tmp_path.chmod(0o755)
     with Cluster(tmp_path, hosts=2, slots=4) as cluster:
         path = next(tmp_path.rglob("lsb.queues"))

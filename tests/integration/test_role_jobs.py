@@ -66,7 +66,7 @@ def nothing_left(cluster: Cluster, mark: str) -> None:
 
 
 def test_an_mpi_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
-    """0.3, 0.10, 0.16, 0.17: launcher and workers; the launcher finds the workers' slots and starts tasks there by blaunch."""
+    """Launcher and workers; the launcher finds the workers' slots and starts tasks there by blaunch."""
     lines = run(cluster, tmp_path, EXAMPLES / "mpijob.yaml")
     assert sum(int(line.partition("slots=")[2] or 0) for line in lines) == 4
     tasks = sorted(line for line in lines if line.startswith("task on"))
@@ -94,7 +94,7 @@ spec:
 
 
 def test_mpiexec_of_an_mpijob_starts_its_ranks_on_the_workers(cluster: Cluster, tmp_path: Path) -> None:
-    """0.1, 0.10, 3.14: a real mpiexec, given the host file of the manifest's own path: slotsPerWorker ranks for each worker."""
+    """A real mpiexec, given the host file of the manifest's own path: slotsPerWorker ranks for each worker."""
     pytest.importorskip("mpi4py")
     if not (BINDIR / "mpiexec").exists():
         pytest.skip("no MPICH")
@@ -106,14 +106,14 @@ def test_mpiexec_of_an_mpijob_starts_its_ranks_on_the_workers(cluster: Cluster, 
 
 
 def test_a_pytorch_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
-    """2.1, 2.2, 2.3, 2.7: master and workers meet by their environment alone, at a port that was free."""
+    """Master and workers meet by their environment alone, at a port that was free."""
     (tmp_path / "meet.py").write_text((EXAMPLES / "meet.py").read_text())
     lines = run(cluster, tmp_path, EXAMPLES / "pytorchjob.yaml")
     assert sorted(lines) == [f"rank {rank} of 3 knows 3" for rank in range(3)]
 
 
 def test_a_tensorflow_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
-    """1.17, 1.18, 1.19, 0.11: TF_CONFIG of each task; workers killed with 137 start again; the chief decides, the rest ends."""
+    """TF_CONFIG of each task; workers killed with 137 start again; the chief decides, the rest ends."""
     lines = run(cluster, tmp_path, EXAMPLES / "tfjob.yaml")
     told = [(role, json.loads(config)) for role, config in (line.split(" ", 1) for line in lines)]
     tasks = sorted((config["task"]["type"], config["task"]["index"]) for _, config in told)
@@ -128,14 +128,14 @@ def test_a_tensorflow_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) 
 
 
 def test_a_volcano_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
-    """0.3, 1.12: TaskCompleted of the master completes the job; its host file names the workers' hosts."""
+    """TaskCompleted of the master completes the job; its host file names the workers' hosts."""
     lines = run(cluster, tmp_path, EXAMPLES / "volcano.yaml")
     assert len(lines) == 2
     assert all(line.startswith("task on host") for line in lines)
 
 
 def test_lavas_own_layout(cluster: Cluster, tmp_path: Path) -> None:
-    """0.3, 0.4, 0.12, 2.11: roles with their own commands; peers by name; each line has its task's name before it."""
+    """Roles with their own commands; peers by name; each line has its task's name before it."""
     (tmp_path / "job.yaml").write_text((EXAMPLES / "job.yaml").read_text())
     job = lava_run(cluster, tmp_path, "job.yaml")
     assert cluster.wait_end(job) == ["DONE"]
@@ -160,7 +160,7 @@ backoff: 2
     ],
 )
 def test_one_reason_and_no_orphan(cluster: Cluster, tmp_path: Path, command: str, restart: str, why: str) -> None:
-    """1.18, bad input: an interpreter that is not there, a task that always fails: the job ends as a whole, with one reason."""
+    """Bad input: an interpreter that is not there, a task that always fails: the job ends as a whole, with one reason."""
     run(cluster, tmp_path, FAILS.replace("COMMAND", command).replace("RESTART", restart), "EXIT")
     last = cluster.run("bjobs -a -l | tr -d '\\n' | tr -s ' '").stdout
     assert why.replace(" ", "") in last.replace(" ", "")
@@ -168,7 +168,7 @@ def test_one_reason_and_no_orphan(cluster: Cluster, tmp_path: Path, command: str
 
 
 def test_a_role_over_its_memory_is_killed_alone(cluster: Cluster, tmp_path: Path) -> None:
-    """0.14: TERM_MEMLIMIT of one role; the other role lives on, as its policy has it."""
+    """TERM_MEMLIMIT of one role; the other role lives on, as its policy has it."""
     text = """
 success: other
 roles:
@@ -185,7 +185,7 @@ roles:
 
 
 def test_a_task_finds_its_scratch_folder_again(cluster: Cluster, tmp_path: Path) -> None:
-    """0.11, 0.15: a folder of its own, the same after a restart; clean all removes it, running keeps it."""
+    """A folder of its own, the same after a restart; clean all removes it, running keeps it."""
     text = """
 clean: CLEAN
 roles:
@@ -204,7 +204,7 @@ roles:
 
 
 def test_bkill_ends_what_always_restarts(cluster: Cluster, tmp_path: Path) -> None:
-    """1.18: Always: tasks start again until the job is killed; then nothing is left."""
+    """Always: tasks start again until the job is killed; then nothing is left."""
     (tmp_path / "job.yaml").write_text("backoff: 1000\nroles:\n  w: {count: 4, restart: Always, command: sleep 603}\n")
     job = lava_run(cluster, tmp_path, "-o /dev/null job.yaml")
     cluster.wait_for(job, "RUN")
@@ -214,7 +214,7 @@ def test_bkill_ends_what_always_restarts(cluster: Cluster, tmp_path: Path) -> No
 
 
 def test_agents_and_master_may_restart_under_it(cluster: Cluster, tmp_path: Path) -> None:
-    """2.10: killed and started again, they find every task where it is; ends that nobody heard are told then."""
+    """Killed and started again, they find every task where it is; ends that nobody heard are told then."""
     (tmp_path / "job.yaml").write_text(
         "success: lead\nroles:\n  lead: {command: 'until test -e go; do sleep 0.1; done; exit 0'}\n"
         "  w: {count: 3, restart: OnFailure, command: 'echo start $LAVA_INDEX; until test -e fail.$LAVA_INDEX; do sleep 0.1;"

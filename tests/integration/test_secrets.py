@@ -27,7 +27,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_the_job_has_the_value_and_nobody_else(cluster: Cluster, tmp_path: Path) -> None:
-    """Row 1.20: no database, log or listing has the value of a secret, not even where the submitter has it exported."""
+    """No database, log or listing has the value of a secret, not even where the submitter has it exported."""
     home = tmp_path / "home"
     home.mkdir()
     cluster.environ["HOME"] = str(home)

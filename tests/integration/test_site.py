@@ -50,7 +50,6 @@ def cluster(open_folder: Path) -> Iterator[Cluster]:
 
 
 def test_gpus_are_given_by_uuid_and_never_twice(cluster: Cluster, tmp_path: Path) -> None:
-    """Rows 4.9, 4.21."""
     tmp_path.chmod(0o777)
     command = f"'echo $LAVA_HOST $CUDA_VISIBLE_DEVICES >>{tmp_path}/given; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'"
     jobs = [

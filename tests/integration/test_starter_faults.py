@@ -43,7 +43,7 @@ def escaped(rig: Rig, uid: str, then: str) -> int:
 
 
 def test_an_escaped_daemon_is_killed_with_its_part(rig: Rig) -> None:
-    """Checklist 4.14: a double-forked process with a new session is still found and killed."""
+    """A double-forked process with a new session is still found and killed."""
     pid = escaped(rig, "esc", "sleep 100")
     rig.send({"do": "kill", "uids": ["esc"]})
     rig.gone("esc")
@@ -125,7 +125,7 @@ def test_starter_and_shepherds_killed_at_once_leave_nothing_to_the_next_starter(
 
 
 def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig) -> None:
-    """4.14: with a session of its own and an empty environment, nothing but the group that it is in tells whose it is."""
+    """With a session of its own and an empty environment, nothing but the group that it is in tells whose it is."""
     group = rig.folder / f"spool-{rig.host}" / "group"
     if not group.exists():
         pytest.skip("no control group can be made here")

@@ -344,7 +344,7 @@ def mpi(script: str) -> dict[str, Any]:
 
 @needs_mpi
 def test_real_mpi_on_one_host(rig: Rig) -> None:
-    """Checklist 3.9: real MPICH starts by PMI_FD."""
+    """Real MPICH starts by PMI_FD."""
     end = rig.run("mpi", **mpi(ALLREDUCE), tasks=ranks(0, 1, 2, 3), pmi=pmi(4))
     assert end["status"] == 0, rig.text("mpi")
     assert sorted(rig.text("mpi").splitlines()) == [f"rank {i} of 4: 10" for i in range(4)]

@@ -80,7 +80,7 @@ def priorities(cluster: Cluster) -> dict[str, float]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_priorities_survive_restart_replay_and_snapshot(store: Store, store_url: str, seed: int) -> None:  # noqa: F811
-    """1.10: what each user has used is in the store and gives the same priorities to the last bit."""
+    """What each user has used is in the store and gives the same priorities to the last bit."""
     live, middle = Cluster(), Cluster()
     for number, batch in enumerate(history(seed)):
         if number == 30:

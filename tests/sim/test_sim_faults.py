@@ -44,7 +44,7 @@ def test_faults_really_happen() -> None:
 
 
 def test_jobs_that_grow_and_shrink_under_faults() -> None:
-    """Hosts join and leave running jobs while everything fails: nothing lost, nothing twice (rows 2.4, 2.9)."""
+    """Hosts join and leave running jobs while everything fails: nothing lost, nothing twice."""
     resizes: Counter[str] = Counter()
     for seed in range(max(20, SEEDS // 10)):
         simulation = Simulation(seed, hosts=5, faulty=2500.0, elastic=1.0).run()

@@ -162,7 +162,7 @@ def run(machine: type[Site], examples: int = 40) -> None:
 
 
 def test_a_right_scheduler_breaks_nothing() -> None:
-    """1.2, 1.3: no host, GPU, licence or limit over-allocated, gangs whole, the head's promise kept, no big job starves."""
+    """No host, GPU, licence or limit over-allocated, gangs whole, the head's promise kept, no big job starves."""
     run(Site, 100)
 
 
@@ -244,7 +244,7 @@ def test_every_check_catches_its_bug(machine: type[Site], story: str) -> None:
 
 
 def test_shares_that_are_not_kept_are_caught() -> None:
-    """1.10: 1:2:3 over 24 hours holds within 5 % (test_fairshare_converges), and equal shares do not pass for it."""
+    """1:2:3 over 24 hours holds within 5 % (test_fairshare_converges), and equal shares do not pass for it."""
     shares = {"ann": 1, "bob": 2, "cid": 3}
 
     def used(conf_shares: dict[str, int]) -> dict[str, float]:

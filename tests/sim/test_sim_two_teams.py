@@ -117,7 +117,7 @@ class Teams:
 
 
 def test_shared_fairly_little_is_idle_and_nobody_is_kept_under_its_share() -> None:
-    """4.3, 4.17: utilisation at least 0.9 of the best, and no team that wants more under its share for much longer than a job."""
+    """Utilisation at least 0.9 of the best, and no team that wants more under its share for much longer than a job."""
     teams = Teams()
     teams.run(48)
     assert teams.busy >= 0.9 * teams.best
@@ -125,14 +125,14 @@ def test_shared_fairly_little_is_idle_and_nobody_is_kept_under_its_share() -> No
 
 
 def test_half_the_hosts_each_wastes_the_night() -> None:
-    """4.3: the same trace on a cluster that is split: nobody is under its share, and a sixth of it is idle."""
+    """The same trace on a cluster that is split: nobody is under its share, and a sixth of it is idle."""
     teams = Teams(split=True)
     teams.run(48)
     assert teams.busy < 0.87 * teams.best
 
 
 def test_scavengers_fill_what_is_idle_and_make_way() -> None:
-    """4.12: with a queue of work that may be preempted nearly nothing is idle, and both teams fare as without it."""
+    """With a queue of work that may be preempted nearly nothing is idle, and both teams fare as without it."""
     teams = Teams(scavenge=True)
     teams.run(30)
     assert teams.busy >= 0.97 * teams.best == pytest.approx(0.97 * SLOTS * 30 * HOUR)

@@ -16,7 +16,7 @@ TRAIN = Path(__file__).parents[2] / "examples" / "elastic" / "train.py"
 
 
 def test_torchrun_goes_from_two_to_four_to_three_workers(tmp_path: Path) -> None:
-    """Rows 2.4, 2.9, 0.12: no step is lost beyond the last checkpoint, never fewer workers than the minimum."""
+    """No step is lost beyond the last checkpoint, never fewer workers than the minimum."""
     bins, why = environment("torch", "torch", "numpy", "lightning", within=1200)
     if why:
         pytest.skip(why)

@@ -74,14 +74,14 @@ FOUR = [f"rank {rank} of 4 local {rank % 2}" for rank in range(4)]
 
 
 def test_pytorch_ddp(cluster: Cluster, tmp_path: Path) -> None:
-    """2.1, 2.2: one process a rank; the weights are the same on all ranks at the end."""
+    """One process a rank; the weights are the same on all ranks at the end."""
     python = bin_of("torch") / "python"
     assert ran(cluster, tmp_path, DDP, "-a pytorch", f"{python} train.py") == FOUR
 
 
 @pytest.mark.parametrize("kind", ["torchrun", '"torchrun(static)"'])
 def test_pytorch_ddp_by_torchrun(cluster: Cluster, tmp_path: Path, kind: str) -> None:
-    """2.12: one launcher a host; the same program reports the same ranks."""
+    """One launcher a host; the same program reports the same ranks."""
     python = bin_of("torch") / "python"
     lines = ran(cluster, tmp_path, DDP, f"-a {kind}", f"{python} train.py")
     assert [line.partition(" local")[0] for line in lines] == [line.partition(" local")[0] for line in FOUR]
@@ -98,7 +98,7 @@ print(f"rank {e.global_rank()} of {e.world_size()} local {e.local_rank()} node {
 
 
 def test_lightnings_lsf_environment(cluster: Cluster, tmp_path: Path) -> None:
-    """4.20: Lightning believes that it runs under LSF, and is right about every rank."""
+    """Lightning believes that it runs under LSF, and is right about every rank."""
     if why_not():
         pytest.skip("hosts with names of their own need root")
     python = bin_of("torch") / "python"
@@ -120,7 +120,7 @@ jax.distributed.shutdown()
 
 
 def test_jax_distributed(tmp_path: Path) -> None:
-    """2.5: jax.distributed.initialize with what the environment says. (JAX's own collectives between CPUs look up the name of
+    """jax.distributed.initialize with what the environment says. (JAX's own collectives between CPUs look up the name of
     the host, whatever they are told: hosts whose names resolve.)"""
     python = bin_of("jax") / "python"
     tmp_path.chmod(0o755)
@@ -145,7 +145,7 @@ print(f"rank {os.environ['RANK']} of {strategy.num_replicas_in_sync} {task['type
 
 
 def test_tensorflow_workers(cluster: Cluster, tmp_path: Path) -> None:
-    """1.17: MultiWorkerMirroredStrategy reads TF_CONFIG; an all-reduce over both hosts."""
+    """MultiWorkerMirroredStrategy reads TF_CONFIG; an all-reduce over both hosts."""
     python = bin_of("tensorflow") / "python"
     lines = ran(cluster, tmp_path, TENSORFLOW, "-a tensorflow", f"{python} train.py", slots=2)
     assert lines == [f"rank {rank} of 2 worker sum 3.0" for rank in range(2)]

@@ -42,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_1024_ranks_on_16_agents(cluster: Cluster, tmp_path: Path, program: Path) -> None:
-    """3.9: every rank gets what another put, through one proxy a host."""
+    """Every rank gets what another put, through one proxy a host."""
     for number in range(3):
         words = f'-a mpi -n 1024 -R "span[ptile=64]" -oo out.{number} {program}'
         began = time.monotonic()

@@ -89,7 +89,7 @@ def _ranks(text: str) -> list[tuple[str, ...]]:
 
 
 def test_a_launcher_with_no_option_but_the_program(cluster: NetnsCluster, tmp_path: Path, library: Library) -> None:
-    """0.1, 0.6, 0.16: six ranks on three hosts; data crosses the wire."""
+    """Six ranks on three hosts; data crosses the wire."""
     program = compiled(tmp_path, library.compiler, "rank")
     exports = f"export {library.exports}; " if library.exports else ""
     before = cluster.sent("host2")
@@ -102,7 +102,7 @@ def test_a_launcher_with_no_option_but_the_program(cluster: NetnsCluster, tmp_pa
 
 
 def test_a_rank_that_aborts_ends_all_with_its_code(cluster: NetnsCluster, tmp_path: Path, library: Library) -> None:
-    """0.16: MPI_Abort on another host; nothing of the job is left on any."""
+    """MPI_Abort on another host; nothing of the job is left on any."""
     if "openmpi-" in library.launcher:
         pytest.skip("mpirun of Open MPI 5.0.11 may hang after MPI_Abort, whatever starts its daemons")
     program = compiled(tmp_path, library.compiler, "rank")
@@ -114,7 +114,7 @@ def test_a_rank_that_aborts_ends_all_with_its_code(cluster: NetnsCluster, tmp_pa
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])
 def test_mpirun_lsf_finds_the_library_that_a_names(cluster: NetnsCluster, tmp_path: Path, name: str) -> None:
-    """0.1: where both libraries share /usr/bin, -a says which one is meant."""
+    """Where both libraries share /usr/bin, -a says which one is meant."""
     library = LIBRARIES[f"{name}4"]()
     if library.why:
         pytest.skip(library.why)
@@ -126,7 +126,7 @@ def test_mpirun_lsf_finds_the_library_that_a_names(cluster: NetnsCluster, tmp_pa
 
 
 def test_mpirun_lsf_of_intel(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """0.1: -a intelmpi."""
+    """-a intelmpi."""
     library = _intel()
     if library.why:
         pytest.skip(library.why)

@@ -15,7 +15,7 @@ from proto import agent_pb2 as pb
 
 
 def test_a_part_that_was_taken_over_is_forgotten_when_its_end_is_known(tmp_path: Path) -> None:
-    """2.10: taken over, told gone, acknowledged: nothing of it is kept."""
+    """Taken over, told gone, acknowledged: nothing of it is kept."""
     spool = Spool(str(tmp_path / "spool"))
     site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
     parts = Parts(site, spool, Watch("h1", 0, "127.0.0.1", 1))

@@ -98,14 +98,14 @@ GOLDEN: dict[str, list[dict[str, str]]] = {
 @pytest.mark.parametrize("launch", GOLDEN)
 @pytest.mark.parametrize("rank", range(3))
 def test_the_environment_of_each_rank(launch: str, rank: int) -> None:
-    """2.1, 2.5, 1.17: the whole environment of each framework, rank by rank."""
+    """The whole environment of each framework, rank by rank."""
     place, local = divmod(rank, 2)
     kind = launch.partition("(")[0]
     assert environment(launch, place, local) == base(kind, place) | RANKS[rank] | GOLDEN[launch][rank]
 
 
 def test_torchrun_is_given_no_rank() -> None:
-    """2.12: the two ways are not mixed: one task a host, and no variable that numbers processes."""
+    """The two ways are not mixed: one task a host, and no variable that numbers processes."""
     for place in range(2):
         env = environment("torchrun", place, 0)
         assert env == base("torchrun", place) | {"LSF_PM_TASKID": str(place + 1)}
@@ -144,7 +144,7 @@ KINDS = st.sampled_from([*frameworks.PER_RANK, "tensorflow(chief)"])
 @settings(max_examples=60, deadline=None)
 @given(SHAPES, KINDS)
 def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
-    """2.1: over random placements: each rank once, one size, local ranks dense, all marks are ports that a host keeps."""
+    """Over random placements: each rank once, one size, local ranks dense, all marks are ports that a host keeps."""
     hosts = [pb.HostSlots(host=f"h{n}", slots=slots, address=f"10.0.0.{n}") for n, slots in enumerate(shape)]
     how = frameworks.parse(launch)
     assert how is not None
@@ -169,7 +169,7 @@ PORTS = st.lists(st.integers(1, 65535), max_size=3)
 
 @given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5))
 def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]) -> None:
-    """2.3: what hosts report is what all are told, by way of the master's state."""
+    """What hosts report is what all are told, by way of the master's state."""
     link = ["10.0.0.1", 4000] if linked else ["", 0]
     addresses = [rendezvous.address_text([*(link if place == 0 else ["", 0]), *own]) for place, own in enumerate(ports)]
     parts = tuple(Part(host=f"h{n}", slots=1, address=address) for n, address in enumerate(addresses))
@@ -205,7 +205,7 @@ def test_the_command_of_torchrun(text: str, made: str) -> None:
 
 
 def test_the_options_of_torchrun() -> None:
-    """2.12: as they were seen to work; static: ranks in the order of the hosts."""
+    """As they were seen to work; static: ranks in the order of the hosts."""
     plain, static = frameworks.parse("torchrun"), frameworks.parse("torchrun(static)")
     assert plain is not None
     assert static is not None

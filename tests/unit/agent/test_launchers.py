@@ -23,7 +23,7 @@ TWO = (("h1", 2, "10.0.0.1"), ("h2", 1, "10.0.0.2"))
 
 
 def test_each_library_is_pointed_to_blaunch() -> None:
-    """0.1, 0.13: Open MPI 4.1 and 5.0, Intel MPI; Hydra finds it by LSF_BINDIR."""
+    """Open MPI 4.1 and 5.0, Intel MPI; Hydra finds it by LSF_BINDIR."""
     env = launchers.shared(site(LSF_BINDIR="/lava/bin"), 1000, "")
     assert env["OMPI_MCA_plm_rsh_agent"] == env["PRTE_MCA_plm_ssh_agent"] == "/lava/bin/blaunch"
     assert env["I_MPI_HYDRA_BOOTSTRAP"] == "lsf"
@@ -32,7 +32,7 @@ def test_each_library_is_pointed_to_blaunch() -> None:
 
 
 def test_root_may_run_open_mpi_where_root_may_have_jobs() -> None:
-    """0.13: refused by default by the library, allowed where the site allows root's jobs."""
+    """Refused by default by the library, allowed where the site allows root's jobs."""
     env = launchers.shared(site(), 0, "openmpi")
     assert env["OMPI_ALLOW_RUN_AS_ROOT"] == env["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
     assert env["LAVA_MPI"] == "openmpi"
@@ -40,7 +40,7 @@ def test_root_may_run_open_mpi_where_root_may_have_jobs() -> None:
 
 
 def test_a_site_may_name_the_interface() -> None:
-    """0.6: where names do not resolve, mpiexec gives its proxies an address."""
+    """Where names do not resolve, mpiexec gives its proxies an address."""
     env = launchers.shared(site(LAVA_MPI_INTERFACE="eth1"), 1000, "")
     assert (env["HYDRA_IFACE"], env["I_MPI_HYDRA_IFACE"]) == ("eth1", "eth1")
     assert launchers.interface_of("127.0.0.1") == "lo"
@@ -48,7 +48,7 @@ def test_a_site_may_name_the_interface() -> None:
 
 
 def test_open_mpis_host_file(tmp_path: Path) -> None:
-    """0.10, 3.17: slots are written; hosts that are one machine are named as the machine calls itself."""
+    """Slots are written; hosts that are one machine are named as the machine calls itself."""
     names = launchers.names(start(*TWO).hosts, "10.0.0.1", "machine")
     assert names == ["h1", "h1", "h2"]
     assert launchers.names(start(("a", 1, "127.0.0.1"), ("b", 1, "127.0.0.1")).hosts, "127.0.0.1", "vm") == ["vm", "vm"]
@@ -60,7 +60,7 @@ def test_open_mpis_host_file(tmp_path: Path) -> None:
 
 
 def test_a_part_serves_tasks_when_the_job_has_several_slots() -> None:
-    """0.16: several hosts get a link as well; one slot needs nothing."""
+    """Several hosts get a link as well; one slot needs nothing."""
     assert launchers.serve(start(("h1", 1, "")), "10.0.0.1") == {}
     assert launchers.serve(start(("h1", 4, "")), "10.0.0.1") == {"serve": {"place": 0, "hosts": ["h1"]}}
     fields = launchers.serve(start(*TWO, place=1), "10.0.0.2")

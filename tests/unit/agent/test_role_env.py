@@ -47,7 +47,7 @@ def env_of(job: pb.JobText, hosts: list[pb.HostSlots] = TWO) -> dict[str, dict[s
 
 
 def test_every_task_knows_itself_and_all_others() -> None:
-    """0.15, 2.11: LAVA_PEER_<ROLE>_<i> of each task, in every task; rank, role and index of its own."""
+    """LAVA_PEER_<ROLE>_<i> of each task, in every task; rank, role and index of its own."""
     job = text()
     for place in range(2):
         shared = fields(job, place)["env"]
@@ -67,7 +67,7 @@ CLUSTER = {"chief": [AT["CHIEF_0"]], "ps": [AT["PS_0"], AT["PS_1"]], "worker": [
 
 @pytest.mark.parametrize("name", ["chief[0]", "ps[0]", "ps[1]", "worker[0]", "worker[1]"])
 def test_tf_config_of_each_role_and_index(name: str) -> None:
-    """1.17: golden TF_CONFIG."""
+    """Golden TF_CONFIG."""
     kind, _, index = name.rstrip("]").partition("[")
     assert json.loads(env_of(text("tensorflow"))[name]["TF_CONFIG"]) == {
         "cluster": CLUSTER, "task": {"type": kind, "index": int(index)}, "environment": "cloud",
@@ -75,7 +75,7 @@ def test_tf_config_of_each_role_and_index(name: str) -> None:
 
 
 def test_an_evaluator_is_no_member_of_the_cluster() -> None:
-    """1.17: it has a TF_CONFIG of its own, and is in nobody's cluster."""
+    """It has a TF_CONFIG of its own, and is in nobody's cluster."""
     job = text("tensorflow", pb.Role(name="worker", command="w"), pb.Role(name="evaluator", command="e"))
     config = json.loads(env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])])["evaluator[0]"]["TF_CONFIG"])
     assert config["cluster"] == {"worker": ["127.0.0.1:@LAVA_PORT_0_0@"]}
@@ -95,7 +95,7 @@ AT_MASTER = {"PET_MASTER_ADDR": "10.0.0.1", "PET_MASTER_PORT": "@LAVA_PORT_0_0@"
 
 @pytest.mark.parametrize("rank", range(5))
 def test_pytorch_has_two_modes(rank: int) -> None:
-    """2.1, 2.12: one process a task: global rank and LOCAL_; a launcher a task: its number as a node, and no LOCAL_ at all."""
+    """One process a task: global rank and LOCAL_; a launcher a task: its number as a node, and no LOCAL_ at all."""
     name = ["chief[0]", "ps[0]", "ps[1]", "worker[0]", "worker[1]"][rank]
 
     def own(job: pb.JobText) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_pytorch_has_two_modes(rank: int) -> None:
 
 
 def test_an_elastic_pytorch_job_meets_at_its_first_task() -> None:
-    """2.9: c10d at the first task, which alone serves it."""
+    """C10d at the first task, which alone serves it."""
     roles_ = [pb.Role(name="worker", command="torchrun t.py", least=1, count=4)]
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1)]), host("h2", "10.0.0.2", [(0, 1, 1)])]
     for rank, env in enumerate(env_of(text("pytorch", *roles_, nproc=2), hosts).values()):
@@ -122,7 +122,7 @@ def mpi(nproc: int = 2) -> pb.JobText:
 
 
 def test_a_launcher_finds_the_workers_slots_alone() -> None:
-    """0.10, 0.13, 0.17: slotsPerWorker of each worker, not the launcher's; it starts late; blaunch serves all hosts."""
+    """slotsPerWorker of each worker, not the launcher's; it starts late; blaunch serves all hosts."""
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
     first, second = fields(mpi(), 0, hosts), fields(mpi(), 1, hosts)
     env = first["env"]
@@ -141,7 +141,7 @@ def test_a_launcher_finds_the_workers_slots_alone() -> None:
 
 
 def test_volcano_finds_its_hosts() -> None:
-    """0.3: the variables of svc and env, and the files of hosts that commands name in /etc/volcano."""
+    """The variables of svc and env, and the files of hosts that commands name in /etc/volcano."""
     job = text("volcano", pb.Role(name="master", command="cat /etc/volcano/work-er.host"), pb.Role(name="work-er", command="w"))
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
     env = env_of(job, hosts)["work-er[1]"]
@@ -150,7 +150,7 @@ def test_volcano_finds_its_hosts() -> None:
 
 
 def test_each_task_sees_its_own_gpus() -> None:
-    """4.9: as many as its role asks for, no two tasks the same; a role without GPUs sees none."""
+    """As many as its role asks for, no two tasks the same; a role without GPUs sees none."""
     job = text("", pb.Role(name="ps", command="p"), pb.Role(name="worker", command="w", gpus=2))
     envs = env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 2)], ["G0", "G1", "G2", "G3"])])
     assert {name: env["CUDA_VISIBLE_DEVICES"] for name, env in envs.items()} == {
@@ -160,7 +160,7 @@ def test_each_task_sees_its_own_gpus() -> None:
 
 
 def test_a_role_has_its_own_command_folder_variables_and_limits() -> None:
-    """0.4, 0.14, 1.22: what a role does not say is the job's."""
+    """What a role does not say is the job's."""
     limits = pb.Limits(cpu=60, mem=5, core=-1)
     one = pb.Role(name="a", command="./a x", cwd="/a", env={"A": "1", "LAVA_ROLE": "no"}, limits=limits)
     job = text("", one, pb.Role(name="b", command="b | c", limits=pb.Limits(core=-1)))
@@ -175,7 +175,7 @@ def test_a_role_has_its_own_command_folder_variables_and_limits() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) -> None:
-    """2.1, 3.7: whatever the placement: ranks 0 to n-1 in the order of role and index, no port twice."""
+    """Whatever the placement: ranks 0 to n-1 in the order of role and index, no port twice."""
     hosts, firsts = [], [0, 0, 0]
     for at, own in enumerate(counts):
         hosts.append(host(f"h{at}", f"10.0.0.{at}", [(role, firsts[role], n) for role, n in enumerate(own) if n]))
@@ -187,7 +187,7 @@ def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) ->
 
 
 def test_a_role_has_software_of_its_own() -> None:
-    """0.20, 4.2: inside of the job's own."""
+    """Inside of the job's own."""
     own = [pb.Role(name="a", command="run", software=["venv\t/v"]), pb.Role(name="b", command="run")]
     first, second = fields(text("", *own, software=["conda\tbase"]), 0, [host("h1", "", [(0, 0, 1), (1, 0, 1)])])["tasks"]
     assert [word for word in first["argv"] if word in ("base", "/v", "run")] == ["base", "/v", "run"]
@@ -195,7 +195,7 @@ def test_a_role_has_software_of_its_own() -> None:
 
 
 def test_marks_are_filled_wherever_they_stand() -> None:
-    """2.3: in the shared variables, in a task's own, and in its command."""
+    """In the shared variables, in a task's own, and in its command."""
     asked = {"place": 0, "hosts": 1, "count": 1, "first": 20000, "low": 20000, "of": 12000}
     ports = Ports(asked)
     try:

@@ -36,7 +36,6 @@ def test_nothing_asked_for_changes_nothing() -> None:
 
 
 def test_modules_are_loaded_in_order_after_a_purge(tmp_path: Path) -> None:
-    """4.2, 4.11."""
     script(tmp_path / "init" / "sh", 'module() { [ "$2" != bad ] || return 1; SEEN="$SEEN<$*>"; export SEEN; }\n')
     argv = ("sh", "-c", 'echo "$SEEN"')
     done = run(tmp_path, ["modules\tgcc/12\topenmpi"], *argv, MODULESHOME=str(tmp_path))
@@ -46,7 +45,7 @@ def test_modules_are_loaded_in_order_after_a_purge(tmp_path: Path) -> None:
 
 
 def test_a_conda_environment_by_name_and_by_path(tmp_path: Path) -> None:
-    """4.2, 4.11: found without running conda."""
+    """Found without running conda."""
     env = tmp_path / "miniconda3" / "envs" / "train"
     (env / "conda-meta").mkdir(parents=True)
     script(env / "bin" / "hello", '#!/bin/sh\necho "$CONDA_DEFAULT_ENV $EXTRA"\n')
@@ -62,7 +61,7 @@ def test_a_conda_environment_by_name_and_by_path(tmp_path: Path) -> None:
 
 
 def test_a_venv_and_one_that_is_not_there(tmp_path: Path) -> None:
-    """4.2: python is the environment's; arguments stay as they are."""
+    """Python is the environment's; arguments stay as they are."""
     script(tmp_path / "v" / "bin" / "python", '#!/bin/sh\nprintf "%s|" "$VIRTUAL_ENV" "$@"\n')
     (tmp_path / "v" / "pyvenv.cfg").write_text("")
     for path in (f"{tmp_path}/v", "v", "~/v"):
@@ -78,7 +77,7 @@ def test_a_program_that_is_not_there_is_127(tmp_path: Path) -> None:
 
 
 def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> None:
-    """0.20: a fake runtime; the command behind the image stays as it is. 2.8: pull policies."""
+    """A fake runtime; the command behind the image stays as it is. Pull policies."""
     script(tmp_path / "bin" / "apptainer", '#!/bin/sh\nprintf "%s|" "$@"\n')
     script(tmp_path / "bin" / "podman", '#!/bin/sh\nprintf "%s|" "$@"\n')
     path = f"{tmp_path}/bin:/usr/bin:/bin"
@@ -122,7 +121,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 @pytest.mark.parametrize("user", [None, NOBODY])
 def test_a_folder_is_a_container(open_folder: Path, user: int | None) -> None:
-    """0.20, 4.2: its own root, the user's own identity and folder, and nothing of the image can be written."""
+    """Its own root, the user's own identity and folder, and nothing of the image can be written."""
     if user is not None and os.geteuid() != 0:
         pytest.skip("needs root to be another user")
     image = make_image(open_folder / "image")

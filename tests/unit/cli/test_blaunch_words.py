@@ -24,7 +24,7 @@ def chosen(line: list[str], path: str = "/bin:/usr/bin") -> tuple[list[str], lis
 
 
 def test_a_host_and_a_command() -> None:
-    """0.16: as rsh has it; the command's own options are its own."""
+    """As rsh has it; the command's own options are its own."""
     assert chosen(["-n", "host1", '"/usr/bin/proxy"', "-n", "--x", "1"]) == (["host1"], ['"/usr/bin/proxy"', "-n", "--x", "1"])
     assert chosen(["host2", " orted", "-mca"]) == (["host2"], [" orted", "-mca"])
 
@@ -37,7 +37,7 @@ def test_options_end_at_the_first_word() -> None:
 
 
 def test_a_list_of_hosts() -> None:
-    """3.17: the form that Intel MPI calls."""
+    """The form that Intel MPI calls."""
     assert chosen(["-z", "host1 host2", "/x/proxy", "--y"]) == (["host1", "host2"], ["/x/proxy", "--y"])
 
 
@@ -50,7 +50,7 @@ def test_without_a_host_one_task_a_slot() -> None:
 
 
 def test_a_word_that_is_no_program_is_a_host_even_outside_the_job() -> None:
-    """3.18: it is then refused by name, not run as a command."""
+    """It is then refused by name, not run as a command."""
     assert chosen(["host9", "true"]) == (["host9"], ["true"])
     assert chosen(["localhost", "true"]) == (["localhost"], ["true"])
     assert chosen(["HOST2", "true"]) == (["HOST2"], ["true"])
@@ -76,7 +76,7 @@ def test_wrong_words(line: list[str], what: str) -> None:
 
 
 def test_a_host_file(tmp_path: Path) -> None:
-    """3.17: one host a line, comments and further words left out."""
+    """One host a line, comments and further words left out."""
     file = tmp_path / "hosts"
     file.write_text("host1 slots=2\n\n# all\nhost2 # last\nhost1\n")
     assert read_hostfile(str(file)) == ["host1", "host2", "host1"]
@@ -125,7 +125,7 @@ def test_the_same_numbers_on_both_sides() -> None:
 
 
 def test_mpirun_lsf_finds_the_librarys_launcher(tmp_path: Path) -> None:
-    """0.1: -a openmpi, -a intelmpi and -a mpich start their own."""
+    """-a openmpi, -a intelmpi and -a mpich start their own."""
     for folder, name in (("a", "mpirun"), ("b", "mpiexec.hydra"), ("b", "mpiexec")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).write_text("#!/bin/sh\n")
@@ -139,7 +139,7 @@ def test_mpirun_lsf_finds_the_librarys_launcher(tmp_path: Path) -> None:
 
 
 def test_mpirun_lsf_knows_a_library_by_what_lies_beside_its_launcher(tmp_path: Path) -> None:
-    """0.1: a folder that two libraries share, and one of another library in front of it."""
+    """A folder that two libraries share, and one of another library in front of it."""
     both = "mpirun orterun mpirun.openmpi ompi_info mpiexec.mpich hydra_persist"
     for folder, names in [("other", "mpirun mpiexec"), ("both", both)]:
         (tmp_path / folder).mkdir()

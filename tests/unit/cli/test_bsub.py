@@ -121,7 +121,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("words", "err"), WRONG, ids=[repr(case[0]) for case in WRONG])
 def test_a_wrong_use_is_said_before_anyone_is_asked(caller: Caller, words, err):
-    """4.18: an option that lava has not is refused by name."""
+    """An option that lava has not is refused by name."""
     assert caller.run("bsub", *words) == (255, "", err)
 
 

@@ -116,7 +116,6 @@ CASES = [
 
 @pytest.mark.parametrize(("line", "answer", "status", "out", "err"), CASES, ids=[case[0] for case in CASES])
 def test_output_is_lsfs(caller: Caller, line, answer, status, out, err):
-    """4.18"""
     command, *words = line.split()
     with FakeMaster(caller.socket, answer):
         assert caller.run(command, *words) == (status, out, err)

@@ -71,7 +71,7 @@ ENV = st.dictionaries(st.from_regex(r"[A-Z]{1,5}", fullmatch=True), TEXT.filter(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROLE, min_size=1, max_size=4, unique_by=lambda role: role.name), POLICY, OPTIONS, ENV)
 def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, options: Any, env: dict[str, str]) -> None:
-    """0.3: job file to spec to what --dry-run prints, read again: the same spec."""
+    """Job file to spec to what --dry-run prints, read again: the same spec."""
     job = JobFile(options=options, roles=roles, policy=policy, env=env)
     assert read(shown(job)) == job
 
@@ -79,7 +79,7 @@ def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, o
 @settings(max_examples=150, deadline=None)
 @given(OPTIONS, ENV, WORD)
 def test_a_job_without_roles_is_a_bsub_line(options: Any, env: dict[str, str], command: str) -> None:
-    """0.3: job file to bsub's flags and back: the same options, environment and command."""
+    """Job file to bsub's flags and back: the same options, environment and command."""
     job = JobFile(options=options, command=command, env=env)
     words = shlex.split(bsub_line(job))
     given, rest = read_command_options(bsub_table(), words[1:])
@@ -90,7 +90,7 @@ def test_a_job_without_roles_is_a_bsub_line(options: Any, env: dict[str, str], c
 
 
 def test_lavas_own_layout() -> None:
-    """0.4, 0.12, 1.12, 1.22: fields with readable names, options of bsub by theirs, roles as a mapping or a list."""
+    """Fields with readable names, options of bsub by theirs, roles as a mapping or a list."""
     job = example("job.yaml")
     assert job.options == {"J": "servers", "o": "servers.%J", "label": True}
     assert [(role.name, role.least, role.count) for role in job.roles] == [("chief", 0, 1), ("ps", 0, 2), ("worker", 1, 3)]
@@ -105,7 +105,7 @@ def test_lavas_own_layout() -> None:
 
 
 def test_an_mpijob() -> None:
-    """0.10, 0.11, 0.12, 0.14, 3.14: launcher and workers; workers that run an sshd only hold their slots."""
+    """Launcher and workers; workers that run an sshd only hold their slots."""
     job = example("mpijob.yaml")
     assert job.options == {"J": "hosts"}
     assert job.policy == Policy(framework="mpi", success="launcher", nproc=1, backoff=2)
@@ -136,7 +136,7 @@ spec:
 @pytest.mark.parametrize("version", ["v1", "v2beta1", "v1alpha2"])
 @pytest.mark.parametrize("where", ["  %s: None\n  %s: 4", "  runPolicy: {%s: None, %s: 4}"])
 def test_each_version_of_an_mpijob(version: str, where: str) -> None:
-    """0.10, 0.11: v1, v2beta1, v1alpha2; the fields of the run policy within it or beside it."""
+    """v1, v2beta1, v1alpha2; the fields of the run policy within it or beside it."""
     job = read(MPI % (version, where % ("cleanPodPolicy", "backoffLimit")))
     mpich = MPI % (version, "  mpiImplementation: MPICH")
     assert (job.policy.framework, read(mpich).policy.framework) == ("mpi", "mpich")
@@ -146,7 +146,7 @@ def test_each_version_of_an_mpijob(version: str, where: str) -> None:
 
 
 def test_a_pytorchjob() -> None:
-    """2.7, 1.18: master first; OnFailure; $(RANK) is a variable of the task."""
+    """Master first; OnFailure; $(RANK) is a variable of the task."""
     job = example("pytorchjob.yaml")
     assert [(role.name, role.count) for role in job.roles] == [("master", 1), ("worker", 2)]
     assert {role.restart for role in job.roles} == {"OnFailure"}
@@ -155,7 +155,7 @@ def test_a_pytorchjob() -> None:
 
 
 def test_an_elastic_pytorchjob() -> None:
-    """2.9, 2.12: min and max of elasticPolicy, processes of each node; without a master worker 0 decides."""
+    """Min and max of elasticPolicy, processes of each node; without a master worker 0 decides."""
     job = read("""
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -173,7 +173,7 @@ spec:
 
 
 def test_a_tfjob() -> None:
-    """1.17, 1.18, 1.19: roles in the order of their ranks; the chief decides, or all workers."""
+    """Roles in the order of their ranks; the chief decides, or all workers."""
     job = example("tfjob.yaml")
     assert [(role.name, role.restart) for role in job.roles] == [("chief", "OnFailure"), ("ps", "Never"), ("worker", "ExitCode")]
     assert job.policy == Policy(framework="tensorflow", success="chief")
@@ -182,7 +182,7 @@ def test_a_tfjob() -> None:
 
 
 def test_a_volcano_job() -> None:
-    """1.12, 1.6: tasks, policies to actions, minAvailable; who only runs an sshd holds slots for the others."""
+    """Tasks, policies to actions, minAvailable; who only runs an sshd holds slots for the others."""
     job = example("volcano.yaml")
     master, worker = job.roles
     assert (master.name, master.kind, master.actions) == ("mpimaster", "launcher", [["TaskCompleted", "CompleteJob", -1]])
@@ -207,7 +207,7 @@ spec:
 
 
 def test_what_means_nothing_here_is_named() -> None:
-    """0.20, 1.21: images and volumes: one line, not an error."""
+    """Images and volumes: one line, not an error."""
     job = read("""
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -237,7 +237,7 @@ spec:
 
 
 def test_secrets_are_those_that_lava_keeps() -> None:
-    """1.20: secretKeyRef is the user's own secret of the variable's name; without one it is named."""
+    """SecretKeyRef is the user's own secret of the variable's name; without one it is named."""
     job = JobFile(secrets=["TOKEN", "KEY"], options={"secret": "OTHER"})
     use_secrets(job, lambda name: name == "TOKEN")
     assert job.options == {"secret": "OTHER TOKEN"}
@@ -245,7 +245,7 @@ def test_secrets_are_those_that_lava_keeps() -> None:
 
 
 def test_images_run_where_there_is_a_runner() -> None:
-    """0.20, 2.8: apptainer, podman or none on the submission host; the pull policy goes with the image."""
+    """Apptainer, podman or none on the submission host; the pull policy goes with the image."""
     text = (EXAMPLES / "pytorchjob.yaml").read_text()
     text = text.replace("image: example", "imagePullPolicy: Never\n            image: example")
     for runner, image in (("apptainer", "docker://example/pytorch"), ("podman", "example/pytorch")):

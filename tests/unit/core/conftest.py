@@ -17,6 +17,7 @@ from lavad.core.decide.hosts import silent
 from lavad.core.decide.submit import submit
 from lavad.core.invariants import check_invariants
 from lavad.core.job import End, Job
+from lavad.core.spec import Spec
 from lavad.core.states import JobState
 from tests.support.world import World
 
@@ -52,6 +53,10 @@ class Bench(World):
         ask = Submit(command=command, options={name.rstrip("_"): value for name, value in options.items()})
         answer: dict[str, Any] = self.take(submit(self.cluster, ask, caller, self.now, LOCAL))
         return answer
+
+    def spec_of(self, **options: OptionValue) -> Spec:
+        """The record of a job that is submitted with these options."""
+        return self.cluster.spec_of(self.bsub(**options)["job"])
 
     def job(self, key: int) -> Job:
         return self.cluster.jobs.rows[key]

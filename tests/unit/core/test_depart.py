@@ -24,7 +24,6 @@ def go(bench: Bench, host: str) -> list[ev.Event]:
 
 
 def test_a_host_that_is_no_longer_named_leaves_once_its_jobs_have_ended(bench: Bench) -> None:
-    """CHECKLIST 4.19."""
     key = bench.placed("RUN")
     run = bench.job(key).run
     assert run is not None

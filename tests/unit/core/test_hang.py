@@ -46,7 +46,6 @@ def sampled(times: int, rates: list[float], **how: object) -> World:
 
 
 def test_a_stopped_rank_is_named_and_no_sooner() -> None:
-    """3.8."""
     world = sampled(7, [1, 1, 0, 1], states="RRTR")
     assert world.named() == [(2, "h1", "stopped")]
     assert sampled(6, [1, 1, 0, 1], states="RRTR").named() == []
@@ -62,7 +61,7 @@ def test_a_rank_that_goes_on_after_a_stop_begins_anew() -> None:
 
 
 def test_the_idle_one_among_busy_ranks_hangs() -> None:
-    """3.8: ranks that wait in MPI poll; the one that sleeps is the one that is waited for."""
+    """Ranks that wait in MPI poll; the one that sleeps is the one that is waited for."""
     world = sampled(8, [1, 1, 1, 0], waits={3: "futex (futex_wait_queue)"})
     assert world.named() == [(3, "h1", "idle")]
     (suspect,) = hang.judge(world.ranks, world.now, 60.0)
@@ -70,17 +69,17 @@ def test_the_idle_one_among_busy_ranks_hangs() -> None:
 
 
 def test_a_rank_that_is_given_no_cpu_does_not_hang() -> None:
-    """3.8: on an overloaded host it could run, and does not sleep."""
+    """On an overloaded host it could run, and does not sleep."""
     assert sampled(9, [1, 1, 1, 0], asleep=False).named() == []
 
 
 def test_the_busy_one_among_waiting_ranks_is_behind() -> None:
-    """3.8: ranks that wait in gloo sleep."""
+    """Ranks that wait in gloo sleep."""
     assert sampled(8, [0, 0.9, 0, 0]).named() == [(1, "h0", "behind")]
 
 
 def test_all_asleep_names_the_one_that_waits_for_something_else() -> None:
-    """3.8: a deadlock, with and without an odd one."""
+    """A deadlock, with and without an odd one."""
     waits = {0: "recvfrom of a socket", 1: "recvfrom of a socket", 2: "flock of a file", 3: "recvfrom of a socket"}
     assert sampled(8, [0] * 4, waits=waits).named() == [(2, "h1", "odd")]
     assert sampled(8, [0] * 4, waits=dict.fromkeys(range(4), "poll")).named() == [(0, "h0", "all")]
@@ -125,7 +124,7 @@ RATE = st.floats(0.0, 1.0)
 
 @given(st.lists(RATE, min_size=2, max_size=12), st.integers(2, 20))
 def test_balanced_load_is_never_named(base: list[float], samples: int) -> None:
-    """3.8: the same phases on every rank, however busy each is, as long as somebody works at all."""
+    """The same phases on every rank, however busy each is, as long as somebody works at all."""
     world = World(4)
     rates = [max(rate, 0.1) for rate in base]
     for number in range(samples):

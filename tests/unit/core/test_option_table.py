@@ -1,6 +1,6 @@
 """The whole option table of bsub against wrong, empty, huge, negative and non-ASCII values: each is taken or refused in one line.
 
-CHECKLIST 4.18. What an option does is told in test_submit; here only that no value of any option is an accident.
+What an option does is told in test_submit; here only that no value of any option is an accident.
 """
 
 from __future__ import annotations

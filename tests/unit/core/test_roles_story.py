@@ -106,7 +106,7 @@ class Story:
 @settings(max_examples=300, deadline=None)
 @given(ROLES, POLICY, ENDS)
 def test_a_job_with_roles_goes_on_or_ends(roles: list[RoleAsk], policy: PolicyAsk, ends: list[tuple[int, int]]) -> None:
-    """1.12, 1.18, 1.19: as long as it has no verdict something of it runs; when it has one, every part is told to end."""
+    """As long as it has no verdict something of it runs; when it has one, every part is told to end."""
     story = Story(roles, policy)
     story.dispatch()
     for which, status in ends:

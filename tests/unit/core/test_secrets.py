@@ -1,4 +1,4 @@
-"""What ``bsub -secret`` names (row 1.20)."""
+"""What ``bsub -secret`` names."""
 
 from __future__ import annotations
 

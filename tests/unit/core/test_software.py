@@ -18,7 +18,7 @@ def taken(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def test_what_is_taken() -> None:
-    """4.2: in the order in which they surround the command, whatever order they are given in."""
+    """In the order in which they surround the command, whatever order they are given in."""
     assert taken("mpi venv(/v) modules(gcc/12 openmpi)") == (("modules", "gcc/12", "openmpi"), ("venv", "/v"))
     assert taken("conda(my env)") == (("conda", "my env"),)
     assert taken("conda(x) container(/i.sif, runner=apptainer, pull=never)") == (

@@ -44,7 +44,7 @@ def test_a_signal_is_one_wish(module: ModuleType, tmp_path: Path) -> None:
 
 
 def test_the_two_newest_stay(module: ModuleType, tmp_path: Path) -> None:
-    """CHECKLIST 3.11: generations are kept and pruned."""
+    """Generations are kept and pruned."""
     folder = tmp_path / "not" / "yet"
     checkpoint = module.AppCheckpoint(folder=str(folder))
     for number in range(4):
@@ -56,7 +56,7 @@ def test_the_two_newest_stay(module: ModuleType, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["file", "longer", "manifest", "lost", "empty"])
 def test_a_damaged_generation_is_passed_over(module: ModuleType, tmp_path: Path, harm: str) -> None:
-    """CHECKLIST 3.11: corrupt the newest, and the previous one is used; it stays when the next is written."""
+    """Corrupt the newest, and the previous one is used; it stays when the next is written."""
     checkpoint = module.AppCheckpoint(folder=str(tmp_path))
     for number in range(2):
         checkpoint.save("part", b"%d" % number, {"iteration": number})

@@ -33,13 +33,13 @@ def python(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_greeting_in_python(tmp_path: Path) -> None:
-    """CHECKLIST 3.13: all ranks greet rank 0."""
+    """All ranks greet rank 0."""
     expected = (EXAMPLES / "greeting" / "expected-4.txt").read_text()
     assert mpi(4, sys.executable, EXAMPLES / "greeting" / "greeting.py", cwd=tmp_path) == expected
 
 
 def test_greeting_in_c(tmp_path: Path) -> None:
-    """CHECKLIST 3.13: the corrected C program compiles and says the same."""
+    """The corrected C program compiles and says the same."""
     subprocess.run(
         [BIN / "mpicc", "-Wall", "-Werror", "-o", "greeting", EXAMPLES / "greeting" / "greeting.c"],
         cwd=tmp_path,
@@ -51,7 +51,7 @@ def test_greeting_in_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ranks", "size"), [(1, 64), (3, 64), (4, 61), (5, 3)])
 def test_matmul_is_right(tmp_path: Path, ranks: int, size: int) -> None:
-    """CHECKLIST 3.1: one shared file, any number of ranks, also when it does not divide the rows."""
+    """One shared file, any number of ranks, also when it does not divide the rows."""
     folder = EXAMPLES / "matmul"
     assert python(folder / "generate.py", "A", "B", "--size", str(size), cwd=tmp_path).returncode == 0
     out = mpi(ranks, sys.executable, folder / "matmul.py", "A", "B", "C", cwd=tmp_path)
@@ -108,7 +108,7 @@ def catches(pid: int, number: int) -> bool:
 
 
 def test_heat_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
-    """CHECKLIST 3.10: a coordinated checkpoint, the death of all ranks, a restart with fewer: the exact result."""
+    """A coordinated checkpoint, the death of all ranks, a restart with fewer: the exact result."""
     folder = tmp_path / "checkpoints" / "1"
     env = {**os.environ, "LSB_CHKPNT_DIR": str(folder), "LAVA_CKPT_SIGNAL": "USR1"}
     argv = [str(BIN / "mpiexec"), "-n", "3", *HEAT, "result", *PLATE, "--pause", "0.05"]

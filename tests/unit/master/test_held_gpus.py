@@ -13,7 +13,7 @@ def waiting(key: int, gpus: int) -> Job:
 
 
 def test_gpus_count_while_they_are_held_by_who_does_not_run() -> None:
-    """1.4: gpu_held_idle_seconds; zero where nothing is held."""
+    """gpu_held_idle_seconds; zero where nothing is held."""
     held = HeldGpus()
     held.note([waiting(1, 0)], 100.0)
     assert held.seconds(200.0) == 0.0

@@ -25,7 +25,7 @@ class Stored:
 
 
 def test_the_number_of_orders_goes_with_the_hosts() -> None:
-    """0.21: no order for a rank, and no host is told twice, however often its neighbours report."""
+    """No order for a rank, and no host is told twice, however often its neighbours report."""
     world = World()
     names = [f"h{number:03d}" for number in range(HOSTS)]
     world.hosts(*names, slots=RANKS)

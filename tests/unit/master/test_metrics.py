@@ -60,7 +60,7 @@ class Bench:
 
 
 def test_jobs_are_counted_by_kind_and_queue() -> None:
-    """0.7: created, succeeded, failed, restarted; ranks of those that run; waits."""
+    """Created, succeeded, failed, restarted; ranks of those that run; waits."""
     bench = Bench()
     world = bench.world
     good, bad = world.submit(), world.submit()

@@ -29,7 +29,7 @@ def names(job: Job) -> list[tuple[float, str, str]]:
 
 
 def test_conditions_go_along_the_jobs_life() -> None:
-    """2.7: Created, Running, Restarting, Suspended, Succeeded or Failed, each with its time and reason."""
+    """Created, Running, Restarting, Suspended, Succeeded or Failed, each with its time and reason."""
     waits = replace(JOB, state=JobState.PEND, run=None, retries=0, retried=0.0)
     created = (10.0, "Created", "submitted by ann")
     running = (21.0, "Running", "3 tasks on 1 host, attempt 1")
@@ -47,7 +47,7 @@ def test_conditions_go_along_the_jobs_life() -> None:
 
 
 def test_each_role_is_counted() -> None:
-    """2.7: active, succeeded, failed of each role."""
+    """Active, succeeded, failed of each role."""
     assert roles.table(JOB, replace(SPEC, roles=())) == ""
     rows = [line.split() for line in roles.table(JOB, SPEC).partition("ROLES:\n")[2].splitlines()]
     assert rows == [

@@ -44,7 +44,7 @@ def ratios(site: VirtualSite, shares: dict[str, int]) -> dict[str, float]:
 
 @pytest.mark.parametrize("hist_run", [False, True])
 def test_three_users_get_one_two_three(hist_run: bool) -> None:
-    """1.10: users with shares 1:2:3 come within 5 % of them over 24 virtual hours."""
+    """Users with shares 1:2:3 come within 5 % of them over 24 virtual hours."""
     shares = {"ann": 1, "bob": 2, "cid": 3}
     world = site(ShareConf(shares=tuple(shares.items()), hist_run=hist_run))
     run = VirtualSite(world, length=lambda user: {"ann": 1700.0, "bob": 1100.0, "cid": 1450.0}[user])
@@ -55,7 +55,7 @@ def test_three_users_get_one_two_three(hist_run: bool) -> None:
 
 
 def test_a_tree_of_departments_and_teams() -> None:
-    """1.10: a department's share is divided among its teams, and a team's among its users, within 5 %."""
+    """A department's share is divided among its teams, and a team's among its users, within 5 %."""
     groups = (
         ("physics", ("theory", "lab")), ("theory", ("ann", "bob")), ("lab", ("cid",)), ("maths", ("dan", "eve")),
     )  # fmt: skip

@@ -158,7 +158,7 @@ def test_round_robin_serves_one_job_of_each_in_turn() -> None:
 
 
 def test_dominant_resource_fairness_as_in_the_paper() -> None:
-    """1.10: 9 CPUs and 18 GB; tasks of <1 CPU, 4 GB> and <3 CPUs, 1 GB>: three and two of them run."""
+    """9 CPUs and 18 GB; tasks of <1 CPU, 4 GB> and <3 CPUs, 1 GB>: three and two of them run."""
     world = world_of(fair(shares=(("default", 1),), dominant=("slots", "mem")), slots=9, mem=18_000)
     for _ in range(9):
         world.submit(user="ann", slots=1, resreq="rusage[mem=4000]")

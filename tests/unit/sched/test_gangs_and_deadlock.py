@@ -44,7 +44,7 @@ def held_gpus(world: World) -> dict[int, int]:
 
 @pytest.mark.parametrize(("hosts", "slots"), [(4, 1), (1, 4), (2, 2)])
 def test_two_gangs_of_four_gpus_on_four_gpus(hosts: int, slots: int) -> None:
-    """1.3: one runs, one waits for all four; then the second runs. 1.4: nothing is held idle."""
+    """One runs, one waits for all four; then the second runs. Nothing is held idle."""
     world = world_of(hosts, slots, slots)
     one, two = (world.submit(queue="gang", slots=4, gpu="num=1/task") for _ in range(2))
     cycle(world)
@@ -57,7 +57,7 @@ def test_two_gangs_of_four_gpus_on_four_gpus(hosts: int, slots: int) -> None:
 
 @pytest.mark.parametrize(("hosts", "slots"), [(4, 1), (1, 4), (2, 2)])
 def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, slots: int) -> None:
-    """1.3: off, both hold 2, and the watchdog reports it."""
+    """Off, both hold 2, and the watchdog reports it."""
     world = world_of(hosts, slots, slots)
     one, two = (world.submit(queue="parts", slots=4, gpu="num=1/task") for _ in range(2))
     cycle(world)
@@ -112,7 +112,7 @@ jobs = st.lists(st.tuples(st.integers(1, 8), st.sampled_from(["", "num=1/task", 
 @settings(max_examples=150, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(jobs, st.sampled_from([(4, 2), (2, 4), (8, 1), (1, 8)]))
 def test_of_random_gangs_some_job_always_makes_progress(gangs: list[tuple[int, str]], shape: tuple[int, int]) -> None:
-    """1.3: while any job waits that could run alone, some job runs."""
+    """While any job waits that could run alone, some job runs."""
     world = world_of(shape[0], shape[1], max(2, shape[1]))
     for slots, gpu in gangs:
         world.submit(queue="gang", slots=slots, gpu=gpu)

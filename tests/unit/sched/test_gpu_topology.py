@@ -59,12 +59,12 @@ def want(text: str) -> GpuReq:
     ],
 )
 def test_a_job_gets_what_is_joined_best_and_leaves_whole_islands(links, req, taken, wanted):
-    """1.9: a 4-GPU job takes one island of 2x4."""
+    """A 4-GPU job takes one island of 2x4."""
     assert got(links, req + ":j_exclusive=yes", taken) == wanted
 
 
 def test_nvlink_only():
-    """1.9: 6 + 2 joined GPUs refuse a strict 8."""
+    """6 + 2 joined GPUs refuse a strict 8."""
     eight, six, two = (want(f"num={n}:glink=yes:j_exclusive=yes") for n in (8, 6, 2))
     assert room(cards(SIX_AND_TWO), {}, eight) == 6
     assert room(cards(TWO_BY_FOUR), {"G0": 1_000_000}, two) == 4

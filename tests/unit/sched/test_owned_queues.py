@@ -48,7 +48,7 @@ def used(world: World) -> Counter[str]:
 
 
 def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves() -> None:
-    """1.7: Q1 borrows all, Q2 returns, Q1's surplus is reclaimed only down to deserved."""
+    """Q1 borrows all, Q2 returns, Q1's surplus is reclaimed only down to deserved."""
     world = world_of(QueueConf(name="q1", weight=2), QueueConf(name="q2", weight=1))
     for _ in range(12):
         world.submit(queue="q1")

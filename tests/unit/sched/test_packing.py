@@ -47,7 +47,7 @@ def test_an_array_is_spread_too_and_a_queue_may_ask_for_it():
 
 
 def test_gpus_count():
-    """1.11: with slots alone h1 would be the fullest."""
+    """With slots alone h1 would be the fullest."""
     w = world(3, gpus=4)
     w.submit(slots=2, hosts=("h1",))
     w.submit(gpu="num=3:j_exclusive=yes", hosts=("h2",))

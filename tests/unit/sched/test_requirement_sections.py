@@ -202,7 +202,7 @@ def test_a_compound_job_that_does_not_fit_takes_nothing_and_says_why():
     ],
 )
 def test_what_asks_for_too_much_of_anything_waits_and_says_of_what(fields, reason):
-    """4.10: CPUs, GPUs, memory, local scratch and shared tokens."""
+    """CPUs, GPUs, memory, local scratch and shared tokens."""
     world = world_of(4, 4, gpus=2)
     world.configure(resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),))
     job = world.submit(**fields)

@@ -257,7 +257,7 @@ def play(story: list[Wish], hosts: int, backfill: str) -> Site:
 @settings(max_examples=30, deadline=None, phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=16), st.integers(1, 3))
 def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish], hosts: int) -> None:
-    """1.4: the first promise that the head of the line gets holds, whatever comes after it in lower queues."""
+    """The first promise that the head of the line gets holds, whatever comes after it in lower queues."""
     story = [Wish(at, w.queue, min(w.slots, 4 * hosts), w.minutes, w.comes, 1.0, w.gpu) for at, w in enumerate(story)]
     site = play(story, hosts, backfill)
     for name, starts in site.promised.items():
@@ -267,7 +267,7 @@ def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish]
 
 
 def test_what_is_used_of_one_promise_is_not_taken_from_a_later_one() -> None:
-    """1.4: one slot of each host is held for the next two big jobs, and a third counts on what comes back at minute 20."""
+    """One slot of each host is held for the next two big jobs, and a third counts on what comes back at minute 20."""
     big = Wish(0, "big", 5, 25, 5, gpu="num=1:j_exclusive=yes")
     story = [
         big, big, big, Wish(0, "fill", 1, 10, 10), Wish(0, "big", 1, 12, 14), Wish(0, "fill", 1, 2, 19),
@@ -281,7 +281,7 @@ def test_what_is_used_of_one_promise_is_not_taken_from_a_later_one() -> None:
 @settings(max_examples=40, deadline=None, phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=14), st.integers(1, 3))
 def test_backfill_never_delays_the_first_that_waits(story: list[Wish], hosts: int) -> None:
-    """1.4: with and without the queue that fills the gaps, big jobs that are at the head start no later."""
+    """With and without the queue that fills the gaps, big jobs that are at the head start no later."""
     story = [Wish(at, w.queue, min(w.slots, 4 * hosts), w.minutes, w.comes, 1.0) for at, w in enumerate(story)]
     bigs = [wish for wish in story if wish.queue == "big"]
     if not bigs:

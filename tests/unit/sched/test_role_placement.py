@@ -72,7 +72,7 @@ def two_jobs(names: list[str], order: tuple[int, ...], at_once: bool, load: dict
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("order", list(permutations((1, 2))))
 def test_each_job_is_whole_on_its_own_host(order: tuple[int, ...], at_once: bool) -> None:
-    """1.5: two jobs of one ps and two workers on two hosts of 3 slots: always placement (c), for all orders and 1,000 seeds."""
+    """Two jobs of one ps and two workers on two hosts of 3 slots: always placement (c), for all orders and 1,000 seeds."""
     for seed in range(500):
         chance = random.Random(seed)
         names = [f"h{number}" for number in chance.sample(range(100), 2)]
@@ -83,7 +83,7 @@ def test_each_job_is_whole_on_its_own_host(order: tuple[int, ...], at_once: bool
 
 
 def test_the_host_that_fits_best_is_taken() -> None:
-    """1.5, 1.11: a job goes where it leaves the least behind, so that the next one finds a host of its own."""
+    """A job goes where it leaves the least behind, so that the next one finds a host of its own."""
     world = World()
     world.hosts("big", slots=6)
     world.hosts("small", slots=3)
@@ -105,7 +105,7 @@ def test_a_job_too_large_for_one_host_uses_as_few_as_can_be() -> None:
 
 
 def test_roles_with_and_without_gpus_go_to_their_hosts() -> None:
-    """4.1: parameter servers on the CPU hosts, workers on the GPU hosts, though the servers would fit there too."""
+    """Parameter servers on the CPU hosts, workers on the GPU hosts, though the servers would fit there too."""
     world = World()
     world.hosts("gpu1", "gpu2", slots=8, gpus=4)
     world.hosts("cpu1", "cpu2", slots=8)
@@ -119,7 +119,7 @@ def test_roles_with_and_without_gpus_go_to_their_hosts() -> None:
 
 
 def test_where_only_gpu_hosts_have_room_all_roles_share_them() -> None:
-    """4.1: keeping off GPU hosts is a wish, not a need."""
+    """Keeping off GPU hosts is a wish, not a need."""
     world = World()
     world.hosts("gpu1", slots=8, gpus=4)
     key = submit(world, Role(name="ps", count=2, least=2), Role(name="worker", count=4, least=4, gpus=1))
@@ -127,7 +127,7 @@ def test_where_only_gpu_hosts_have_room_all_roles_share_them() -> None:
 
 
 def test_each_role_has_its_own_needs() -> None:
-    """0.14, 4.1: memory, slots and select of a role count for that role alone."""
+    """Memory, slots and select of a role count for that role alone."""
     world = World()
     world.hosts("small", slots=8, mem=4_000)
     world.hosts("large", slots=2, mem=64_000)
@@ -140,7 +140,7 @@ def test_each_role_has_its_own_needs() -> None:
 
 
 def test_tasks_that_keep_apart_have_a_host_each() -> None:
-    """1.5: anti-affinity of a role: no two of its tasks on one host; too few hosts, and the job waits."""
+    """Anti-affinity of a role: no two of its tasks on one host; too few hosts, and the job waits."""
     world = World()
     world.hosts("h1", "h2", "h3", slots=4)
     apart = Role(name="ps", count=3, least=3, spread=True)
@@ -162,7 +162,7 @@ def test_the_scarce_role_is_placed_first_where_packing_fails() -> None:
 
 
 def test_a_role_starts_with_its_least_and_takes_more_where_there_is_room() -> None:
-    """0.12: min,max of a role."""
+    """Min,max of a role."""
     world = World()
     world.hosts("h1", "h2", slots=3)
     key = submit(world, PS, Role(name="worker", count=10, least=2))
@@ -170,7 +170,7 @@ def test_a_role_starts_with_its_least_and_takes_more_where_there_is_room() -> No
 
 
 def test_all_roles_or_none() -> None:
-    """1.2, 1.6: what fits of a job is not started without the rest; the reason is that of the role that found no room."""
+    """What fits of a job is not started without the rest; the reason is that of the role that found no room."""
     world = World()
     world.hosts("h1", slots=8)
     key = submit(world, Role(name="ps"), Role(name="worker", count=2, least=2, gpus=1))
@@ -200,7 +200,7 @@ def test_limits_count_all_roles() -> None:
 
 
 def test_a_job_with_roles_is_promised_a_start() -> None:
-    """1.3, 1.4: SLOT_RESERVE holds for it what comes free, role by role; small jobs that would delay it wait."""
+    """SLOT_RESERVE holds for it what comes free, role by role; small jobs that would delay it wait."""
     queues = (QueueConf(name="big", priority=50, slot_reserve=100_000), QueueConf(name="plain", priority=30))
     world = World(Conf(queues=queues))
     world.hosts("h1", slots=4)
@@ -223,7 +223,7 @@ def test_a_job_with_roles_is_promised_a_start() -> None:
 
 
 def test_others_are_preempted_for_all_roles_together() -> None:
-    """1.6: victims are taken only where that starts every role."""
+    """Victims are taken only where that starts every role."""
     world = World(Conf(queues=(QueueConf(name="high", priority=60, preemption="PREEMPTIVE"), QueueConf(name="low", priority=20))))
     world.hosts("h1", "h2", slots=3)
     low = [world.submit(queue="low", slots=3, user=f"u{at}") for at in range(2)]
@@ -258,7 +258,7 @@ ROLES = st.builds(
     st.lists(st.lists(ROLES, min_size=1, max_size=4), min_size=1, max_size=5),
 )
 def test_no_plan_takes_more_than_there_is(hosts: list[tuple[int, int, int]], jobs: list[list[Role]]) -> None:
-    """1.2, 4.1: random gangs: every plan is accepted whole, each role has between least and count, slots, memory, GPUs hold."""
+    """Random gangs: every plan is accepted whole, each role has between least and count, slots, memory, GPUs hold."""
     world = World()
     for number, (slots, gpus, mem) in enumerate(hosts):
         world.hosts(f"h{number}", slots=slots, gpus=gpus, mem=mem)
@@ -295,7 +295,7 @@ def test_many_hosts_are_placed_as_few_are(few: int) -> None:
 
 
 def test_the_jobs_gpu_options_hold_for_its_roles() -> None:
-    """4.9: model and mode are said once for the job, numbers by each role."""
+    """Model and mode are said once for the job, numbers by each role."""
     world = World()
     world.hosts("h1", slots=4, gpus=2)
     fits = submit(world, Role(name="worker", count=2, least=2, gpus=1), gpu="num=1:gmodel=H200")

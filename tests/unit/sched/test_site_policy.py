@@ -34,7 +34,7 @@ def started(scorer: Scorer | None, *queues: QueueConf) -> dict[str, list[str]]:
 
 
 def test_queues_with_different_policies(tmp_path: Path) -> None:
-    """0.8: two queues with different policies; a user plugin loaded from a file orders jobs."""
+    """Two queues with different policies; a user plugin loaded from a file orders jobs."""
     file = tmp_path / "by_name.py"
     file.write_text("def order(job):\n    return -ord(job['name'])\n")
     found = started(
@@ -62,7 +62,7 @@ def test_queues_with_different_policies(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_module_that_fails_does_not_stop_scheduling(tmp_path: Path, text: str, said: str) -> None:
-    """0.8: it raises or loops: jobs go first come, first served, and it is said."""
+    """It raises or loops: jobs go first come, first served, and it is said."""
     file = tmp_path / "bad.py"
     file.write_text(text)
     policies = SitePolicies(limit=0.05)
@@ -74,7 +74,7 @@ def test_a_module_that_fails_does_not_stop_scheduling(tmp_path: Path, text: str,
 
 
 def test_an_unknown_policy_is_refused_with_file_and_line(tmp_path: Path) -> None:
-    """1.16: rejected if unknown."""
+    """Rejected if unknown."""
     (tmp_path / "lsf.conf").write_text("")
     bad = tmp_path / "loose.py"
     bad.write_text("def order(job): return 0\n")

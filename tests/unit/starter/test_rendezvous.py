@@ -45,7 +45,7 @@ def ask(port: int, verb: str, path: str, body: bytes | None = None) -> tuple[int
 
 
 def test_ranks_meet(port: int) -> None:
-    """2.5: what one put another gets; before that, 404, and it asks again."""
+    """What one put another gets; before that, 404, and it asks again."""
     assert ask(port, "GET", "/global/0") == (404, b"")
     assert ask(port, "PUT", "/global/0", b"\x00addr\r\n\r\n") == (200, b"")
     assert ask(port, "GET", "/global/0") == (200, b"\x00addr\r\n\r\n")

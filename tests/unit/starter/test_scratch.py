@@ -9,7 +9,7 @@ from agent.starter import scratch
 
 
 def test_a_folder_is_made_found_again_and_removed(tmp_path: Path) -> None:
-    """0.15: made once, the same again, gone with all that is in it."""
+    """Made once, the same again, gone with all that is in it."""
     path = tmp_path / "lava-0" / "7.worker.0"
     assert scratch.make(str(path)) == ""
     (path / "deep").mkdir()

@@ -53,7 +53,7 @@ def ask(pmi: Pmi, rank: int, line: str) -> str:
     ],
 )
 def test_every_command(pmi: Pmi, line: str, answer: str) -> None:
-    """Checklist 3.9: scripted client for every command."""
+    """Scripted client for every command."""
     assert ask(pmi, 1, line) == answer
 
 

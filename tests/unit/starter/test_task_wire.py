@@ -48,7 +48,7 @@ def test_which_way_a_frame_goes() -> None:
 
 
 def test_the_environment_of_a_task() -> None:
-    """0.19: the caller's over the part's; the host's own and a rank's own stay where they are."""
+    """The caller's over the part's; the host's own and a rank's own stay where they are."""
     part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t"}
     spec = Spec(Template({"env": part}), {"uid": "u"})
     given_env = {"LAVA_HOST": "h1", "PATH": "/mine", "PMI_RANK": "1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_MCA_btl": "tcp",
@@ -62,7 +62,7 @@ def test_the_environment_of_a_task() -> None:
 
 
 def test_the_command_of_a_task() -> None:
-    """3.17: joined by blanks for a shell, as rsh does."""
+    """Joined by blanks for a shell, as rsh does."""
     words = ['"/usr/bin/proxy"', "--a", '"b c"']
     assert program({"words": words}, {}) == ["/bin/sh", "-c", '"/usr/bin/proxy" --a "b c"']
     assert program({"words": words, "shell": "none"}, {}) == words
@@ -75,7 +75,7 @@ def test_the_command_of_a_task() -> None:
 
 
 def test_when_a_task_may_start() -> None:
-    """3.18: only while the part runs and is not being killed."""
+    """Only while the part runs and is not being killed."""
     assert why_no_task(Phase.RUNNING, False, "7") == ""
     assert why_no_task(Phase.PREPARED, False, "7") == "job 7 has not started there"
     for phase, killing in ((Phase.RUNNING, True), (Phase.ENDED, False), (Phase.POST, False), (Phase.PREPARED, True)):
