@@ -146,7 +146,12 @@ OTHER_NAMES = {
 }
 """Older spellings that LSF still reads."""
 
-UNSUPPORTED = {"lsb.queues": known.QUEUES, "lsb.applications": known.APPLICATIONS, "lsb.params": known.PARAMS}
+UNSUPPORTED = {
+    "lsb.queues": known.QUEUES,
+    "lsb.applications": known.APPLICATIONS,
+    "lsb.params": known.PARAMS,
+    "lsb.resources": known.LIMITS,
+}
 
 
 def fill(

@@ -182,7 +182,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     slots: int | None = None
     slots_per_processor: float | None = None
     jobs: int | None = None
-    eligible_pend_jobs: int | None = None
     resources: tuple[tuple[str, float], ...] = ()
     percent: tuple[str, ...] = ()
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from config import known
 from config import values as v
 from config.fields import Table, fill, shortened
 from config.model import Limit
@@ -17,7 +18,6 @@ LIMIT: Table = {
     "SLOTS": v.number(0),
     "SLOTS_PER_PROCESSOR": v.real(),
     "JOBS": v.number(0),
-    "ELIGIBLE_PEND_JOBS": v.number(0),
 }
 SIZES = ("MEM", "SWP", "TMP")
 
@@ -51,7 +51,12 @@ def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> L
     if row.text("SLOTS_PER_PROCESSOR") and not row.text("PER_HOST"):
         problems.error(row.place, f"{owner}: SLOTS_PER_PROCESSOR needs PER_HOST")
         return None
-    bounds = ("slots", "slots_per_processor", "jobs", "eligible_pend_jobs")
+    if percent and not row.text("PER_HOST"):
+        problems.error(row.cells[percent[0].upper()].place, f"{owner}: a percentage needs PER_HOST")
+        return None
+    bounds = ("slots", "slots_per_processor", "jobs")
+    if known.LIMITS.intersection(row.cells) and not amounts and not any(field in fields for field in bounds):
+        return None
     if not amounts and not any(field in fields for field in bounds):
         problems.error(row.place, f"{owner} bounds nothing")
         return None
@@ -77,7 +82,8 @@ def _amounts(row: Row, owner: str, scope: v.Scope, problems: Problems) -> tuple[
     if listed and (not pairs or re.sub(r"\[[^\[\]]*\]", "", listed).strip(" ,\t") or listed.count("[") != len(pairs)):
         problems.error(row.cells["RESOURCE"].place, f"{owner}: RESOURCE '{shortened(listed)}' is not [name, amount] …")
         return amounts, percent
-    amounts |= {name: float(amount) for name, amount in pairs}
+    # as in rusage[], sizes are MB here
+    amounts |= {name: float(amount) * (1024 if name.upper() in SIZES else 1) for name, amount in pairs}
     return amounts, percent
 
 

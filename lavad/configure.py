@@ -23,6 +23,7 @@ from lavad.core.conf import (
     UserConf,
 )
 
+SIZES = ("mem", "swp", "tmp")
 _UNIT_KB = {"KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3, "PB": 1024**4, "EB": 1024**5}
 
 def core_conf(config: ClusterConfig) -> Conf:
@@ -165,7 +166,8 @@ def _is_number(text: str | None) -> bool:
 
 
 def _limit(limit: Limit) -> LimitConf:
-    memory = [amount for name, amount in limit.resources if name == "mem"]
+    """Sizes become MB, as rusage[] has them."""
+    sized = {name: amount if name in limit.percent else amount / 1024 for name, amount in limit.resources if name in SIZES}
     return LimitConf(
         name=limit.name,
         queues=(*limit.queues, *limit.per_queue),
@@ -174,8 +176,14 @@ def _limit(limit: Limit) -> LimitConf:
         hosts=(*limit.hosts, *limit.per_host),
         per_host=bool(limit.per_host),
         projects=(*limit.projects, *limit.per_project),
+        apps=(*limit.apps, *limit.per_app),
+        per_queue=bool(limit.per_queue),
+        per_project=bool(limit.per_project),
+        per_app=bool(limit.per_app),
         slots=limit.slots,
+        processor_slots=limit.slots_per_processor,
         jobs=limit.jobs,
-        mem=memory[0] / 1024 if memory else None,
-        resources=tuple((name, amount) for name, amount in limit.resources if name != "mem"),
+        mem=sized.get("mem"),
+        resources=tuple((name, sized.get(name, amount)) for name, amount in limit.resources if name != "mem"),
+        percent=limit.percent,
     )

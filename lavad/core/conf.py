@@ -155,6 +155,14 @@ class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: int | None = None
     mem: float | None = None
     resources: tuple[tuple[str, float], ...] = ()
+    apps: tuple[str, ...] = ()
+    per_queue: bool = False
+    per_project: bool = False
+    per_app: bool = False
+    processor_slots: float | None = None
+    """SLOTS_PER_PROCESSOR: slots a CPU of each host."""
+    percent: tuple[str, ...] = ()
+    """Those of ``mem`` and ``resources`` that are a percentage of what each host has."""
 
 
 class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,9 @@ from lavad.core.conf import Conf, UserConf
 from lavad.core.host_names import members, user_groups
 from lavad.core.spec import Spec
 
+Consumer = tuple[str, str, str, str]
+"""User, queue, project and application profile; "" where a limit does not count these apart."""
+
 
 class LimitBook:
     """The limits of one configuration, each list built once."""
@@ -21,7 +24,8 @@ class LimitBook:
         self.hosts = {host.name: host for host in conf.hosts}
         self._users: dict[str, tuple[tuple[UserConf, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
-        self._limit_hosts = [frozenset(h for word in limit.hosts for h in members(conf, word)) for limit in conf.limits]
+        self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
+        self._not_hosts = [_hosts(conf, limit.hosts, "~") for limit in conf.limits]
         self.per_host = any(limit.hosts or limit.per_host for limit in conf.limits)
         self.host_users = any(host.user_limit is not None for host in conf.hosts)
 
@@ -75,18 +79,37 @@ class LimitBook:
         """Whether a limit of lsb.resources is about jobs of this spec."""
         limit = self.conf.limits[at]
         return (
-            (not limit.queues or "all" in limit.queues or spec.queue in limit.queues)
-            and (not limit.users or _names_user(limit.users, spec.user, self.groups(spec.user)))
-            and (not limit.projects or "all" in limit.projects or spec.project in limit.projects)
+            _names(limit.queues, (spec.queue,))
+            and (not limit.users or _names(limit.users, (spec.user, *self.groups(spec.user))))
+            and _names(limit.projects, (spec.project,))
+            and (not limit.apps or (bool(spec.app) and _names(limit.apps, (spec.app,))))
         )
+
+    def counted(self, at: int, spec: Spec) -> Consumer:
+        """Whose jobs a limit counts with those of this spec."""
+        limit = self.conf.limits[at]
+        return (
+            spec.user if limit.per_user else "", spec.queue if limit.per_queue else "",
+            spec.project if limit.per_project else "", spec.app if limit.per_app else "",
+        )  # fmt: skip
 
     def on_host(self, at: int, host: str) -> bool:
         """Whether a limit of lsb.resources counts what is on this host."""
-        limit = self.conf.limits[at]
-        return not limit.hosts or "all" in limit.hosts or host in self._limit_hosts[at]
+        if host in self._not_hosts[at]:
+            return False
+        named = self._limit_hosts[at]
+        return not named or "all" in named or host in named
 
 
-def _names_user(words: tuple[str, ...], user: str, groups: tuple[str, ...]) -> bool:
-    if f"~{user}" in words:
+def _hosts(conf: Conf, words: tuple[str, ...], sign: str) -> frozenset[str]:
+    """The hosts that a list names (sign "") or takes away ("~")."""
+    found = (word[len(sign) :] for word in words if word.startswith("~") == bool(sign))
+    return frozenset(host for word in found for host in members(conf, word))
+
+
+def _names(words: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Whether a list, in which ``~name`` takes away, means one of these names of a consumer."""
+    if any(f"~{name}" in words for name in names):
         return False
-    return "all" in words or user in words or any(group in words for group in groups)
+    wanted = [word for word in words if not word.startswith("~")]
+    return not wanted or "all" in wanted or any(name in wanted for name in names)

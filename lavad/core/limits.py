@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from lavad.core.conf import LimitConf, QueueConf
 from lavad.core.job import Placed
 from lavad.core.ledger import UNLIMITED, Ledger
-from lavad.core.limit_book import LimitBook
+from lavad.core.limit_book import Consumer, LimitBook
 from lavad.core.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
 from lavad.core.spec import Spec
 
@@ -44,8 +44,8 @@ class Limits:
         self._starts = True
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
-        self._sums: defaultdict[tuple[int, str, str], Sum] = defaultdict(Sum)
-        """(limit, user or "", host or "") to what counts."""
+        self._sums: defaultdict[tuple[int, Consumer, str], Sum] = defaultdict(Sum)
+        """(limit, whose, host or "") to what counts."""
 
     @contextmanager
     def of_started(self) -> Iterator[None]:
@@ -118,6 +118,16 @@ class Limits:
                 room = min(room, self._limit_left(at, limit, spec, host))
         return room
 
+    def amounts_left(self, spec: Spec, host: str) -> Iterator[tuple[str, float, int]]:
+        """(resource, how much jobs of this spec may still reserve on one host, the reason): limits of lsb.resources on hosts."""
+        for at, limit in enumerate(self.book.conf.limits):
+            caps = (limit.hosts or limit.per_host) and (limit.resources or limit.mem is not None)
+            if caps and self.book.on_host(at, host) and self.book.applies(at, spec):
+                where = host if limit.per_host else ""
+                taken = self._sum(at, limit, spec, where).amounts
+                for name, cap in self._caps(limit, where).items():
+                    yield name, cap - taken[name], LIMIT_RESOURCE + at
+
     def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
         """JL/P of lsb.users."""
         room = _NONE
@@ -150,7 +160,8 @@ class Limits:
         here = [part for part in parts if self.book.on_host(at, part.host)]
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
-            reason = _why_not_sum(at, limit, self._sum(at, limit, spec, host), mine, self._starts)
+            caps = self._caps(limit, host)
+            reason = _why_not_sum(at, limit, caps, self._sum(at, limit, spec, host), mine, self._starts)
             if reason:
                 return reason
         return 0
@@ -160,16 +171,29 @@ class Limits:
         room = _NONE
         if limit.slots is not None:
             room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
+        if limit.processor_slots is not None and host:
+            most = _per_cpu(limit.processor_slots, self.ledger.host(host).ncpus)
+            room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
         if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
     def _sum(self, at: int, limit: LimitConf, spec: Spec, host: str) -> Sum:
         self._count()
-        return self._sums[at, spec.user if limit.per_user else "", host]
+        return self._sums[at, self.book.counted(at, spec), host]
 
-    def used(self) -> dict[tuple[int, str, str], Sum]:
-        """(place of a limit in lsb.resources, user or "", host or "") to what counts against it."""
+    def _caps(self, limit: LimitConf, host: str) -> dict[str, float]:
+        """The most of each resource, in MB where it is a size; ``host``: where this is of each host."""
+        caps = dict(limit.resources)
+        if limit.mem is not None:
+            caps["mem"] = limit.mem
+        for name in limit.percent if host else ():
+            has = self.ledger.capacity(host, name)
+            caps[name] = UNLIMITED if has is None else caps[name] / 100 * has
+        return caps
+
+    def used(self) -> dict[tuple[int, Consumer, str], Sum]:
+        """(place of a limit in lsb.resources, whose, host or "") to what counts against it."""
         self._count()
         return dict(self._sums)
 
@@ -195,12 +219,13 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not self.book.applies(at, spec):
                 continue
+            whose = self.book.counted(at, spec)
             seen: set[str] = set()
             for host, slots, reserved in parts:
                 if not self.book.on_host(at, host):
                     continue
                 where = host if limit.per_host else ""
-                sum_ = self._sums[at, spec.user if limit.per_user else "", where]
+                sum_ = self._sums[at, whose, where]
                 sum_.slots += slots
                 sum_.jobs += where not in seen
                 seen.add(where)
@@ -208,14 +233,15 @@ class Limits:
                     sum_.amounts[name] += amount
 
 
-def _why_not_sum(at: int, limit: LimitConf, sum_: Sum, parts: list[Placed], starts: bool) -> int:
+def _why_not_sum(
+    at: int, limit: LimitConf, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool
+) -> int:
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
         return LIMIT_SLOTS + at
     if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
         return LIMIT_JOBS + at
-    caps = dict(limit.resources) | ({"mem": limit.mem} if limit.mem is not None else {})
     for name, cap in caps.items():
         asked = sum(amount for part in parts for own, amount in part.reserved if own == name)
         if asked and sum_.amounts[name] + asked > cap + 1e-6:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from lavad.core.conf import Conf
+from lavad.core.conf import Conf, LimitConf
 
 
 class PendReason(IntEnum):
@@ -286,6 +286,10 @@ def _resource_text(base: int, at: int, name: str) -> str:
     return _LOAD_TEXTS[at] if at < len(_LOAD_TEXTS) else f"Load index ({name}) is beyond threshold"
 
 
+def _slots_of(limit: LimitConf) -> str:
+    return f"{limit.processor_slots:g} per processor" if limit.slots is None and limit.processor_slots else str(limit.slots)
+
+
 def _limit_text(code: int, conf: Conf) -> str:
     base = code // _PER_LIMIT * _PER_LIMIT
     at = code - base
@@ -294,7 +298,7 @@ def _limit_text(code: int, conf: Conf) -> str:
     limit = conf.limits[at]
     given = (
         ("host(s) and/or host group", limit.hosts), ("user(s) and/or user group", limit.users or limit.per_user),
-        ("queue", limit.queues), ("project", limit.projects),
+        ("queue", limit.queues), ("project", limit.projects), ("application", limit.apps),
     )  # fmt: skip
     where = " and ".join(word for word, has in given if has) or "cluster"
     if base == LIMIT_JOBS:
@@ -302,6 +306,6 @@ def _limit_text(code: int, conf: Conf) -> str:
     if base == LIMIT_SLOTS:
         return (
             f"Resource (slot) limit defined on {where} has been reached"
-            f" (Limit Name: {limit.name}, Limit Value: {limit.slots})"
+            f" (Limit Name: {limit.name}, Limit Value: {_slots_of(limit)})"
         )
     return f"Resource limit defined on {where} has been reached (Limit Name: {limit.name})"

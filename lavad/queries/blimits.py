@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from lavad.core.conf import LimitConf
 from lavad.core.ledger import Ledger
-from lavad.core.limit_book import LimitBook
+from lavad.core.limit_book import Consumer, LimitBook
 from lavad.core.limits import Limits, Sum
 from lavad.queries.request import Request, Shown, out
 
 COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS")
+_NOBODY = ("", "", "", "")
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -24,8 +25,8 @@ def show(request: Request) -> Iterator[Shown]:
     for at, limit in chosen:
         sums = {key[1:]: value for key, value in used.items() if key[0] == at}
         if "c" in options or (not sums and "a" in options):
-            rows.append(_row(limit, "", "", None))
-        rows += [_row(limit, user, host, sum_) for (user, host), sum_ in sorted(sums.items())] if "c" not in options else []
+            rows.append(_row(limit, _NOBODY, "", None))
+        rows += [_row(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
     if not rows:
         yield out("No resource limit found.\n" if not chosen else "No resource usage found.\n")
         return
@@ -34,16 +35,17 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(("".join(f"{cell:<12} " for cell in row)).rstrip() + "\n")
 
 
-def _row(limit: LimitConf, user: str, host: str, used: Sum | None) -> tuple[str, ...]:
+def _row(limit: LimitConf, whose: Consumer, host: str, used: Sum | None) -> tuple[str, ...]:
     def amount(value: float, most: float | None) -> str:
         if most is None:
             return "-"
         return f"{most:g}" if used is None else f"{value:g}/{most:g}"
 
+    user, queue, project, _ = whose
     memory = used.amounts.get("mem", 0.0) if used is not None else 0.0
     return (
-        limit.name, user or _words(limit.users, limit.per_user), _words(limit.queues),
-        host or _words(limit.hosts, limit.per_host), _words(limit.projects),
+        limit.name, user or _words(limit.users, limit.per_user), queue or _words(limit.queues, limit.per_queue),
+        host or _words(limit.hosts, limit.per_host), project or _words(limit.projects, limit.per_project),
         amount(used.slots if used else 0, limit.slots), amount(memory, limit.mem),
         amount(used.jobs if used else 0, limit.jobs),
     )  # fmt: skip

@@ -45,13 +45,21 @@ def _guarantees(request: Request) -> Iterator[Shown]:
 
 def _section(limit: LimitConf) -> str:
     lines = [f"NAME = {limit.name}"]
-    per = {"USERS": limit.per_user, "HOSTS": limit.per_host}
-    for title, names in (("USERS", limit.users), ("QUEUES", limit.queues), ("HOSTS", limit.hosts), ("PROJECTS", limit.projects)):
+    per = {
+        "USERS": limit.per_user, "HOSTS": limit.per_host, "QUEUES": limit.per_queue, "PROJECTS": limit.per_project,
+        "APPS": limit.per_app,
+    }  # fmt: skip
+    for title, names in (
+        ("USERS", limit.users), ("QUEUES", limit.queues), ("HOSTS", limit.hosts), ("PROJECTS", limit.projects),
+        ("APPS", limit.apps),
+    ):  # fmt: skip
         if names or per.get(title):
             lines.append(f"{'PER_' + title[:-1] if per.get(title) else title} = {' '.join(names) or 'all'}")
-    for title, amount in (("SLOTS", limit.slots), ("JOBS", limit.jobs), ("MEM", limit.mem)):
+    for title, amount in (
+        ("SLOTS", limit.slots), ("SLOTS_PER_PROCESSOR", limit.processor_slots), ("JOBS", limit.jobs), ("MEM", limit.mem),
+    ):  # fmt: skip
         if amount is not None:
-            lines.append(f"{title} = {amount:g}")
+            lines.append(f"{title} = {amount:g}{'%' if title.lower() in limit.percent else ''}")
     if limit.resources:
         lines.append("RESOURCE = " + " ".join(f"[{name}, {amount:g}]" for name, amount in limit.resources))
     return "\nBegin Limit\n" + "\n".join(lines) + "\nEnd Limit\n"

@@ -68,6 +68,13 @@ def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]
         yield _gpu_units(view, need, need.gpu, row)
     if view.limits.has_host_limits(need.spec):
         yield view.limits.host_left(need.spec, row.name)
+        slot, once = dict(need.per_slot), dict((*need.per_host, *need.shared))
+        for name, room, reason in view.limits.amounts_left(need.spec, row.name):
+            if name in slot:
+                yield copies(room, slot[name]), reason
+            elif name in once:
+                fits = copies(room, once[name])
+                yield fits if need.one_slot else UNLIMITED * (fits > 0), reason
 
 
 def _cpu_units(view: View, need: Need, want: Affinity, row: Row) -> tuple[int, int]:

@@ -120,7 +120,7 @@ def test_users_groups_limits_applications(folder):
         ),
         lsb__resources=(
             "Begin Limit\nNAME = one\nPER_USER = all ~alice\nQUEUES = normal\nSLOTS = 4\nMEM = 100\nEnd Limit\n"
-            "Begin Limit\nUSERS HOSTS MEM RESOURCE\n(alice bob) h1 50% ([lic, 3] [x, 1.5])\nEnd Limit\n"
+            "Begin Limit\nUSERS PER_HOST MEM RESOURCE\n(alice bob) h1 50% ([lic, 3] [x, 1.5])\nEnd Limit\n"
         ),
         lsb__applications="Begin Application\nNAME = fluent\nRUNTIME = 1:00\nCHKPNT_PERIOD = 10\nEnd Application\n",
     )
