@@ -10,7 +10,7 @@ from cli.common.options import Table
 def run(context: Context) -> int:
     """Ask and print."""
     table = Table("busers", "w alloc noheader json a", "o", "[user_name | user_group | all] ...")
-    return run_listing(context, table)
+    return run_listing(context, table, form="LSB_BUSERS_FORMAT")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from lavad.core.use import EXCLUSIVE_GPU
 from lavad.queries import columns, hostfacts, jobfacts
-from lavad.queries.columns import Custom
+from lavad.queries.columns import Custom, Named
 from lavad.queries.hostfacts import Slots
 from lavad.queries.request import Request, Shown, out
 
@@ -30,11 +28,9 @@ class HostRow:
         self.gpus = use.gpus if use is not None else {}
 
 
-class HostField(msgspec.Struct, frozen=True):
+class HostField(Named, frozen=True):
     """A field."""
 
-    name: str
-    width: int
     value: Callable[[HostRow], object]
 
 
@@ -47,12 +43,27 @@ def _memory(row: HostRow) -> object:
     return "" if value is None else f"{value:.0f}M"
 
 
-def _gpus(row: HostRow, exclusive: bool) -> int:
-    return sum((weight >= EXCLUSIVE_GPU) is exclusive for weight in row.gpus.values())
+def _gpus(row: HostRow, kind: str) -> int:
+    """GPUs that jobs hold: ``excl``, ``shared``, and ``jexcl``, those of the shared that a job has to itself."""
+    use = row.view.cluster.use.hosts.get(row.name)
+    held: set[str] = set()
+    for key, part in use.jobs.items() if use is not None else ():
+        job = row.view.cluster.jobs.rows.get(key)
+        asked = row.view.spec(job).gpu if job is not None else None
+        exclusive = asked is not None and asked.mode == "exclusive_process"
+        alone = asked is not None and bool(asked.j_exclusive) and not exclusive
+        if exclusive is (kind == "excl") and (alone or kind != "jexcl"):
+            held.update(part.gpus)
+    return len(held)
 
 
 def _free(row: HostRow) -> int:
     return len(row.host.facts.gpus) - len(row.gpus)
+
+
+def _shareable(row: HostRow) -> int:
+    """GPUs on which there is room for another job that shares."""
+    return len(row.host.facts.gpus) - sum(weight >= EXCLUSIVE_GPU for weight in row.gpus.values())
 
 
 _TABLE: tuple[tuple[str, int, Callable[[HostRow], object]], ...] = (
@@ -67,17 +78,19 @@ _TABLE: tuple[tuple[str, int, Callable[[HostRow], object]], ...] = (
     ("ususp", 8, lambda row: row.slots.ususp),
     ("rsv", 8, lambda row: row.slots.rsv),
     ("dispatch_window dispwin", 30, lambda row: row.conf.dispatch_window),
+    ("slots", 8, lambda row: _limit(row.slots.max)),
+    ("slots_alloc", 8, lambda row: row.slots.all),
     ("comments", 30, lambda row: row.host.comment),
     ("available_mem", 15, _memory),
     ("reserved_mem", 15, lambda row: f"{row.held.get('mem', 0.0):.0f}M"),
     ("total_mem", 15, lambda row: f"{row.host.facts.max_mem}M" if row.host.facts.max_mem else ""),
     ("ngpus ng", 5, lambda row: len(row.host.facts.gpus)),
     ("ngpus_alloc ngu", 5, lambda row: len(row.gpus)),
-    ("ngpus_excl_alloc ngx", 5, lambda row: _gpus(row, True)),
-    ("ngpus_shared_alloc ngs", 5, lambda row: _gpus(row, False)),
-    ("ngpus_shared_jexcl_alloc ngsjx", 5, lambda row: ""),
+    ("ngpus_excl_alloc ngx", 5, lambda row: _gpus(row, "excl")),
+    ("ngpus_shared_alloc ngs", 5, lambda row: _gpus(row, "shared")),
+    ("ngpus_shared_jexcl_alloc ngsjx", 5, lambda row: _gpus(row, "jexcl")),
     ("ngpus_excl_avail ngfx", 5, _free),
-    ("ngpus_shared_avail ngfs", 5, lambda row: len(row.host.facts.gpus) - _gpus(row, True)),
+    ("ngpus_shared_avail ngfs", 5, _shareable),
     ("attribute attr", 50, lambda row: " ".join(hostfacts.booleans(row.view, row.name))),
     ("mig_alloc", 5, lambda row: ""),
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
 from lavad.core.spec import Limits
 from lavad.queries import columns, units
-from lavad.queries.columns import Custom
+from lavad.queries.columns import Custom, Named
 from lavad.queries.queuefacts import QueueRow
 from lavad.queries.request import Shown, out
 
@@ -16,11 +14,9 @@ DEFAULT = "queue_name priority status max jl_u jl_p jl_h njobs pend run susp"
 Value = Callable[[QueueRow], object]
 
 
-class QueueField(msgspec.Struct, frozen=True):
+class QueueField(Named, frozen=True):
     """A field."""
 
-    name: str
-    width: int
     value: Value
 
 
@@ -39,7 +35,7 @@ def _conf(name: str) -> Value:
 
 
 def _limits(which: str) -> list[tuple[str, int, Value]]:
-    prefix = "max" if which == "limits" else "default"
+    prefix, short = ("max", "") if which == "limits" else ("default", "def_")
 
     def reader(name: str) -> Value:
         def read(row: QueueRow) -> object:
@@ -49,26 +45,31 @@ def _limits(which: str) -> list[tuple[str, int, Value]]:
                 return ""
             if name in ("cpu", "run"):
                 return f"{value / 60:.1f}"
-            return value if name == "processes" else units.limit_text(value)
+            return value if name in ("processes", "threads") else units.limit_text(value)
 
         return read
 
     return [
-        (f"{prefix}_{'process' if name == 'processes' else name}limit", 15, reader(name))
-        for name in ("core", "cpu", "data", "file", "mem", "processes", "run", "stack", "swap")
+        (f"{prefix}_{word}limit {short}{word}limit", width, reader(name))
+        for name, word, width in (
+            ("core", "core", 8), ("cpu", "cpu", 30), ("data", "data", 8), ("file", "file", 8), ("mem", "mem", 8),
+            ("processes", "process", 8), ("run", "run", 12), ("stack", "stack", 8), ("swap", "swap", 8),
+            ("threads", "thread", 6),
+        )
     ]
 
 
 _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("queue_name qname", 15, _conf("name")), ("description desc", 50, _conf("description")),
-    ("parameters", 10, lambda row: ""), ("priority prio", 10, _conf("priority")),
+    ("parameters params", 10, lambda row: ""), ("priority prio", 10, _conf("priority")),
     ("status stat", 12, lambda row: row.status), ("nice", 6, _conf("nice")), ("max", 10, _conf("max_slots")),
     ("jl_u jlu", 10, _conf("user_limit")), ("jl_p jlp", 10, _conf("processor_limit")),
     ("jl_h jlh", 10, _conf("host_limit")), ("njobs", 10, lambda row: row.njobs), ("pend", 10, lambda row: row.pend),
     ("run", 10, lambda row: row.run), ("susp", 10, lambda row: row.susp), ("rsv", 10, lambda row: row.rsv),
     ("ususp", 10, lambda row: row.ususp), ("ssusp", 10, lambda row: row.ssusp),
     *_limits("limits"), *_limits("defaults"),
-    ("tasklimit", 10, _conf("job_max_slots")), ("dispatch_window", 30, _conf("dispatch_window")),
+    ("max_tasklimit tasklimit", 6, _conf("job_max_slots")), ("min_tasklimit", 6, _conf("min_slots")),
+    ("default_tasklimit def_tasklimit", 6, _conf("default_slots")), ("dispatch_window", 30, _conf("dispatch_window")),
     ("run_window", 30, _conf("run_window")), ("users", 30, _conf("users")), ("hosts", 30, _conf("hosts")),
     ("admins", 30, _conf("admins")), ("pre_exec", 30, _conf("pre_exec")), ("post_exec", 30, _conf("post_exec")),
     ("interactive", 12, _conf("interactive")), ("exclusive", 10, _conf("exclusive")),

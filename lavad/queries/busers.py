@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
+from lavad.core.cluster import Cluster
 from lavad.core.conf import UserConf
 from lavad.core.rights import expand_users
 from lavad.core.use import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
@@ -18,10 +21,10 @@ WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RS
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
-    options = request.options("w a noheader json", "o", "o")
+    options = request.options("w a alloc noheader json", "o LSB_BUSERS_FORMAT", "o")
     rows = [_row(request, name) for name in _names(request)]
-    given = options.find("o")
-    if options.any("o", "json"):
+    given = options.find("o") or options.text("LSB_BUSERS_FORMAT") or request.view.lsf.get("LSB_BUSERS_FORMAT", "")
+    if options.any("o", "json") or (given and "w" not in options):
         custom = columns.parse("busers", given or busers_custom.DEFAULT, busers_custom.FIELDS)
         yield from busers_custom.show(rows, custom, "json" in options, "noheader" not in options)
         return
@@ -63,7 +66,23 @@ def _row(request: Request, name: str) -> UserRow:
         for key in cluster.by_user.get(member, ()):
             array = cluster.arrays.rows.get(key)
             pending_jobs += len(array.pending) + len(array.held) if array is not None else 0
-    return UserRow(name, own, counts, pending_jobs)
+    return UserRow(name, own, counts, pending_jobs, lambda: _gpus(cluster, members))
+
+
+def _gpus(cluster: Cluster, users: AbstractSet[str]) -> Counter[str]:
+    held: Counter[str] = Counter()
+    for user in users:
+        for key in cluster.by_user.get(user, ()):
+            if key not in cluster.started:
+                continue
+            job = cluster.jobs.rows[key]
+            asked = cluster.specs.rows[job.spec].gpu
+            count = sum(len(part.gpus) for part in job.run.parts) if job.run is not None else 0
+            exclusive = asked is not None and asked.mode == "exclusive_process"
+            held["excl" if exclusive else "shared"] += count
+            if asked is not None and asked.j_exclusive and not exclusive:
+                held["jexcl"] += count
+    return held
 
 
 def _line(row: UserRow, wide: bool) -> str:

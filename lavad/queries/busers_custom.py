@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from lavad.core.conf import UserConf
 from lavad.core.use import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.queries import columns
-from lavad.queries.columns import Custom
+from lavad.queries.columns import Custom, Named
 from lavad.queries.request import Shown, out
 
 DEFAULT = "user jl/p max njobs pend run ssusp ususp rsv"
@@ -22,6 +23,8 @@ class UserRow(msgspec.Struct, frozen=True):
     conf: UserConf
     counts: list[int] | None
     pending_jobs: int
+    gpus: Callable[[], Counter[str]] = Counter
+    """How many GPUs the jobs that run hold: ``shared``, ``excl``, and ``jexcl`` of the shared ones. Counted when asked for."""
 
     @property
     def njobs(self) -> int:
@@ -29,11 +32,9 @@ class UserRow(msgspec.Struct, frozen=True):
         return sum(self.counts or ())
 
 
-class UserField(msgspec.Struct, frozen=True):
+class UserField(Named, frozen=True):
     """A field."""
 
-    name: str
-    width: int
     value: Callable[[UserRow], object]
 
 
@@ -49,14 +50,22 @@ def _limit(name: str) -> Callable[[UserRow], object]:
     return read
 
 
+def _gpus(*kinds: str) -> Callable[[UserRow], object]:
+    def read(row: UserRow) -> object:
+        held = row.gpus()
+        return "" if row.counts is None else sum(held[kind] for kind in kinds)
+
+    return read
+
+
 _TABLE: tuple[tuple[str, int, Callable[[UserRow], object]], ...] = (
     ("user", 20, lambda row: row.name), ("jl/p jlp", 8, _limit("processor_limit")), ("max", 8, _limit("max_slots")),
     ("nstart", 8, _count(RUN, SSUSP, USUSP, RSV)), ("pend", 8, _count(PEND, PSUSP)), ("run", 8, _count(RUN)),
     ("ssusp", 8, _count(SSUSP)), ("ususp", 8, _count(USUSP)), ("rsv", 8, _count(RSV)),
     ("njobs", 8, lambda row: "" if row.counts is None else row.njobs),
     ("pjobs", 8, lambda row: row.pending_jobs), ("mpend", 8, lambda row: ""), ("mpjobs", 8, _limit("max_pend")),
-    ("priority", 10, lambda row: ""), ("ngpus", 8, lambda row: ""), ("ngpus_shared", 8, lambda row: ""),
-    ("ngpus_excl", 8, lambda row: ""), ("ngpus_shared_jexcl", 8, lambda row: ""),
+    ("priority", 10, lambda row: ""), ("ngpus", 8, _gpus("shared", "excl")), ("ngpus_shared", 8, _gpus("shared")),
+    ("ngpus_excl", 8, _gpus("excl")), ("ngpus_shared_jexcl", 8, _gpus("jexcl")),
 )  # fmt: skip
 
 FIELDS: dict[str, UserField] = {

@@ -1,6 +1,7 @@
 """``-o`` of all commands: ``field[:[-][width][:unit]] … [delimiter='c']``, its table and its JSON.
 
-Rule: a text is parsed completely or refused; the header of a column is its name as given, in capitals.
+Rule: a text is parsed completely or refused; the header of a column is that of its field, also where an alias was given
+(``id`` shows as JOBID), as tools look for it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,22 @@ class Field(Protocol):
     @property
     def width(self) -> int:
         """Its recommended width."""
+
+    @property
+    def header(self) -> str:
+        """Its title, and its key in JSON."""
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What most fields are made of: the title is the name in capitals."""
+
+    name: str
+    width: int
+
+    @property
+    def header(self) -> str:
+        """``JOBID``."""
+        return self.name.upper()
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -91,7 +108,7 @@ def _columns(command: str, word: str, fields: Mapping[str, Field]) -> list[Colum
     columns = []
     for one in names:
         width = int(digits) if digits else fields[one].width if colon and not second else 0
-        columns.append(Column(one, one.upper(), width, right, unit[:1].upper()))
+        columns.append(Column(one, fields[one].header, width, right, unit[:1].upper()))
     return columns
 
 

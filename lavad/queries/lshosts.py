@@ -81,19 +81,22 @@ def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], ob
 
         return read
 
-    yield "host_name hname", 20, lambda host, unit: host
+    yield "HOST_NAME hname", 20, lambda host, unit: host
     yield "type", 10, lambda host, unit: hostfacts.type_of(view, host)
     yield "model", 10, lambda host, unit: hostfacts.model_of(view, host)
-    yield "cpuf", 6, lambda host, unit: f"{jobfacts.cpu_factor(view, host):.1f}"
+    yield "cpuf", 6, lambda host, unit: f"{jobfacts.cpu_factor(view, host):.2f}"
     yield "ncpus", 6, fact("ncpus")
+    yield "nprocs", 6, fact("nprocs")
+    yield "ncores", 6, fact("ncores")
+    yield "nthreads", 8, fact("nthreads")
     yield "maxmem", 8, size("max_mem")
     yield "maxswp", 8, size("max_swap")
     yield "maxtmp", 8, size("max_tmp")
     yield "server", 6, lambda host, unit: "Yes" if hostfacts.conf_of(view, host).server else "No"
-    yield "resources", 30, lambda host, unit: f"({' '.join(hostfacts.booleans(view, host))})"
+    yield "RESOURCES", 30, lambda host, unit: f"({' '.join(hostfacts.booleans(view, host))})"
     yield "ndisks", 6, lambda host, unit: 0
     yield "rexpri", 6, lambda host, unit: 0
-    yield "run_windows", 20, lambda host, unit: hostfacts.conf_of(view, host).run_window or "(always open)"
+    yield "RUN_WINDOWS", 20, lambda host, unit: hostfacts.conf_of(view, host).run_window or "(always open)"
     yield "ngpus", 6, lambda host, unit: len(hostfacts.host_of(view, host).facts.gpus)
     yield "gpu_model", 20, lambda host, unit: " ".join(
         dict.fromkeys(gpu.model.replace(" ", "") for gpu in hostfacts.host_of(view, host).facts.gpus)

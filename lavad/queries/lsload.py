@@ -119,7 +119,7 @@ def _text(request: Request, options: Options, name: str, index: str) -> str:
 
 def _table(request: Request, options: Options) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
     """The fields of -o."""
-    yield "host_name hname", 20, lambda name, unit: name
+    yield "HOST_NAME hname", 20, lambda name, unit: name
     yield "status", 15, lambda name, unit: _status(request, name)
     for index in (*BUILT_IN, *site_indices(request.cluster.conf)):
         names = " ".join([index, *(alias for alias, own in _ALIASES.items() if own == index)])
@@ -129,8 +129,8 @@ def _table(request: Request, options: Options) -> Iterator[tuple[str, int, Calla
 def _reader(request: Request, options: Options, index: str) -> Callable[[str, str], object]:
     def read(name: str, unit: str) -> object:
         value = request.view.soft.load.get(name, {}).get(index)
-        if unit and index in MB and value is not None and _status(request, name) != "unavail":
-            return units.unit_text(value * 1024, unit)
+        if index in MB and value is not None and _status(request, name) != "unavail":
+            return units.unit_text(value * 1024, unit) if unit else f"{value:.1f}M"
         return _text(request, options, name, index)
 
     return read

@@ -21,13 +21,17 @@ class RowField(msgspec.Struct, Generic[Row], frozen=True):
     name: str
     width: int
     value: Callable[[Row, str], object]
+    header: str
 
 
 def fields(table: Iterable[tuple[str, int, Callable[[Row, str], object]]]) -> dict[str, RowField[Row]]:
-    """Names and aliases to fields; the first name of each is its own."""
-    return {
-        alias: RowField(names.split()[0], width, value) for names, width, value in table for alias in names.split()
-    }
+    """Names and aliases to fields; the first name of each is its own, and as it is written the title: ``HOST_NAME``, ``r15s``."""
+    found: dict[str, RowField[Row]] = {}
+    for names, width, value in table:
+        title, *aliases = names.split()
+        for alias in (title.lower(), *aliases):
+            found[alias] = RowField(title.lower(), width, value, title)
+    return found
 
 
 def show(

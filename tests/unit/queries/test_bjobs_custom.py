@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core.asks import Refused
+from lavad.core.gpureq import GpuReq
 from lavad.core.job import Outcome
 from lavad.core.soft import PartUsage
 from lavad.core.states import TermReason
@@ -63,7 +64,7 @@ def test_every_published_field_and_alias_is_known(name: str) -> None:
     c = two()
     c.finish(2, "11:39:30", status=9, reason=TermReason.TERM_RUNLIMIT)
     found = rows(c, f"{name} jobid", a=True)
-    assert found[0].split()[0] == name.upper()
+    assert found[0].split()[0] == bjobs_fields.FIELDS[name].name.upper()  # an alias shows the field's own title
     assert len(found) == 3
 
 
@@ -74,7 +75,7 @@ def test_values_of_a_running_job() -> None:
         "finish_time": "Nov 20 12:32 L",
         "time_left": "0:52 L", "%complete": "13.33% L", "run_time": "480 second(s)", "cpu_used": "90.5 second(s)",
         "mem": "1.3 Gbytes", "max_mem": "1.4 Gbytes", "memlimit": "20 Mbytes", "nthreads": "7", "pids": "11,12",
-        "max_req_proc": "3", "runtimelimit": "60.0", "exit_code": "-", "pend_reason": "-", "sub_cwd": "/home/alice",
+        "max_req_proc": "3", "runtimelimit": "60.0", "exit_code": "-", "pend_reason": "-", "sub_cwd": "$HOME",
         "exec_cwd": "/home/alice", "command": "sleep 1", "user": "alice", "proj_name": "default", "pend_time": "120",
         "combined_resreq": "select[type == local] order[r15s:pg]", "idle_factor": "0.19", "cpu_efficiency": "6.28%",
     }  # fmt: skip
@@ -89,7 +90,7 @@ def test_values_of_a_waiting_and_of_an_ended_job() -> None:
     found = rows(c, text, a=True, noheader=True)
     assert found[0] == "PEND|-|-|-|-|-|New job is waiting for scheduling;|-|0 second(s)"
     reason = "TERM_RUNLIMIT: job killed after reaching LSF run time limit"
-    assert found[1] == f"EXIT|ol2:ol2:ol1|137|{reason}|Nov 20 11:39|-|-|12 Mbytes|450 second(s)"
+    assert found[1] == f"EXIT|ol2:ol2:ol1|137|{reason}|Nov 20 11:39 L|-|-|12 Mbytes|450 second(s)"
 
 
 def test_short_host_list() -> None:
@@ -101,7 +102,7 @@ def test_short_host_list() -> None:
 
 def test_durations_as_hms() -> None:
     found = rows(two(), "run_time cpu_used time_left runtimelimit delimiter=','", "2", hms=True, noheader=True)
-    assert found == ["00:08:00,00:01:30,00:52:00 L,01:00:00"]
+    assert found == ["00:08:00,00:01:31,00:52:00 L,01:00:00"]
 
 
 def test_columns_are_as_wide_as_their_widest_value() -> None:
@@ -115,7 +116,7 @@ def test_columns_are_as_wide_as_their_widest_value() -> None:
 def test_widths_cut_and_pad() -> None:
     c = two()
     assert rows(c, "jobid:-6 name:4 queue: stat:") == [
-        " JOBID NAME QUEUE      STAT ",
+        " JOBID JOB_ QUEUE      STAT ",
         "     2 runs normal     RUN  ",
         "     1 *its normal     PEND ",
     ]
@@ -129,7 +130,7 @@ def test_units() -> None:
 def test_the_example_of_the_manual() -> None:
     text = "jobid stat: queue:- project:10 application:-6 mem:12:G delimiter='^'"
     assert rows(two(), text, "2") == [
-        "JOBID^STAT ^     QUEUE^PROJECT   ^APPLIC^MEM         ",
+        "JOBID^STAT ^     QUEUE^PROJ_NAME ^APPLIC^MEM         ",
         "2^RUN  ^    normal^default   ^     -^1.27G       ",
     ]
 
@@ -283,3 +284,36 @@ def test_hosts_and_queues_and_users_as_json() -> None:
     assert queues["RECORDS"] == [{"QUEUE_NAME": "night", "MAX": "4", "PEND": "0", "RUN_WINDOW": "2:00-2:05"}]
     users = json.loads(c.ask("busers", o="user max run pend", json=True)[0])
     assert users["RECORDS"] == [{"USER": "alice", "MAX": "20", "RUN": "3", "PEND": "1"}]
+
+
+def test_pending_limits_and_what_is_left_of_them() -> None:
+    c = QueryCluster()
+    c.submit(1, "11:30:00", text={"pend_limit": 5, "eligible_limit": 60})
+    fields = "plimit plimit_remain effective_eplimit eplimit_remain delimiter='|'"
+    assert rows(c, fields, noheader=True) == ["300 second(s)|-300 second(s)|3600 second(s)|3000 second(s)"]
+    assert rows(c, fields, noheader=True, hms=True) == ["00:05:00|-00:05:00|01:00:00|00:50:00"]
+
+
+def test_a_running_job_without_swap_uses_none_of_it() -> None:
+    c = two()
+    c.soft.usage[2] = {"ol2": PartUsage(key=2, attempt=1, at=at("11:39:00"), rss=7168)}
+    assert rows(c, "mem swap delimiter='|'", "2", "1", noheader=True) == ["7 Mbytes|0 Mbytes", "-|-"]
+
+
+def test_titles_of_load_and_hosts_are_those_of_their_listings() -> None:
+    c = two()
+    record = json.loads(c.ask("lshosts", "ol2", o="HOST_NAME type cpuf maxmem nprocs RESOURCES RUN_WINDOWS", json=True)[0])
+    assert list(record["RECORDS"][0]) == ["HOST_NAME", "type", "cpuf", "maxmem", "nprocs", "RESOURCES", "RUN_WINDOWS"]
+    assert record["RECORDS"][0]["cpuf"] == "100.00"
+    found = c.ask("lsload", "ol2", o="HOST_NAME status r15s tmp swp mem delimiter='|'")[0]
+    assert found == "HOST_NAME|status|r15s|tmp|swp|mem\nol2|ok|0.5|73000.0M|0.0M|23500.0M\n"
+
+
+def test_gpus_of_hosts_and_users() -> None:
+    c = QueryCluster(with_gpus=True)
+    c.submit(1, gpu=GpuReq(num=1, mode="shared", j_exclusive=True))
+    c.start(1, hosts="ol2", gpus=("GPU-a",))
+    fields = "ngpus ngpus_alloc ngpus_excl_alloc ngpus_shared_alloc ngpus_shared_jexcl_alloc slots slots_alloc delimiter='|'"
+    assert c.ask("bhosts", "ol2", o=fields, noheader=True)[0] == "2|1|0|1|1|8|1\n"
+    fields = "user ngpus ngpus_shared ngpus_excl ngpus_shared_jexcl delimiter='|'"
+    assert c.ask("busers", LSB_BUSERS_FORMAT=fields)[0].splitlines()[1] == "alice|1|1|0|1"

@@ -144,11 +144,11 @@ def test_parameters_with_their_explanations() -> None:
 def test_fields_and_json_of_load_and_hosts() -> None:
     c = QueryCluster()
     table = c.ask("lsload", "ol1", o="host_name status mem::M ut")[0]
-    assert table == "HOST_NAME STATUS MEM    UT\nol1       ok     23500M 64%\n"
+    assert table == "HOST_NAME status mem    ut\nol1       ok     23500M 64%\n"
     hosts = json.loads(c.ask("lshosts", json=True)[0])
     assert (hosts["COMMAND"], hosts["HOSTS"]) == ("lshosts", 3)
     assert hosts["RECORDS"][1]["RESOURCES"] == "(cs fs)"
-    assert json.loads(c.ask("lsload", "ol1", json=True)[0])["RECORDS"][0]["R1M"] == "1.4"
+    assert json.loads(c.ask("lsload", "ol1", json=True)[0])["RECORDS"][0]["r1m"] == "1.4"
     assert c.ask("lshosts", o="nosuch")[2] == 255
     assert c.ask("lshosts", json=True, noheader=True)[2] == 255
 
