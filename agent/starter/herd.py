@@ -26,6 +26,9 @@ KILL_AGAIN = 5.0
 LEASE_SLACK = 2.0
 SWEEP_PAUSE = 0.02
 
+NONSENSE = (FrameError, LookupError, TypeError, ValueError)
+"""What comes of a shepherd that does not say what shepherds say: it is the user's process, and loses its part."""
+
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -53,15 +56,15 @@ class Herd:
             return
         try:
             said = pipe.read()
-        except FrameError:
+            for message in said or ():
+                self._take(lane, message)
+        except NONSENSE:
             said = None
         if said is None:
             if not lane.doomed:
                 self.pool.kill(lane)
             pipe.close()
             return
-        for message in said:
-            self._take(lane, message)
         if pipe.waiting:
             self.pool.to_flush.add(lane)
 
@@ -282,10 +285,10 @@ class Herd:
         assert lane.pipe is not None
         try:
             said = lane.pipe.read()
-        except FrameError:
+            for message in said or ():
+                self._take(lane, message)
+        except NONSENSE:
             return False
-        for message in said or ():
-            self._take(lane, message)
         return bool(said)
 
     def _end_orphans(self) -> None:

@@ -1,0 +1,51 @@
+"""What a starter makes of a shepherd, a user's process, that says what shepherds do not say."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.starter.frames import pack
+from agent.starter.herd import Herd
+from agent.starter.journal import Journal
+from agent.starter.lane import Key
+from agent.starter.parts import Part, State
+from agent.starter.pipe import FramePipe
+from agent.starter.pool import Lane
+from agent.starter.watch import Watch
+from tests.support.wait import wait_until
+
+NONSENSE: list[dict[str, Any]] = [
+    {"uid": "a", "is": "ended"},
+    {"uid": "a", "is": "started", "tasks": 7},
+    {"uid": "a", "is": "started", "tasks": [{}]},
+    {"uid": "a", "is": "gone", "post": "x"},
+    {"uid": "a", "is": "task_ended"},
+    {"id": [], "is": "wrote"},
+]
+
+
+@pytest.mark.parametrize("said", NONSENSE, ids=str)
+def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[str, Any]) -> None:
+    reports: list[dict[str, Any]] = []
+    journal = Journal(str(tmp_path))
+    journal.begin("boot", 0, ())
+    parts = {"a": Part("a", 1, 1, 1), "b": Part("b", 2, 1, 2)}
+    watch = Watch()
+    herd = Herd("h1", journal, watch, parts, reports.append, reports.append)
+    ours, theirs = socket.socketpair()
+    lane = Lane(1, Key(0, 0, (), False))
+    with subprocess.Popen(["sleep", "1000"]) as shepherd, theirs:
+        lane.pid, lane.pipe, lane.busy = shepherd.pid, FramePipe(ours, watch), "a"
+        herd.pool.lanes[1] = herd.pool.by_pid[shepherd.pid] = lane
+        watch.add(ours.fileno(), lambda _: herd._read(lane))
+        theirs.sendall(pack(said))
+        watch.wait(5.0)
+        assert lane.doomed
+        wait_until(lambda: shepherd.poll() is not None, 10, "the shepherd's end")
+    assert parts["b"].state is State.PREPARING
+    assert not [report for report in reports if report.get("uid") == "b"]
