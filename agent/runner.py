@@ -93,14 +93,17 @@ class Runner:
         """Obey this master, or say why not. Another incarnation than before: all that is here ends."""
         if self._obeyed.incarnation == welcome.incarnation and welcome.epoch < self._obeyed.epoch:
             return f"epoch {welcome.epoch} is lower than {self._obeyed.epoch}"
-        if self._obeyed.incarnation and self._obeyed.incarnation != welcome.incarnation:
+        former, found = self._obeyed, Obeyed(welcome.incarnation, welcome.epoch)
+        if found != former:
+            try:
+                self._spool.obey(found)
+            except OSError as e:
+                return f"this cannot be kept on disk: {e}"
+            self._obeyed = found
+        if former.incarnation and former.incarnation != welcome.incarnation:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
             self.parts.end_all()
-        found = Obeyed(welcome.incarnation, welcome.epoch)
-        if found != self._obeyed:
-            self._spool.obey(found)
-            self._obeyed = found
         self._lease_base = greeted
         self._texts.clear()
         self.parts.new_stream()

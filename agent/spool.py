@@ -1,11 +1,12 @@
 """The agent's own memory on disk: the master that it obeys, and what it must know of its parts when it starts again.
 
 Rule: that an attempt exists, and how it ended, is the starter's journal; this one tells what it was for. It is lost
-with the machine, as the attempts are, and is never waited for.
+with the machine, as the attempts are, and is never waited for. Nobody else may read it: environments of jobs are in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any
@@ -14,6 +15,7 @@ import msgspec
 
 from agent.core.part import Part
 from agent.launch.site import User
+from agent.starter.disk import append
 
 COMPACT_AT = 16 << 20
 
@@ -66,7 +68,8 @@ class Spool:
     """The two files; what is written goes to the system at ``flush``, once a turn of the loop."""
 
     def __init__(self, folder: str) -> None:
-        os.makedirs(folder, mode=0o755, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.chmod(folder, 0o700)
         self._state = os.path.join(folder, "obeyed.json")
         self._path = os.path.join(folder, "parts.journal")
         self._waiting: list[bytes] = []
@@ -86,7 +89,7 @@ class Spool:
     def obey(self, obeyed: Obeyed) -> None:
         """Safe on disk on return: an older master is never obeyed again, after a power cut either."""
         temporary = self._state + ".new"
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
             json.dump(msgspec.to_builtins(obeyed), file)
             file.flush()
             os.fsync(file.fileno())
@@ -115,12 +118,10 @@ class Spool:
         if self._waiting:
             data = b"".join(self._waiting)
             self._waiting.clear()
-            self.size += len(data)
-            try:
-                os.write(self._fd, data)
-            except OSError:
-                # A full disk takes reports of a restarted agent their words; it must not take jobs anything.
-                return
+            # A full disk takes reports of a restarted agent their words; it must not take jobs anything.
+            with contextlib.suppress(OSError):
+                append(self._fd, data)
+                self.size += len(data)
 
     def compact(self) -> None:
         """Write the journal anew when it has grown."""
@@ -128,7 +129,8 @@ class Spool:
             self.flush()
             saved = _read(self._path)
             self._texts.clear()
-            self._begin(saved)
+            with contextlib.suppress(OSError):
+                self._begin(saved)
             self.size = min(self.size, COMPACT_AT // 2)
 
     def _number_of(self, text: Any) -> int:
@@ -148,7 +150,7 @@ class Spool:
     def _begin(self, saved: dict[str, Saved]) -> None:
         temporary = self._path + ".new"
         numbers: dict[bytes, int] = {}
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=_private) as file:
             for uid, one in saved.items():
                 if one.text not in numbers:
                     self._last_text += 1
@@ -162,6 +164,10 @@ class Spool:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _framed(entry: _Entry) -> bytes:

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from agent.starter import kernel, proctree
+from agent.starter.disk import append
 
 End = dict[str, Any]
 
@@ -96,7 +97,7 @@ def add_used(end: End, used: list[float]) -> None:
 def write_end(fd: int, line: bytes) -> None:
     """Append an end (JSON with uid and end) and wait for the disk; a full disk must not keep it from being told."""
     try:
-        os.write(fd, line + b"\n")
+        append(fd, line + b"\n")
         os.fdatasync(fd)
     except OSError:
         pass

@@ -1,6 +1,7 @@
 """What the starter must still know after it was killed: the parts it took, their shepherds, the ends not forgotten.
 
-Rule: a batch of parts is on disk before any of it starts; an end file is believed only about its shepherd's parts.
+Rule: a batch of parts is on disk before any of it starts; an end file is believed only about its shepherd's parts. A full
+disk refuses new parts and nothing else: what else could not be noted is made good by ``begin``, as soon as there is room.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agent.starter import account, frames
+from agent.starter.disk import append
 from agent.starter.parts import Part, State
 
 
@@ -40,6 +42,8 @@ class Journal:
         self.ends = os.path.join(folder, "ends")
         self._fd = -1
         self.size = 0
+        self.behind = False
+        """Something was not noted: the journal is to be begun anew."""
 
     def end_path(self, number: int) -> str:
         """The end file of a shepherd."""
@@ -90,6 +94,7 @@ class Journal:
             os.close(self._fd)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
+        self.behind = False
 
     def drop_former_ends(self) -> None:
         """Remove the end files of former shepherds (their ends are in the new journal)."""
@@ -98,8 +103,14 @@ class Journal:
 
     def _write(self, entry: dict[str, Any]) -> None:
         line = frames.text(entry) + b"\n"
-        os.write(self._fd, line)
+        append(self._fd, line)
         self.size += len(line)
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        try:
+            self._write(entry)
+        except OSError:
+            self.behind = True
 
     def take(self, seq: int, parts: list[Part]) -> None:
         """A batch of parts, safe on disk on return; OSError when the disk does not take it."""
@@ -108,19 +119,19 @@ class Journal:
 
     def shepherd(self, number: int, pid: int, starttime: int) -> None:
         """A shepherd was forked."""
-        self._write({"lane": number, "pid": pid, "start": starttime})
+        self._note({"lane": number, "pid": pid, "start": starttime})
 
     def over(self, part: Part) -> None:
         """A part that was lost or refused: no end file says so."""
-        self._write({"over": part.uid, "state": part.state.value, "why": part.reason})
+        self._note({"over": part.uid, "state": part.state.value, "why": part.reason})
 
     def wrote(self, part: Part) -> None:
         """What was to be written for it after its end was written, or could not be."""
-        self._write({"wrote": part.uid, "error": part.wrote})
+        self._note({"wrote": part.uid, "error": part.wrote})
 
     def forget(self, uids: list[str]) -> None:
         """These are no longer wanted."""
-        self._write({"f": uids})
+        self._note({"f": uids})
 
 
 def _apply(former: Former, entry: dict[str, Any]) -> None:

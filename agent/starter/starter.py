@@ -110,10 +110,16 @@ class Starter:
             return
         self._tidy_at = now + TIDY_SECONDS
         self._herd.pool.retire_idle()
-        if self._journal.size > MAX_JOURNAL:
-            self._journal.begin(self._boot, self._seq, self._parts.values())
-            for lane in self._herd.pool.by_pid.values():
-                self._journal.shepherd(lane.number, lane.pid, proctree.starttime(lane.pid))
+        if self._journal.size > MAX_JOURNAL or self._journal.behind:
+            try:
+                self._begin_journal_anew()
+            except OSError as e:
+                log(f"the journal is not begun anew: {e.strerror}")
+
+    def _begin_journal_anew(self) -> None:
+        self._journal.begin(self._boot, self._seq, self._parts.values())
+        for lane in self._herd.pool.by_pid.values():
+            self._journal.shepherd(lane.number, lane.pid, proctree.starttime(lane.pid))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -243,7 +249,10 @@ class Starter:
 
     def _to_disk(self, seq: int, taken: list[Any]) -> bool:
         try:
-            self._journal.take(seq, [entry[0] for entry in taken])
+            if self._journal.behind:
+                self._begin_journal_anew()
+            else:
+                self._journal.take(seq, [entry[0] for entry in taken])
         except OSError as e:
             for part, lane, *_ in taken:
                 self._parts.pop(part.uid, None)

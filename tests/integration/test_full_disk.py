@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.starters import Rig
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -54,3 +55,30 @@ def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> 
         assert cluster.run(f"bjobs -noheader -o exit_code {running}").stdout.strip() == "3"
         later = cluster.submit("-o /dev/null true")
         cluster.wait_for(later, "DONE")
+
+
+def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(small_disk: Path) -> None:
+    """Nothing that runs is touched by it; what was written while there was no room is not in the way of what comes later."""
+    rig = Rig(small_disk).start()
+    try:
+        rig.order(rig.part("runs", f"while [ ! -e {small_disk}/go ]; do sleep 0.05; done; exit 3"))
+        rig.pid_of("runs")
+        for number in range(30):
+            rig.run(f"before {number} " + "x" * 200, "true")
+        _fill(small_disk / "filler")
+        for uid in rig.list().keys() - {"runs"}:
+            rig.send({"do": "forget", "uids": [uid]})
+        refused = [f"refused {number} " + "x" * 200 for number in range(40)]
+        rig.order(*(rig.part(uid, "true") for uid in refused))
+        assert "journal" in rig.report(refused[0], "refused")["reason"]
+        (small_disk / "filler").unlink()
+        assert rig.run("later", "true")["status"] == 0
+        rig.order(rig.part("kept", "sleep 1000"))
+        rig.pid_of("kept")
+        (small_disk / "go").touch()
+        assert os.waitstatus_to_exitcode(rig.end("runs")["status"]) == 3
+        rig.kill()
+        rig.start()
+        assert {uid: part["state"] for uid, part in rig.list().items()} == {"runs": "gone", "later": "gone", "kept": "lost"}
+    finally:
+        rig.stop()
