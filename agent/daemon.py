@@ -72,7 +72,6 @@ class Daemon:
         runner = self._runner
         runner.starts.poke = self._poke
         runner.parts.entries.update(adopt(self._spool.load(), self._site, now()))
-        runner.starts.hostfiles.drop_old(frozenset())
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
@@ -276,17 +275,19 @@ class Daemon:
             if any(entry.checkpoint is not None for entry in parts.entries.values()):
                 self._inbox.put_nowait(parts.look_for_checkpoints)
 
-
     async def _clean(self) -> None:
-        """Remove kept output that is old."""
+        """Remove host files that nobody needs, and kept output that is old."""
         kept = keeping.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
-        while kept:
-            in_use = {path for entry in self._runner.parts.entries.values() for path in entry.kept_files(self._site)}
-            removed = await asyncio.to_thread(keeping.clean, self._site.output_dir, time.time() - kept, in_use)
+        while True:
+            entries = self._runner.parts.entries.values()
+            oldest = min((entry.received for entry in entries), default=time.time())
+            in_use = {path for entry in entries for path in entry.kept_files(self._site)}
+            hostfiles = self._runner.starts.hostfiles
+            hostfiles.drop(await asyncio.to_thread(hostfiles.old, oldest))
+            removed = await asyncio.to_thread(keeping.clean, self._site.output_dir, time.time() - kept, in_use) if kept else 0
             if removed:
                 log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
             await asyncio.sleep(CLEAN_PAUSE)
-        await asyncio.Event().wait()
 
 
 def starter_folder(site: Site) -> str:

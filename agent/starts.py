@@ -122,7 +122,9 @@ def make_folder(site: Site, user: User) -> None:
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
-        return
+        # an agent that was killed between the two lines left one that is not the user's yet
+        if os.lstat(folder).st_uid != os.geteuid():
+            return
     if site.root:
         os.chown(folder, user.uid, user.gid)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Sequence
 
 from agent.launch.launchers import slots_text
 
 OLD = 7 * 86400
+FRESH = 86400
+"""Seconds until a file that is asked for is written again: one that a part was given is not old as long as the part is here."""
+MOST_KNOWN = 4096
 
 
 class HostFiles:
@@ -17,8 +22,8 @@ class HostFiles:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._known: dict[tuple[str, ...], tuple[str, str]] = {}
-        self._written: set[str] = set()
+        self._written: OrderedDict[str, float] = OrderedDict()
+        """Files and when they were written; one that is not in here, or was long ago, is written again."""
         os.makedirs(folder, mode=0o755, exist_ok=True)
 
     @property
@@ -31,46 +36,51 @@ class HostFiles:
 
         The rank file names the launching host first, once more, as LSF's does.
         """
-        key = tuple(slots)
-        found = self._known.get(key)
-        if found is None:
-            hosts = "".join(f"{host}\n" for host in key)
-            stem = os.path.join(self._folder, hashlib.sha256(hosts.encode()).hexdigest()[:32])
-            found = (stem + ".hosts", stem + ".ranks")
-            replace_file(found[0], hosts)
-            replace_file(found[1], f"{key[0]}\n{hosts}" if key else "")
-            self._known[key] = found
-        return found
+        hosts, stem = self._hosts(slots)
+        first = f"{slots[0]}\n" if slots else ""
+        return self._file(stem + ".hosts", hosts), self._file(stem + ".ranks", first + hosts)
 
     def slots_of(self, slots: Sequence[str]) -> str:
         """The file with ``host slots=N`` lines, as Open MPI reads it, beside those of ``of``."""
-        return self._beside(slots, ".slots", slots_text)
+        return self._file(self._hosts(slots)[1] + ".slots", slots_text(slots))
 
     def colons_of(self, slots: Sequence[str]) -> str:
         """The file with ``host:N`` lines, as MPICH and Intel MPI read it."""
-        return self._beside(slots, ".colons", lambda slots: slots_text(slots).replace(" slots=", ":"))
-
-    def _beside(self, slots: Sequence[str], ending: str, text: Callable[[Sequence[str]], str]) -> str:
-        path = self.of(slots)[0].removesuffix(".hosts") + ending
-        if path not in self._written:
-            replace_file(path, text(slots))
-            self._written.add(path)
-        return path
+        return self._file(self._hosts(slots)[1] + ".colons", slots_text(slots).replace(" slots=", ":"))
 
     def affinity(self, lines: str) -> str:
         """LSB_AFFINITY_HOSTFILE: a file with one line a task."""
-        path = os.path.join(self._folder, hashlib.sha256(lines.encode()).hexdigest()[:32] + ".affinity")
-        if path not in self._written:
-            replace_file(path, lines)
-            self._written.add(path)
+        return self._file(self._stem(lines) + ".affinity", lines)
+
+    def _hosts(self, slots: Sequence[str]) -> tuple[str, str]:
+        """The lines of a list, and the files' names but for what tells them apart."""
+        lines = "".join(f"{host}\n" for host in slots)
+        return lines, self._stem(lines)
+
+    def _stem(self, text: str) -> str:
+        return os.path.join(self._folder, hashlib.sha256(text.encode()).hexdigest()[:32])
+
+    def _file(self, path: str, text: str) -> str:
+        now = time.time()
+        if now >= self._written.get(path, 0.0) + FRESH:
+            replace_file(path, text)
+            self._written[path] = now
+            self._written.move_to_end(path)
+            if len(self._written) > MOST_KNOWN:
+                self._written.popitem(last=False)
         return path
 
-    def drop_old(self, in_use: frozenset[str], now: float | None = None) -> None:
-        """Remove files that nobody has needed for a week."""
-        limit = (time.time() if now is None else now) - OLD
-        for entry in os.scandir(self._folder):
-            if entry.path not in in_use and entry.stat(follow_symlinks=False).st_mtime < limit:
-                os.unlink(entry.path)
+    def old(self, oldest: float) -> list[str]:
+        """What nobody has needed for a week; may run beside the rest. ``oldest``: since when the oldest part is here."""
+        limit = min(oldest, time.time()) - OLD
+        return [entry.path for entry in os.scandir(self._folder) if entry.stat(follow_symlinks=False).st_mtime < limit]
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Remove what was old and has not been written since."""
+        for path in paths:
+            if path not in self._written or time.time() >= self._written[path] + FRESH:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
 
 
 def replace_file(path: str, text: str, mode: int = 0o644) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -153,8 +155,24 @@ def test_host_files_are_shared_and_have_a_line_a_slot(tmp_path: Path) -> None:
     assert Path(one[0]).read_text() == "a\na\nb\n"
     assert Path(one[1]).read_text() == "a\na\na\nb\n"
     assert Path(one[0]).stat().st_mode & 0o777 == 0o644
-    files.drop_old(frozenset(), now=Path(one[0]).stat().st_mtime + 8 * 86400)
-    assert list(tmp_path.iterdir()) == []
+
+
+def test_host_files_go_when_no_part_can_need_them(tmp_path: Path) -> None:
+    """Neither one that was just given out nor one of a part that has been here for long; what is gone is written again."""
+    now = time.time()
+    for name in ("a", "b"):
+        files = HostFiles(str(tmp_path))
+        found = files.of([name])
+    for path in tmp_path.iterdir():
+        os.utime(path, (now - 8 * 86400,) * 2)
+    assert files.old(now - 2 * 86400) == []
+    old = files.old(now)
+    assert len(old) == 4
+    files.drop(old)
+    assert sorted(map(str, tmp_path.iterdir())) == sorted(found)
+    again = HostFiles(str(tmp_path)).of(["a"])
+    assert Path(again[0]).read_text() == "a\n"
+    assert sorted(files.old(now)) == sorted(found)
 
 
 def test_where_output_goes() -> None:

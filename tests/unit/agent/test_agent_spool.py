@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -50,6 +52,37 @@ def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
     found = list(Spool(str(folder)).load())
     assert found == [str(number) for number in range(len(found))]
+
+
+def test_what_is_written_after_a_full_disk_is_read_again(tmp_path: Path) -> None:
+    """An entry that the disk took half of is taken back: what stands behind it would be lost with it."""
+    spool = Spool(str(tmp_path))
+    spool.load()
+    text = pb.JobText(id=1, command="x")
+    spool.began("before", b"o", text, ALICE, 1.0)
+    spool.flush()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    former = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 10, hard))
+    try:
+        spool.began("lost", b"o" * 100, text, ALICE, 1.0)
+        spool.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, former)
+    spool.began("after", b"o", text, ALICE, 1.0)
+    spool.flush()
+    assert list(Spool(str(tmp_path)).load()) == ["before", "after"]
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    """Environments of jobs are in it. What an older agent left open is closed."""
+    folder = tmp_path / "agent"
+    folder.mkdir(mode=0o755)
+    spool = Spool(str(folder))
+    spool.load()
+    spool.obey(Obeyed("store", 7))
+    assert [path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())] == [0, 0, 0]
 
 
 def test_the_master_that_is_obeyed_is_remembered(tmp_path: Path) -> None:
