@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterable
 
 from lavad import feed
@@ -71,7 +72,8 @@ def answer(replica: Replica, reader: StoreView, ask: feed.Ask) -> None:
         raise
     except Exception as error:
         # one query that cannot be rendered must not end the process that answers all others
-        print(f"query {ask.query.command} {ask.query.options} failed: {error!r}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"query {ask.query.command} {ask.query.options} {ask.query.words} failed: {error!r}", file=sys.stderr)  # noqa: T201
+        traceback.print_exc()
         pieces.append(("err", f"{ask.query.command}: internal error, see the log of lavad\n"))
         code = 255
     replica.send(feed.Answer(number=ask.number, pieces=pieces, exit=code))

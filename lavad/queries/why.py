@@ -55,8 +55,8 @@ def _read(request: Request, word: str) -> int:
         if not array.pending:
             raise Refused(f"Job <{word}>: no untouched element waits; name one, as {job}[1]")
         key = key_of(job, next(iter(array.pending)))
-    if array is not None and cluster.find_job(key) is None and index_of(key) not in array.indices:
-        raise Refused(f"Job <{word}> is not found")
+    if not request.view.is_live(key):
+        raise Refused(f"Job <{word}> is not found or has finished")
     return key
 
 
@@ -70,10 +70,15 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
         yield out(f"{head}: {known.get(job.state, f'it is {job.state.name}')}\n")
         return
     yield out(f"{head}: {spec.slots} {'slot' if spec.slots == 1 else 'slots'}, waiting since {times.full(job.submitted)}\n")
-    yield from _place(request, key)
+    if job.blocked:
+        yield out("Position: not in line, as it waits for other jobs\n")
+    else:
+        yield from _place(request, key)
     yield out("\nWhy it waits\n")
     for line in reasons.pending(request.view, job, 3, True):
         yield out(line)
+    if job.blocked:
+        return
     local = times.week_second(request.now)
     if starts(request.cluster, request.view.soft, request.now, local, key):
         yield out("\nIt starts with the next cycle: nothing keeps it now\n")
