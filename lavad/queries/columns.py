@@ -1,7 +1,7 @@
 """``-o`` of all commands: ``field[:[-][width][:unit]] … [delimiter='c']``, its table and its JSON.
 
 Rule: a text is parsed completely or refused; the header of a column is that of its field, also where an alias was given
-(``id`` shows as JOBID), as tools look for it.
+(``id`` shows as JOBID), as tools look for it. A name with one asterisk is each field that it fits (``gpu_mode*``, ``*``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Protocol
 
 import msgspec
@@ -93,11 +94,8 @@ def parse(command: str, text: str, fields: Mapping[str, Field]) -> Custom:
 def _columns(command: str, word: str, fields: Mapping[str, Field]) -> list[Column]:
     name, colon, rest = word.partition(":")
     given, second, unit = rest.partition(":")
-    if name.lower() == "all":
-        names = list(dict.fromkeys(field.name for field in fields.values()))
-    elif name.lower() in fields:
-        names = [name.lower()]
-    else:
+    names = _named(name.lower(), fields)
+    if not names:
         raise Refused(f"{command}: <{name[:80]}> is not a valid field name")
     right = given.startswith("-")
     digits = given[1:] if right else given
@@ -110,6 +108,16 @@ def _columns(command: str, word: str, fields: Mapping[str, Field]) -> list[Colum
         width = int(digits) if digits else fields[one].width if colon and not second else 0
         columns.append(Column(one, fields[one].header, width, right, unit[:1].upper()))
     return columns
+
+
+def _named(name: str, fields: Mapping[str, Field]) -> list[str]:
+    """The fields of a name; an alias is not found by an asterisk."""
+    every = list(dict.fromkeys(field.name for field in fields.values()))
+    if name == "all":
+        return every
+    if name.count("*") == 1:
+        return [own for own in every if fnmatchcase(own, name)]
+    return [name] if name in fields else []
 
 
 def _cell(column: Column, value: str, width: int) -> str:

@@ -149,6 +149,10 @@ def test_fields_and_json_of_load_and_hosts() -> None:
     assert (hosts["COMMAND"], hosts["HOSTS"]) == ("lshosts", 3)
     assert hosts["RECORDS"][1]["RESOURCES"] == "(cs fs)"
     assert json.loads(c.ask("lsload", "ol1", json=True)[0])["RECORDS"][0]["r1m"] == "1.4"
+    every = json.loads(c.ask("lsload", "ol1", json=True, o="*")[0])["RECORDS"][0]
+    assert {"HOST_NAME", "status", "r15s", "mem"} <= set(every)
+    assert c.ask("lsload", "ol1", o="r1*")[0].split()[:3] == ["r15s", "r1m", "r15m"]
+    assert c.ask("lsload", "ol1", o="nosuch*")[1:] == ("lsload: <nosuch*> is not a valid field name\n", 255)
     assert c.ask("lshosts", o="nosuch")[2] == 255
     assert c.ask("lshosts", json=True, noheader=True)[2] == 255
 
@@ -169,9 +173,14 @@ def test_the_cluster_in_numbers() -> None:
     c = waiting()
     c.submit(4)
     c.start(4)
-    rows = dict(row.strip().split(":", 1) for row in c.ask("badmin", "showstatus")[0].splitlines()[1:])
+    text = c.ask("badmin", "showstatus")[0]
+    rows = dict(row.strip().split(":", 1) for row in text.splitlines()[1:] if row)
     shown = {name: value.strip() for name, value in rows.items()}
     assert (shown["Servers"], shown["Pending"], shown["Running"], shown["Ok"]) == ("3/3", "3", "1", "3")
+    words = text.split()  # monitors of LSF find the numbers by their places
+    assert [words[place].rstrip(":") for place in (8, 10, 12, 14, 16)] == ["Clients", "Servers", "CPUs", "Cores", "Slots"]
+    assert [words[place] for place in (21, 33, 41, 55)] == ["3", "4", "0", "1"]
+    assert words[46:50] == ["Number", "of", "user", "groups:"]
 
 
 def test_what_was_done_to_a_queue() -> None:
