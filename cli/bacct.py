@@ -18,9 +18,10 @@ def run(context: Context) -> int:
     """Ask and print."""
     table = Table(
         "bacct",
-        "b d e l w x E UF gpu aff cname hostfile",
-        "C D S T f N P q m u J M app sla U G g",
+        "b d e l w x E UF gpu aff cname",
+        "C D S f N P q m u J M app sla U G g Lp rcacct rcalloc",
         "[job_ID | job_ID[index_list]] ...",
+        refused="cname rcacct rcalloc",
     )
     return run_listing(context, table, change=_with_hosts)
 

@@ -11,9 +11,10 @@ def run(context: Context) -> int:
     """Ask and print."""
     table = Table(
         "bhist",
-        "a b d e l p r s t w x UF X gpu aff hostfile noheader cname",
-        "C D S T f n N P q m J Jd u app g G sla",
+        "a b d e l p r s t w UF gpu aff hostfile cname",
+        "C D S T f n N P q m J Jd u app g G Lp",
         "[job_ID | job_ID[index_list]] ...",
+        refused="cname",
     )
     return run_listing(context, table)
 

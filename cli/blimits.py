@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("blimits", "w c a gpu", "n m u P p q Lp R A", "")
+    table = Table("blimits", "w c a fwd gl", "n m u P p q Lp R A C", "", refused="fwd gl C")
     return run_listing(context, table)
 
 

@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("bqueues", "w l r noheader json alloc usage", "m u o", "[queue_name ...]")
+    table = Table("bqueues", "w l r noheader json alloc", "m u o", "[queue_name ...]")
     return run_listing(context, table, form="LSB_BQUEUES_FORMAT")
 
 

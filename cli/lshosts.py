@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("lshosts", "l w s a T gpu noheader json cname", "R o", "[host_name ...]")
+    table = Table("lshosts", "l w s a T gpu noheader json cname", "R o", "[host_name ...]", refused="cname")
     return run_listing(context, table, help_status=0, caller=BASE, form="LSF_LSHOSTS_FORMAT")
 
 

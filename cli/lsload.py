@@ -9,7 +9,7 @@ from cli.common.options import Table
 
 def run(context: Context) -> int:
     """Ask and print."""
-    table = Table("lsload", "l w s N E a gpu gpuload noheader json cname", "R n I o", "[host_name ...]")
+    table = Table("lsload", "l w s N E a gpu gpuload noheader json cname", "R n I o", "[host_name ...]", refused="cname")
     return run_listing(context, table, help_status=0, caller=BASE, form="LSF_LSLOAD_FORMAT")
 
 

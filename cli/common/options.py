@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     Options = dict[str, str | bool | list[str]]
 
 
+WHY_NOT = {
+    "cname": "there is one cluster, so its hosts carry no cluster's name",
+    "fwd": "there is no other cluster",
+    "gl": "limits are those of one cluster",
+    "bucket": "see lava why for what a job waits for",
+    **dict.fromkeys(("rc", "rconly", "rcalloc"), "it has no resource connector"),
+}
+"""Why an option that LSF has makes no sense here, where that is not plain from its name."""
+
+
 class Table:
     """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text.
 
@@ -55,7 +65,8 @@ class Table:
 
     def unsupported(self, name: str) -> Fail:
         """LSF has it, lava has not."""
-        return Fail(f"{self.command}: option -{name} is not supported by lava")
+        why = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
+        return Fail(f"{self.command}: option -{name} is not supported by lava{why}")
 
     def keep(self, options: Options, name: str, value: str | bool) -> None:
         """Note an option: the last of several wins, but for the repeated ones."""

@@ -13,14 +13,14 @@ from lavad.core.job import Job
 from lavad.core.rights import expand_users
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
-from lavad.queries import bhist, bjobs, bjobs_long, exceptions, jobfacts, paragraphs, resreqs, times, units
+from lavad.queries import affinity, bhist, bjobs, bjobs_long, exceptions, gpus_shown, jobfacts, paragraphs, resreqs, times, units
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.wrap import RULE, wrap
 from lavad.store.accounting import Asked, Sums
 
-FLAGS = "b d e l w x E UF"
-VALUED = "C D S f N P q m u J app G g sla Lp"
+FLAGS = "b d e l w x E UF gpu aff"
+VALUED = "C D S f N P q m u J app G g sla Lp U"
 BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
 
 
@@ -80,14 +80,20 @@ class _Report:
 
     def _spec_test(self) -> Callable[[Job], bool] | None:
         """What no column of the store tells."""
-        pairs = (("app", "app"), ("user_group", "G"), ("group", "g"))
+        pairs = (("app", "app"), ("user_group", "G"), ("group", "g"), ("reservation", "U"))
         wanted = {field: self.options.words(option) for field, option in pairs if option in self.options}
         now, exceptional = self.request.now, "x" in self.options
-        if not wanted and not exceptional:
+        anybody = wanted.get("reservation") == ["all"]
+        if anybody:
+            del wanted["reservation"]
+        none = self.options.any("sla", "Lp")
+        if not (wanted or exceptional or anybody or none):
             return None
 
         def test(job: Job) -> bool:
-            fits = all(getattr(self.view.spec(job), field) in values for field, values in wanted.items())
+            spec = self.view.spec(job)
+            fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
+            fits = fits and (bool(spec.reservation) or not anybody)
             return fits and (not exceptional or bool(exceptions.of(job, self.view, now)))
 
         return test
@@ -136,6 +142,10 @@ class _Report:
         if job.run is not None:
             lines.append(wrap(f"{times.full(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
         lines.append(wrap(f"{times.full(job.since)}: {_completed(job)}", self.plain))
+        if "gpu" in self.options:
+            lines.append(gpus_shown.allocation(self.view, job))
+        if "aff" in self.options and (table := affinity.of_job(self.view, spec, job)):
+            lines.append(f"\n{table}")
         return "".join([*lines, "\nAccounting information about this job:\n", self._figures(job), RULE])
 
     def _dispatched(self, job: Job) -> str:

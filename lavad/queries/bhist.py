@@ -12,7 +12,7 @@ from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.states import FINAL, WAITING, JobState
 from lavad.core.when import WhenError, parse_interval
-from lavad.queries import bhist_long, bhist_time, bjobs
+from lavad.queries import bhist_long, bhist_time, bjobs, bjobs_filters
 from lavad.queries.history import COLUMNS, History, Times
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
@@ -29,12 +29,15 @@ TOGETHER = 200
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
-    options = request.options("a b d e l p r s w t UF", "P q m J u T C S D n N app G g")
+    options = request.options("a b d e l p r s w t UF gpu aff hostfile", "P q m J Jd u T C S D n N app G g Lp")
     if "t" in options:
         yield from bhist_time.show(request, window(request, options.text("T") or ".-7/,."))
         return
     wanted = _wanted(request, options)
-    jobs = sorted(JobSet(request.view, wanted, 0.0), key=lambda job: (job_of(job.key), index_of(job.key)))
+    found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0))
+    if options.any("Jd", "hostfile"):
+        found = bjobs_filters.by_text(request, options, found)
+    jobs = sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))
     windows = {letter: window(request, options.text(letter)) for letter in "CSD" if letter in options}
     rows = _rows(request, jobs, windows)
     first = next(rows, None)
@@ -43,7 +46,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield leave(255)
     elif options.any("l", "b", "UF"):
         factor = bjobs.cpu_factor(request, options)
-        yield from bhist_long.show(request, _chain(first, rows), "b" in options, "UF" in options, factor)
+        yield from bhist_long.show(request, _chain(first, rows), options, factor)
     else:
         yield from _table(request, _chain(first, rows), "w" in options)
 

@@ -7,8 +7,9 @@ from itertools import islice
 
 from lavad.core import events as ev
 from lavad.core.job import Job
-from lavad.queries import bjobs_long, jobfacts, paragraphs, times, units
+from lavad.queries import affinity, bjobs_long, gpus_shown, jobfacts, paragraphs, times, units
 from lavad.queries.history import COLUMNS, History, Times
+from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.sentences import Teller
 from lavad.queries.wrap import RULE, wrap
@@ -17,21 +18,22 @@ _BATCH = 200
 
 
 def show(
-    request: Request, rows: Iterator[tuple[Job, History, Times]], brief: bool, plain: bool, factor: float
+    request: Request, rows: Iterator[tuple[Job, History, Times]], options: Options, factor: float
 ) -> Iterator[Shown]:
     """A record a job; CPU times are multiplied by ``factor``."""
+    brief = "b" in options
     first = True
     while batch := list(islice(rows, _BATCH)):
         texts = request.view.texts([job for job, _, _ in batch])
         for job, history, spent in batch:
             teller = Teller(request.view, job, texts[job.key], brief, factor)
-            yield out(("" if first else RULE) + _record(request, teller, history, spent, plain))
+            yield out(("" if first else RULE) + _record(request, teller, history, spent, options))
             first = False
     yield out("\n")
 
 
-def _record(request: Request, teller: Teller, history: History, spent: Times, plain: bool) -> str:
-    view, job = request.view, teller.job
+def _record(request: Request, teller: Teller, history: History, spent: Times, options: Options) -> str:
+    view, job, plain = request.view, teller.job, "UF" in options
     parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), teller.text, ""), plain)]
     for event in history.of(job.key):
         for sentence in teller.tell(event):
@@ -40,8 +42,21 @@ def _record(request: Request, teller: Teller, history: History, spent: Times, pl
         if isinstance(event, ev.JobSubmitted) and not teller.brief:
             spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
             parts.append(paragraphs.limits(spec))
+    parts += _more(request, job, options)
     parts += [_peaks(request, job), summary(spent)]
     return "".join(parts)
+
+
+def _more(request: Request, job: Job, options: Options) -> Iterator[str]:
+    """-gpu, -aff and -hostfile."""
+    spec = request.view.spec(job)
+    if "gpu" in options:
+        yield gpus_shown.requirement(spec) + gpus_shown.allocation(request.view, job)
+    if "aff" in options:
+        table = affinity.of_job(request.view, spec, job)
+        yield f"\n{table}" if table else ""
+    if "hostfile" in options:
+        yield paragraphs.host_file(spec)
 
 
 def _peaks(request: Request, job: Job) -> str:

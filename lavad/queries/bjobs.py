@@ -24,13 +24,15 @@ from lavad.queries import (
     bjobs_text,
     columns,
     jobfacts,
+    reasons,
 )
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
-from lavad.queries.request import Request, Shown, err, leave
+from lavad.queries.request import Request, Shown, err, leave, out
 
 FLAGS = (
-    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi plan fwd hostfile"
+    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi pei plan fwd"
+    " hostfile data ss"
 )
 VALUED = "u q m J Jd P g app N G U sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"
@@ -38,7 +40,7 @@ SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
     "d": FINAL, "p": WAITING, "s": SUSPENDED, "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
 }  # fmt: skip
-_PENDING = ("p0", "p1", "p2", "p3", "pe", "pi", "plan", "psum", "prio")
+_PENDING = ("p0", "p1", "p2", "p3", "pe", "pi", "pei", "plan", "psum", "prio")
 """Options that are about waiting jobs, as -p is."""
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
@@ -58,6 +60,9 @@ def show(request: Request) -> Iterator[Shown]:
     rows = iter(jobs)
     if options.any("Jd", "hostfile"):
         rows = bjobs_filters.by_text(request, options, rows)
+    if "pei" in options:
+        yield from _divided(request, options, rows, given)
+        return
     first = next(rows, None)
     missing = [word for word, known in _known(request, jobs).items() if not known]
     form = choose_format(request, options, given)
@@ -66,6 +71,17 @@ def show(request: Request) -> Iterator[Shown]:
     elif first is not None:
         yield from form.show(request, form, _with_first(first, rows))
     yield from _leave(options, first is not None, missing, form.json, request.view.params.consistent_exit)
+
+
+def _divided(request: Request, options: Options, rows: Iterator[Job], given: str | None) -> Iterator[Shown]:
+    """-pei: the waiting jobs that could start if there were room, then those that wait for something else."""
+    form = choose_format(request, options, given)
+    waiting = list(rows)
+    for title, wanted in (("ELIGIBLE", True), ("INELIGIBLE", False)):
+        some = [job for job in waiting if reasons.is_eligible(request.view, job) is wanted]
+        yield out(f"{'' if wanted else chr(10)}{title} PENDING JOBS: {len(some)}\n")
+        if some:
+            yield from form.show(request, form, iter(some))
 
 
 def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
@@ -263,7 +279,7 @@ def pend_level(options: Options, default: int) -> int | None:
     for level in range(4):
         if f"p{level}" in options or options.find("p") == str(level):
             return level
-    return default if options.any("p", "pe", "pi") else None
+    return default if options.any("p", "pe", "pi", "pei") else None
 
 
 def cpu_factor(request: Request, options: Options) -> float:

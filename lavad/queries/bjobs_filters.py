@@ -11,7 +11,7 @@ from itertools import islice
 
 from lavad.core.asks import Refused
 from lavad.core.job import Job
-from lavad.core.resreq import ResReqError, parse
+from lavad.core.resreq import ResReq, ResReqError, Rusage, parse
 from lavad.core.states import WAITING
 from lavad.queries import exceptions, promises, reasons
 from lavad.queries.options import Options
@@ -19,6 +19,8 @@ from lavad.queries.request import Request
 
 Test = Callable[[Job], bool]
 _BATCH = 500
+_OF_NONE = ("fwd", "sla", "Lp", "data", "ss")
+"""Forwarded to another cluster, in a service class, of a licence project, with data to stage, of session schedulers: none is."""
 
 
 def job_tests(request: Request, options: Options) -> Iterator[Test]:
@@ -31,14 +33,14 @@ def job_tests(request: Request, options: Options) -> Iterator[Test]:
         yield lambda job: promises.find(view, job) is not None
     if "x" in options:
         yield lambda job: bool(exceptions.of(job, view, now))
-    if options.any("fwd", "sla", "Lp"):
+    if options.any(*_OF_NONE):
         yield lambda job: False
     if "rusage" in options:
         yield _asks_for(request, options.text("rusage"))
 
 
 def _asks_for(request: Request, text: str) -> Test:
-    """-rusage: jobs that ask for one of these resources."""
+    """-rusage: jobs that ask for all of these resources, in one of their alternatives."""
     names = set(text.replace(",", " ").split())
     if not names:
         raise Refused("bjobs: -rusage: no resource is named")
@@ -48,13 +50,19 @@ def _asks_for(request: Request, text: str) -> Test:
         found = known.get(job.spec)
         if found is None:
             try:
-                asked = {use.name for one in parse(request.view.spec(job).resreq).rusage for use in one.uses}
+                asked = [{use.name for use in one.uses} for one in _rusages(parse(request.view.spec(job).resreq))]
             except ResReqError:
-                asked = set()
-            found = known[job.spec] = bool(names & asked)
+                asked = []
+            found = known[job.spec] = any(names <= one for one in asked)
         return found
 
     return test
+
+
+def _rusages(req: ResReq) -> Iterator[Rusage]:
+    yield from req.rusage
+    for inner in (*(term for _, term in req.compound), *(way for way, _ in req.alternatives)):
+        yield from _rusages(inner)
 
 
 def by_text(request: Request, options: Options, jobs: Iterator[Job]) -> Iterator[Job]:

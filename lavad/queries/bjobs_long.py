@@ -11,6 +11,7 @@ from lavad.core.spec import JobText, Spec
 from lavad.core.states import SUSPENDED, WAITING, JobState
 from lavad.queries import (
     affinity,
+    gpus_shown,
     hangs,
     jobfacts,
     paragraphs,
@@ -194,7 +195,12 @@ class Record:
         lines.append(wrap(f" Effective: {effective}", self.plain))
         if "aff" in self.options:
             lines.append("\n" + affinity.of_job(self.view, self.spec, self.job))
-        lines += self.gpus()
+        if "gpu" in self.options:
+            lines += [gpus_shown.requirement(self.spec), gpus_shown.allocation(self.view, self.job)]
+        else:
+            lines += self.gpus()
+        if "hostfile" in self.options:
+            lines.append(paragraphs.host_file(self.spec))
         return "".join(lines) + "\n"
 
     def gpus(self) -> Iterator[str]:

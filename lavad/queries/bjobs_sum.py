@@ -14,6 +14,7 @@ _COLUMNS = (
     ("RUN", "RUN", 11), ("SSUSP", "SSUSP", 12), ("USUSP", "USUSP", 11), ("UNKNOWN", "UNKWN", 11), ("PEND", "PEND", 11),
     ("FWD_PEND", "", 10), ("PSUSP", "PSUSP", 9),
 )  # fmt: skip
+_HOSTS = "Individual host based reasons"
 
 
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
@@ -27,13 +28,25 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
 
 
 def show_reasons(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    """-psum: the pend reasons with the number of jobs that each holds up, the most frequent first."""
+    """-psum: how many jobs wait for what, and of what is about hosts how often it was found, the most frequent first."""
     counts: Counter[str] = Counter()
+    on_hosts: Counter[str] = Counter()
     total = 0
     for job in jobs:
         total += 1
-        counts.update({reasons.text_of(request.view, code) for code, _, _ in reasons.of(request.view, job)})
-    yield out(f"Pending reason summary: published {times.full(request.now)}\n")
-    yield out(f" Summarizing {total} pending job{'' if total == 1 else 's'} in cluster ({request.view.name}):\n")
+        found = reasons.of(request.view, job)
+        counts.update({reasons.text_of(request.view, code) if not hosts else _HOSTS for code, hosts, _ in found})
+        for code, hosts, _ in found:
+            if hosts:
+                on_hosts[reasons.text_of(request.view, code)] += hosts
+    width = max((len(words) for words in (*counts, *on_hosts)), default=0) + 3
+    yield out(f"Pending reason summary: published {times.year(request.now)}\n")
+    yield out(f"Summarizing {total} pending jobs in cluster ({request.view.name}):\n")
+    yield out("".join(_counted(counts, width, "jobs")))
+    if on_hosts:
+        yield out(f"\n{_HOSTS}\n{''.join(_counted(on_hosts, width, 'occurrences'))}")
+
+
+def _counted(counts: Counter[str], width: int, what: str) -> Iterator[str]:
     for words, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
-        yield out(f"  {words}: {count} job{'' if count == 1 else 's'}\n")
+        yield f"    {words + ':':<{width}}{count} {what}\n"

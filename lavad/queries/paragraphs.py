@@ -5,6 +5,8 @@ Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the words are LSF 10.1's (tasks, slots), 
 
 from __future__ import annotations
 
+import re
+
 from lavad.core import gpureq
 from lavad.core.depend import Depend
 from lavad.core.ids import index_of
@@ -30,6 +32,8 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     ):
         if value:
             words.append(f"{title}{' (overwrite)' if overwrite else ''} <{value}>")
+    if text.host_file:
+        words.append(f"Host file <{text.host_file}>")
     words += _notices(text) + _flags(spec)
     words += _requests(view, spec, depend)
     if text.pre_exec:
@@ -43,6 +47,16 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     if spec.priority >= 0 and (most is None or spec.priority != most // 2):
         words.append(f"User Priority <{spec.priority}>")
     return "".join(f", {word}" for word in words)
+
+
+_HOST_SLOTS = re.compile(r"(?:(\d+)\*\{)?select\[hname==([^\]]+)\]")
+
+
+def host_file(spec: Spec) -> str:
+    """The hosts of a host file with their slots, as the requirement keeps them."""
+    rows = [(host, int(count or spec.slots)) for count, host in _HOST_SLOTS.findall(spec.resreq)]
+    table = "".join(f"{host:<15} {slots:>5}\n" for host, slots in rows)
+    return f"\nUSER-SPECIFIED HOST FILE:\nHOST            SLOTS\n{table}" if rows else ""
 
 
 def _notices(text: JobText) -> list[str]:

@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from lavad.core.asks import Query
-from lavad.core.cluster import Cluster
-from lavad.core.events import MasterStarted
-from lavad.queries.render import render
-from lavad.queries.view import View
-from lavad.queryproc import StoreView
-from lavad.store.read import Reader
-from lavad.store.writer import Store
-from tests.support.query_cluster import ALICE, QueryCluster, element
-from tests.support.stores import commit
+from tests.support.query_cluster import QueryCluster, element
+from tests.support.query_store import stored
 
 ASKS: list[tuple[str, list[str], dict[str, str | bool | list[str]]]] = [
     ("bjobs", [], {"a": True}), ("bjobs", ["5"], {}), ("bjobs", ["5[2]", "1"], {"l": True}), ("bjobs", [], {"A": True}),
@@ -44,18 +36,6 @@ def test_the_store_gives_the_same_text(
     tmp_path: Path, command: str, words: list[str], options: dict[str, str | bool | list[str]]
 ) -> None:
     c = grown()
-    url = f"sqlite:///{tmp_path}/lava.db"
-    store = Store.open(url)
-    cluster = Cluster()
-    events = [replace(e, epoch=0) if isinstance(e, MasterStarted) else e for _, e in c.store.events]
-    commit(store, cluster, events, texts=list(c.store.kept_texts.items()))
-    store.close()
-    reader = Reader.open(url)
-    view = View(cluster, c.soft, StoreView(reader), master="ol1", version="0.1.0", built="Nov 20 2026")
     query = Query(command=command, words=words, options=options)
-    found = list(render(view, query, ALICE, c.now))
-    reader.close()
-    out, err, status = c.query(query)
-    assert "".join(text for kind, text in found if kind == "out") == out
-    assert "".join(text for kind, text in found if kind == "err") == err
-    assert found[-1] == ("exit", str(status))
+    with stored(c, tmp_path) as store:
+        assert store.query(query) == c.query(query)

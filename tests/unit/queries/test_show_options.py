@@ -1,0 +1,80 @@
+"""Options of the commands that show: what each adds, leaves out or says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lavad.core.gpureq import GpuReq
+from tests.support.query_cluster import QueryCluster
+from tests.support.query_store import stored
+
+
+def gpu_job() -> QueryCluster:
+    c = QueryCluster(with_gpus=True)
+    c.submit(1, slots=2, max_slots=2, gpu=GpuReq(num=2, mode="shared", mps="no", j_exclusive=False))
+    c.start(1, hosts="ol2:2", gpus=("GPU-a", "GPU-b"))
+    return c
+
+
+def test_jobs_wait_eligible_and_ineligible_in_two_lists() -> None:
+    c = QueryCluster()
+    c.submit(1, name="ready")
+    c.submit(2, name="held", held=True)
+    out, err, status = c.ask("bjobs", pei=True, o="jobid", noheader=True)
+    assert (out, err, status) == ("ELIGIBLE PENDING JOBS: 1\n1\n\nINELIGIBLE PENDING JOBS: 1\n2\n", "", 0)
+
+
+def test_gpus_of_a_job_in_lsf_s_columns_while_it_runs_and_after(tmp_path: Path) -> None:
+    c = gpu_job()
+    shown = c.ask("bjobs", "1", l=True, gpu=True)[0]
+    assert "\n GPU REQUIREMENT DETAILS:\n Combined: num=2:mode=shared:mps=no:j_exclusive=no\n" in shown
+    rows = shown.partition("GPU_ALLOCATION:\n")[2].splitlines()
+    assert rows[0].split()[:4] == ["HOST", "TASK", "GPU_ID", "GI_PLACEMENT/SIZE"]
+    assert rows[1].split()[:3] == ["ol2", "0", "0"]
+    assert rows[2].split()[:2] == ["1", "1"]  # the host is named once
+    c.finish(1)
+    with stored(c, tmp_path) as store:
+        for command in ("bhist", "bacct"):
+            assert rows[1] in store.ask(command, "1", l=True, gpu=True)[0], command
+            assert rows[1] not in store.ask(command, "1", l=True)[0], command
+
+
+def test_the_host_file_of_a_job_is_shown() -> None:
+    c = QueryCluster()
+    resreq = "2*{select[hname==ol1]}+1*{select[hname==ol2]}"
+    c.submit(1, slots=3, max_slots=3, resreq=resreq, text={"host_file": "/home/alice/hosts"})
+    c.submit(2)
+    shown = c.ask("bjobs", l=True, hostfile=True)[0]
+    assert shown.count("Submitted from") == 1
+    assert "Host file </home/alice/hosts>" in shown.replace("\n                     ", "")
+    assert "USER-SPECIFIED HOST FILE:\nHOST            SLOTS\nol1                 2\nol2                 1\n" in shown
+
+
+def test_history_by_description() -> None:
+    c = QueryCluster()
+    c.submit(1, text={"description": "night run"})
+    c.submit(2)
+    assert [line.split()[0] for line in c.ask("bhist", Jd="night*")[0].splitlines()[2:] if line] == ["1"]
+    assert c.ask("bhist", Lp="lic")[::2] == ("No matching job found\n", 255)
+
+
+def test_accounting_of_jobs_that_ran_in_reservations(tmp_path: Path) -> None:
+    c = QueryCluster()
+    for job, reservation in ((1, "alice#1"), (2, "alice#2"), (3, "")):
+        c.submit(job, reservation=reservation)
+        c.start(job)
+        c.finish(job)
+    done = "Total number of done jobs: {:>7} "
+    with stored(c, tmp_path) as store:
+        assert done.format(1) in store.ask("bacct", U="alice#1")[0]
+        assert done.format(2) in store.ask("bacct", U="all")[0]
+        assert done.format(0) in store.ask("bacct", sla="gold")[0]
+        assert done.format(3) in store.ask("bacct")[0]
+
+
+def test_the_image_of_a_container_and_the_fields_of_newer_releases() -> None:
+    c = QueryCluster()
+    c.submit(1, text={"software": (("container", "/images/x.sif", "", ""),)})
+    record = json.loads(c.ask("bjobs", o="image aps longjobid k8s ctxuser", json=True)[0])["RECORDS"][0]
+    assert record == {"IMAGE": "/images/x.sif", "APS": "", "LONGJOBID": "", "K8S": "", "CTXUSER": ""}
