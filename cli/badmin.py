@@ -56,6 +56,8 @@ def run_subcommand(context: Context, words: list[str]) -> int:
     if name in ("help", "?"):
         context.err(USAGE + "\n")
         return 0
+    if name in ("quit", "q"):
+        return 0
     command = COMMANDS.get(name)
     if command is None:
         raise Fail(f"Invalid command <{name}> \n{USAGE}")

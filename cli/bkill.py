@@ -5,11 +5,18 @@ from __future__ import annotations
 from cli.common.client import Client, read_conf
 from cli.common.context import Context, start
 from cli.common.control import NEEDED
-from cli.common.fail import LSF_FAILED
+from cli.common.fail import LSF_FAILED, Refused
 from cli.common.jobs import report, selected
 from cli.common.options import Table, read_letters, show_help
 from cli.common.signals import NAMES, signal_number
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.common.options import Options
+
+FINISHED = "Job has already finished"
 SAID = {9: "terminated", 18: "resumed", 19: "stopped"}
 
 
@@ -35,9 +42,25 @@ def run(context: Context) -> int:
     frame = {"ask": "kill", "jobs": select, "signal": signal, "now": "r" in options, "reason": options.get("C", "")}
     if "d" in options:
         frame["done"] = True
-    ok = Client(context, read_conf(context)).change(frame)
+    client = Client(context, read_conf(context))
+    ok = client.change(frame)
+    if "g" in options and not ok.get("results"):
+        ok = {**ok, "results": _finished(client, options)}
     done = "terminated" if not signal else SAID.get(signal, "signaled")
     return report(context, ok, select, lambda job: f"Job <{job}> is being {done}")
+
+
+def _finished(client: Client, options: Options) -> list[dict[str, Any]]:
+    """The jobs of a group in which none is live: each is named as finished."""
+    given = {name: value for name, value in options.items() if name in ("J", "q", "u", "m", "g", "app")}
+    given |= {"a": True, "noheader": True, "o": "id jobindex"}
+    query = {"ask": "query", "command": "bjobs", "words": [], "options": given}
+    try:
+        rows = [line.split() for line in client.text_of(query, quiet=True).splitlines()]
+    except Refused:
+        return []
+    ids = sorted({(int(job), int(index)) for job, index in rows})
+    return [{"id": f"{job}[{index}]" if index else job, "why": FINISHED} for job, index in ids]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cli.common.context import Context, start
 from cli.common.control import run_control
+from cli.common.jobs import Said
 from cli.common.options import Table
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 def run(context: Context) -> int:
     """Do it to what is selected."""
     table = Table("bmig", "f d", "m J q u g app", "[job_ID | 0 | job_ID[index_list]] ...", refused="d")
-    return run_control(context, table, _frame, "Job <%s> is being migrated")
+    return run_control(context, table, _frame, "Job <%s> is being migrated", Said(harmless=("Job has not started yet",)))
 
 
 def main(argv: list[str] | None = None) -> int:

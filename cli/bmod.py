@@ -20,7 +20,7 @@ def run(context: Context) -> int:
     try:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:
-        raise not_done(fail, "bmod", NOT_MODIFIED) from None
+        raise not_done(context, fail, "bmod", NOT_MODIFIED) from None
     helped = show_help(context, table, options)
     if helped is not None:
         return helped
@@ -39,7 +39,7 @@ def run(context: Context) -> int:
         frame = {"ask": "modify", "job": job, "options": options, "command": work.command if work else ""}
         ok = Client(context, conf).change(frame)
     except Fail as fail:
-        raise not_done(fail, "bmod", NOT_MODIFIED) from None
+        raise not_done(context, fail, "bmod", NOT_MODIFIED) from None
     context.out(f"Parameters of job <{ok.get('job', job)}> are being changed\n")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cli.common.context import Context, start
 from cli.common.control import run_control
+from cli.common.jobs import Said
 from cli.common.options import Table
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 def run(context: Context) -> int:
     """Do it to what is selected."""
     table = Table("brequeue", "d e r a H p", "J u m q g app C", "[job_ID | job_ID[index_list]] ...", refused="p C")
-    return run_control(context, table, _frame, "Job <%s> is being requeued ", colon=" :")
+    return run_control(context, table, _frame, "Job <%s> is being requeued ", Said(colon=" :"))
 
 
 def main(argv: list[str] | None = None) -> int:

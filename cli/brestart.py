@@ -28,7 +28,7 @@ def run(context: Context) -> int:
     try:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:
-        raise not_done(fail, "brestart", NOT_SUBMITTED) from None
+        raise not_done(context, fail, "brestart", NOT_SUBMITTED) from None
     helped = show_help(context, table, options)
     if helped is not None:
         return helped
@@ -48,7 +48,7 @@ def run(context: Context) -> int:
         frame = submission(context, Work(""), options, env, restart_of=job)
         ok = send(context, Client(context, conf), {**frame, "restart_from": generation})
     except Fail as fail:
-        raise not_done(fail, "brestart", NOT_SUBMITTED) from None
+        raise not_done(context, fail, "brestart", NOT_SUBMITTED) from None
     if site is not None:
         site.submitted(ok)
     return 0

@@ -23,7 +23,7 @@ def run(context: Context) -> int:
     try:
         Client(context, read_conf(context)).change(frame)
     except Refused as refused:
-        raise Refused(f"Failed to run the job: {refused.text}", refused.status) from None
+        raise Refused(f"Failed to run the job: {refused.text.removeprefix(f'{job}: ')}", refused.status) from None
     context.out(f"Job <{job}> is being forced to run.\n")
     return 0
 

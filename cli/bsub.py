@@ -35,7 +35,7 @@ def run(context: Context) -> int:
     try:
         given, words = read_command_options(table, context.argv)
     except Fail as fail:
-        raise not_done(fail, "bsub", "Job not submitted.") from None
+        raise not_done(context, fail, "bsub", "Job not submitted.") from None
     helped = show_help(context, table, given)
     if helped is not None:
         return helped
@@ -46,7 +46,7 @@ def run(context: Context) -> int:
     try:
         job, how = _submit(context, client, conf, given, words)
     except Fail as fail:
-        raise not_done(fail, "bsub", "Job not submitted.") from None
+        raise not_done(context, fail, "bsub", "Job not submitted.") from None
     if how in INTERACTIVE:
         from cli.common.interactive import bsub_converse
 

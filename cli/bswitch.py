@@ -5,6 +5,7 @@ from __future__ import annotations
 from cli.common.context import Context, start
 from cli.common.control import run_control
 from cli.common.fail import Fail
+from cli.common.jobs import Said
 from cli.common.options import Table
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ def run(context: Context) -> int:
             options["app"] = profile
         return {"ask": "switch", "queue": queue[0]}
 
-    return run_control(context, table, frame, lambda job: f"Job <{job}> is switched to queue <{queue[0]}>")
+    return run_control(context, table, frame, lambda job: f"Job <{job}> is switched to queue <{queue[0]}>", Said(alone=queue))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -16,7 +16,7 @@ COMMANDS = (
     "bpeek", "bhist", "bhosts", "bhpart", "bqueues", "busers", "bparams", "bugroup", "bmgroup", "bacct", "bapp", "bjdepinfo",
     "bjgroup", "blimits", "badmin", "brestart", "lsid", "lsload", "lshosts", "lsclusters", "lsinfo", "lsadmin", "lava",
     "blaunch", "mpirun.lsf", "bgadd", "bgdel", "bgmod", "bjdep", "bpost", "bread", "bstatus", "brun", "bwait", "bslots",
-    "lsplace", "lsrun", "lsgrun", "bresize",
+    "lseligible", "lsplace", "lsrun", "lsgrun", "bresize",
     "brsvadd", "brsvdel", "brsvmod", "brsvs", "bresources",
 )  # fmt: skip
 MODULES = {"lava": "cli.lava", "mpirun.lsf": "cli.mpirun_lsf"}

@@ -178,3 +178,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0
     """Simulated GPUs on each host; for trying things out on a laptop."""
+
+    @property
+    def resreq_unit_mb(self) -> float:
+        """What a plain amount of memory in a resource requirement counts in: MB, unless LSF_UNIT_FOR_LIMITS names more."""
+        return max(1.0, 1024.0 ** (("KB", "MB", "GB", "TB", "PB", "EB").index(self.lsf_unit_for_limits) - 1))

@@ -58,7 +58,6 @@ def core_conf(config: ClusterConfig) -> Conf:
 
 def _params(config: ClusterConfig) -> Params:
     file: FileParams = config.params
-    warned = file.job_action_warning_time
     return Params(
         default_queues=config.default_queues(),
         default_project=file.default_project,
@@ -72,13 +71,14 @@ def _params(config: ClusterConfig) -> Params:
         parallel_by_slot=file.parallel_sched_by_slot,
         unit_kb=_UNIT_KB[file.lsf_unit_for_limits],
         unit_name=file.lsf_unit_for_limits,
+        resreq_unit_mb=file.resreq_unit_mb,
         enforce=file.lsb_resource_enforce,
         job_memlimit=bool(file.lsb_job_memlimit) or file.lsb_memlimit_enforce,
         sequential_signal=file.lsb_use_sequential_signal,
         root_jobs=file.lsf_root_user,
         parse_script=file.lsb_bsub_parse_script,
         stdout_direct=file.lsb_stdout_direct,
-        run_warning=600 if warned is None else warned,
+        run_warning=600 if file.job_action_warning_time is None else file.job_action_warning_time,
         host_timeout=float(file.lava_host_timeout),
         mail_to=file.lsb_mailto,
         dynamic_timeout=float(file.lsf_dynamic_host_timeout),

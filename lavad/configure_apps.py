@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from config.model import ApplicationConfig, ClusterConfig
 from lavad.core.conf import AppConf
+from lavad.core.resreq import in_mb
 from lavad.core.spec import Limits
 
 _NAMES = {
@@ -14,7 +15,7 @@ _NAMES = {
 
 def apps(config: ClusterConfig) -> tuple[AppConf, ...]:
     """All profiles."""
-    return tuple(_app(app) for app in config.applications)
+    return tuple(_app(app, config.params.resreq_unit_mb) for app in config.applications)
 
 
 def _controls(app: ApplicationConfig) -> str:
@@ -28,7 +29,7 @@ def _controls(app: ApplicationConfig) -> str:
     return " ".join(f"{action}[{what}]" for action, what in found.items())
 
 
-def _app(app: ApplicationConfig) -> AppConf:
+def _app(app: ApplicationConfig, unit_mb: float) -> AppConf:
     tasks = app.tasklimit
     rule = app.requeue_exit_values
     words = ["all"] if rule.all else [str(value) for value in rule.values]
@@ -42,7 +43,7 @@ def _app(app: ApplicationConfig) -> AppConf:
         min_slots=tasks.minimum or 1,
         default_slots=tasks.default or tasks.minimum or 1,
         job_max_slots=tasks.maximum,
-        resreq=app.res_req,
+        resreq=in_mb(app.res_req, unit_mb),
         gpu=app.gpu_req,
         rerunnable=app.rerunnable,
         checkpoint=app.chkpnt_dir + period if app.chkpnt_dir else "",

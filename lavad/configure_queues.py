@@ -10,6 +10,7 @@ from config.model import LoadThreshold, QueueConfig, RequeueExit
 from config.model import Params as FileParams
 from lavad.configure_share import aps_conf, share_conf
 from lavad.core.conf import ExceptionConf, QueueConf, Spared, Thresholds
+from lavad.core.resreq import in_mb
 from lavad.core.spec import Limits
 
 _NAMES = {
@@ -44,7 +45,7 @@ def queue_conf(queue: QueueConfig, params: FileParams) -> QueueConf:
         job_max_slots=tasks.maximum,
         limits=_limits(queue, "maximum"),
         defaults=_limits(queue, "default"),
-        resreq=queue.res_req,
+        resreq=in_mb(queue.res_req, params.resreq_unit_mb),
         gpu=queue.gpu_req,
         exclusive=queue.exclusive,
         interactive={"YES": "yes", "NO": "no", "ONLY": "only"}[queue.interactive.upper()],
@@ -57,8 +58,8 @@ def queue_conf(queue: QueueConfig, params: FileParams) -> QueueConf:
         job_starter=queue.job_starter,
         requeue_exit_values=_requeue(queue.requeue_exit_values),
         thresholds=thresholds_of(queue.thresholds),
-        stop_cond=queue.stop_cond,
-        resume_cond=queue.resume_cond,
+        stop_cond=in_mb(queue.stop_cond, params.resreq_unit_mb),
+        resume_cond=in_mb(queue.resume_cond, params.resreq_unit_mb),
         backfill=queue.backfill,
         slot_reserve=_periods(queue.slot_reserve),
         resource_reserve=_periods(queue.resource_reserve),

@@ -238,7 +238,7 @@ class Master:
     async def reconfig(self, caller: Caller) -> dict[str, Any]:
         """badmin reconfig: the whole configuration anew, or nothing."""
         if not is_admin(self.cluster.conf, caller):
-            raise Refused("Failed: User permission denied")
+            raise Refused("User permission denied")
         loaded = await asyncio.to_thread(load_files, self.site.confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")

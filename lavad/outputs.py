@@ -9,8 +9,8 @@ from typing import Any
 from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Caller, Peek, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide.select import UNKNOWN, select
-from lavad.core.ids import key_of
+from lavad.core.decide.select import select
+from lavad.core.ids import job_of, key_of
 from lavad.core.job import Job
 from lavad.core.rights import may_control
 from lavad.core.spec import Spec
@@ -41,11 +41,23 @@ class Outputs:
         """Pieces of output, then the exit status."""
         try:
             job, spec = await self._find(ask, caller)
-            async for text in self._pieces(job, spec, ask):
-                yield {"out": text.decode("utf-8", "replace")}
+            files = [False]
+            if not ask.follow and await self._has_own_errors(job):
+                files.append(True)
+            for stderr in files:
+                async for text in self._pieces(job, spec, ask, stderr):
+                    yield {"out": text.decode("utf-8", "replace")}
         except NoOutput as why:
             raise Refused(str(why)) from None
+        if not ask.follow:
+            # as LSF's own comes out where it is not a terminal that reads: behind the output
+            yield {"out": "".join(f"<< output from {'stderr' if stderr else 'stdout'} >>\n" for stderr in files)}
         yield {"exit": 0}
+
+    async def _has_own_errors(self, job: Job) -> bool:
+        """Whether the standard error of a live job goes into a file of its own."""
+        text = await asyncio.to_thread(self._reader.text_of, job_of(job.key)) if job.outcome is None else None
+        return text is not None and bool(text.error) and text.error != text.output
 
     async def _find(self, ask: Peek, caller: Caller) -> tuple[Job, Spec]:
         shown, key = self._key(ask, caller)
@@ -75,16 +87,17 @@ class Outputs:
             return ask.job, key_of(job, elements.min() if elements else 0)
         targets = [target for target in select(self._cluster, ask.select, caller) if target.keys]
         if not targets:
-            raise Refused(UNKNOWN)
+            named = f"Job <{ask.select.name}> is not found" if ask.select.name else "No unfinished job found"
+            raise Refused(named)
         return targets[-1].shown, targets[-1].keys[-1]
 
-    async def _pieces(self, job: Job, spec: Spec, ask: Peek) -> AsyncIterator[bytes]:
+    async def _pieces(self, job: Job, spec: Spec, ask: Peek, stderr: bool) -> AsyncIterator[bytes]:
         assert job.run is not None
         end = job.run.verdict
         path = end.output if end is not None and job.outcome is not None else ""
-        question = pb.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=ask.stderr)
+        question = pb.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
         if job.outcome is not None and not path:
-            raise Refused(f"Job <{ask.job}> : Already finished.")
+            raise Refused(f"Job <{ask.job}> is not found")
         while True:
             live = self._cluster.find_job(job.key)
             async for piece in self._peeks.pieces(self._session(job), question):

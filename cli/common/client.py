@@ -192,14 +192,15 @@ class Client:
         self._exchange(frame, listing, PATIENCE)
         return listing.show()
 
-    def text_of(self, frame: dict[str, Any]) -> str:
-        """What a query puts on standard output; what it says besides is printed. Refused where that is why it failed."""
+    def text_of(self, frame: dict[str, Any], quiet: bool = False) -> str:
+        """What a query puts on standard output; what it says besides is printed unless ``quiet``. Refused where that is
+        why it failed."""
         listing = Listing(self.context)
         self._exchange(frame, listing, PATIENCE)
         if listing.status:
             raise Refused("".join(text for stream, text in listing.pieces if stream == "err").rstrip("\n"), listing.status)
         for stream, text in listing.pieces:
-            if stream == "err":
+            if stream == "err" and not quiet:
                 self.context.err(text)
         return "".join(text for stream, text in listing.pieces if stream == "out")
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cli.common.context import Context
+    from cli.common.jobs import Said
     from cli.common.options import Options
 
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"
@@ -22,7 +23,7 @@ def run_control(
     table: Table,
     frame: Callable[[Options, list[str]], dict[str, Any]],
     done: str | Callable[[str], str],
-    colon: str = ":",
+    said: Said | None = None,
 ) -> int:
     """``frame`` makes the ask without its jobs (and may take words away); ``done`` the line for each, %s its id."""
     options, words = read_letters(table, context.argv)
@@ -32,4 +33,4 @@ def run_control(
     asked = frame(options, words)
     select = selected(options, words, table, NEEDED)
     ok = Client(context, read_conf(context)).change({**asked, "jobs": select})
-    return report(context, ok, select, done if callable(done) else lambda job: done % job, colon)
+    return report(context, ok, select, done if callable(done) else lambda job: done % job, said)

@@ -16,6 +16,18 @@ LARGEST_ID = 2**31 - 1
 FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
 
 
+class Said:
+    """How a command words what it could not do: the colon behind the job, names whose own lines name no job, and
+    refusals with which it still exits 0."""
+
+    __slots__ = ("alone", "colon", "harmless")
+
+    def __init__(self, colon: str = ":", alone: list[str] | tuple[str, ...] = (), harmless: tuple[str, ...] = ()) -> None:
+        self.colon = colon
+        self.alone = alone
+        self.harmless = harmless
+
+
 def check_id(word: str) -> str:
     """``12``, ``12[3]``, ``12[1-5:2,8]``; raises Fail for anything else."""
     number, bracket, rest = word.partition("[")
@@ -44,17 +56,20 @@ def selected(options: Options, words: list[str], table: Table, needed: str = "")
 
 
 def report(
-    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], colon: str = ":"
+    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], said: Said | None = None
 ) -> int:
     """Print what became of each job; 0 where all is well."""
+    said = said or Said()
     results = ok.get("results") or []
     status = 0
     for result in results:
         if result.get("ok"):
             context.out(f"{done(str(result['id']))}\n")
         else:
-            context.err(f"Job <{result['id']}>{colon} {result.get('why', '')}\n")
-            status = LSF_FAILED
+            why = str(result.get("why", ""))
+            alone = why.partition(": ")[0] in said.alone
+            context.err(f"{why}\n" if alone else f"Job <{result['id']}>{said.colon} {why}\n")
+            status = status if why in said.harmless else LSF_FAILED
     if not results:
         none = str(ok.get("none") or "No matching job found")
         named = select.get("name") and not select.get("ids")

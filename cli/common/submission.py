@@ -23,6 +23,7 @@ LAUNCHERS = (
 )  # fmt: skip
 SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
 KILLED_WHILE_PENDING = 126
+BAD_RESREQ = "Bad resource requirement syntax"
 CLIENT_ONLY = ("env", "Zs", "h", "V", "help")
 
 
@@ -175,9 +176,15 @@ def exit_status(state: str, status: int) -> int:
     return code if code or state == "DONE" else KILLED_WHILE_PENDING
 
 
-def not_done(fail: Fail, command: str, ending: str) -> Fail:
-    """A failure with LSF's ending, ``Job not submitted.`` or ``Job not modified.``"""
+def not_done(context: Context, fail: Fail, command: str, ending: str) -> Fail:
+    """A failure with LSF's ending, ``Job not submitted.`` or ``Job not modified.``
+
+    What is wrong in a requirement follows on a line of its own, for people only: programs compare LSF's line.
+    """
     text = fail.text.rstrip("\n").removesuffix(".")
+    detail, colon, rest = text.rpartition(": ")
+    if colon and rest == BAD_RESREQ:
+        return type(fail)(f"{rest}. {ending}" + (f"\n{detail}" if os.isatty(context.stderr) else ""), fail.status)
     if text.startswith("option -"):
         text = f"{command}: {text}"
     lsf = text.startswith(f"{command}: ")

@@ -104,7 +104,7 @@ def run(context: Context) -> int:
             return 0
         return _submit(context, job)
     except Fail as fail:
-        raise not_done(fail, "lava run", "Job not submitted.") from None
+        raise not_done(context, fail, "lava run", "Job not submitted.") from None
 
 
 def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:

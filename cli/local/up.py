@@ -90,15 +90,13 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
     }
     if os.geteuid() == 0:
         extra["LSF_ROOT_USER"] = "Y"
-        print(
-            "lava: this cluster was started by root, so root's jobs are allowed in it (LSF_ROOT_USER=Y)",
-            file=sys.stderr,
-        )
+        if "LSF_ROOT_USER" not in read_lsf_conf(str(folder.conf / "lsf.conf")):
+            print("lava: this cluster was started by root, so root's jobs are allowed in it (LSF_ROOT_USER=Y)", file=sys.stderr)
     (folder.path / "etc").mkdir(exist_ok=True)
     (folder.path / "work").mkdir(exist_ok=True)
     slots = wanted.slots or os.cpu_count() or 1
     _add_parameters(folder, extra)
-    write_cluster(folder.conf, "lava", [(host, slots) for host in hosts], [user], extra)
+    write_cluster(folder.conf, _cluster_name(folder), [(host, slots) for host in hosts], [user], extra)
     _secret(folder, "cluster.key", secrets.token_hex(32))
     shape: dict[str, object] = {
         "hosts": hosts,
@@ -116,6 +114,12 @@ def _user() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return str(os.geteuid())
+
+
+def _cluster_name(folder: Folder) -> str:
+    """The name in the site's own lsf.cluster.NAME where it has one."""
+    own = sorted(folder.conf.glob("lsf.cluster.*"))
+    return own[0].name.removeprefix("lsf.cluster.") if len(own) == 1 else "lava"
 
 
 def _host_names(folder: Folder, count: int) -> list[str]:

@@ -341,7 +341,6 @@ class Peek(Ask, frozen=True):
 
     job: str
     select: Select = Select()
-    stderr: bool = False
     follow: bool = False
 
 

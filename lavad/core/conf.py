@@ -76,6 +76,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     unit_kb: int = 1
     """LSF_UNIT_FOR_LIMITS in KB."""
     unit_name: str = "KB"
+    resreq_unit_mb: float = 1.0
+    """What a plain amount of memory in a -R counts in: LSF_UNIT_FOR_LIMITS, MB where a site does not set it."""
     enforce: tuple[str, ...] = ()
     """LSB_RESOURCE_ENFORCE."""
     job_memlimit: bool = False

@@ -21,10 +21,9 @@ def amounts(spec: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
 def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
     """(resource, amount, whether it is for each slot)."""
     outer = next((queue.resreq for queue in conf.queues if queue.name == spec.queue), "")
-    unit = 1.0 if conf.params.unit_kb == 1 else conf.params.unit_kb / 1024
     try:
-        own = parse(spec.resreq, unit)
-        both = combine(parse(outer, unit), own) if outer else own
+        own = parse(spec.resreq)
+        both = combine(parse(outer), own) if outer else own
     except ResReqError:
         return ()
     uses = both.rusage[0].uses if both.rusage else ()

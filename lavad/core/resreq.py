@@ -19,7 +19,7 @@ from lavad.core.resreq_sections import Cu, Order, Rusage, Span, Use
 
 __all__ = [
     "BUILT_IN", "Affinity", "Cu", "Expr", "ResReq", "ResReqError", "Rusage", "Span", "Use",
-    "combine", "default_type", "merge", "names_in", "parse", "show", "unknown_names",
+    "combine", "default_type", "in_mb", "merge", "names_in", "parse", "show", "unknown_names",
 ]  # fmt: skip
 
 MAX_TEXT = 8192
@@ -168,6 +168,14 @@ def merge(texts: list[str], unit_mb: float = 1.0) -> str:
             raise ResReqError("a compound or alternative requirement cannot be merged with another -R")
         merged = _joined(merged, req, strict=True)
     return parse(_text(merged)).text
+
+
+def in_mb(text: str, unit_mb: float) -> str:
+    """A requirement of a configuration file in plain MB, as those of jobs are kept; one that does not parse as it is."""
+    try:
+        return merge([text], unit_mb)
+    except ResReqError:
+        return text
 
 
 def combine(*levels: ResReq) -> ResReq:

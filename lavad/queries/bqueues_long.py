@@ -24,7 +24,7 @@ def record(row: QueueRow, deep: bool = False) -> str:
     table = thresholds.table(row.view.cluster.conf, conf.thresholds)
     return "".join([
         f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
-        *_intervals(conf), *_limits(conf), f"\nSCHEDULING PARAMETERS\n{table}",
+        *_intervals(row), *_limits(conf), f"\nSCHEDULING PARAMETERS\n{table}",
         exceptions.table(row.view, conf.name, row.now),
         owned.words(row.view, conf.name),
         *_policies(conf), *bqueues_shares.section(row, deep), *_windows(conf), "\n", *_members(row), *_actions(conf),
@@ -49,13 +49,14 @@ def _default(row: QueueRow) -> str:
     return "  This is the default queue." if len(defaults) == 1 else "  This is one of the default queues."
 
 
-def _intervals(conf: QueueConf) -> Iterator[str]:
+def _intervals(row: QueueRow) -> Iterator[str]:
+    conf, params = row.conf, row.view.params
     if conf.migrate_after is not None:
         yield f"Migration threshold is {conf.migrate_after // 60} minutes\n"
     if conf.new_job_delay:
         yield f"Schedule delay for a new job is {conf.new_job_delay} seconds\n"
-    if conf.job_accept_interval is not None:
-        yield f"Interval for a host to accept two jobs is {conf.job_accept_interval} seconds\n"
+    turns = params.accept_interval if conf.job_accept_interval is None else conf.job_accept_interval
+    yield f"Interval for a host to accept two jobs is {turns * params.sleep} seconds\n"
 
 
 def _limits(conf: QueueConf) -> Iterator[str]:

@@ -31,8 +31,8 @@ _STATIC = (
     ("cpuf", "Numeric", "Dec", "CPU factor"),
     ("ngpus", "Numeric", "Dec", "Number of GPUs"),
     ("rexpri", "Numeric", "N/A", "Remote execution priority"),
-    ("slots", "Numeric", "Dec", "Available slots"),
-    ("maxslots", "Numeric", "Dec", "Most slots (MXJ)"),
+    ("slots", "Numeric", "Dec", "Available slots (MBD slots resource)"),
+    ("maxslots", "Numeric", "Dec", "Available MXJ slots (MBD MXJ resource)"),
     ("server", "Boolean", "N/A", "LSF server host"),
 )
 _STRINGS = (
@@ -117,8 +117,11 @@ def _all_resources(request: Request) -> list[Known]:
             bool(resource.interval),
         ))  # fmt: skip
     indices = [Known(*row, _INTERVALS.get(row[0], 15), True, True) for row in _BUILT_IN]
+    view = request.view
+    gpus = any(hostfacts.host_of(view, name).facts.gpus for name in hostfacts.all_hosts(view))
+    static = [Known(*row) for row in _STATIC if gpus or row[0] != "ngpus" or "ngpus" in request.words]
     return [
-        *indices, *sites["index"], *(Known(*row) for row in _STATIC), *sites["boolean"],
+        *indices, *sites["index"], *static, *sites["boolean"],
         *(Known(*row) for row in _STRINGS), *sites["string"], *sites["numeric"],
     ]  # fmt: skip
 

@@ -192,8 +192,7 @@ class Needs:
         if like is not None:
             return _with_amount(like, number, spec, float(one[2]))
         need = read_need(cluster, number)
-        unit = unit_mb(cluster.conf)
-        if need is not None and unit == 1.0 and _has_one(need, one[1], float(one[2])):
+        if need is not None and _has_one(need, one[1], float(one[2])):
             self._alike[kind] = need
         return need
 
@@ -222,7 +221,7 @@ def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
     """The ways in which the requirement of a job in this queue may be met."""
     if not spec.resreq and not queue.resreq:
         return _NO_WAYS
-    return ways(_parsed(queue.resreq, conf), _parsed(spec.resreq, conf))
+    return ways(_parsed(queue.resreq), _parsed(spec.resreq))
 
 
 _NO_WAYS = ways(ResReq(), ResReq())
@@ -253,19 +252,14 @@ def dynamic_names(conf: Conf) -> frozenset[str]:
     return frozenset((*INDICES, *dynamic, "slots", "status"))
 
 
-def _parsed(text: str, conf: Conf) -> ResReq:
+def _parsed(text: str) -> ResReq:
     """A requirement that no longer parses asks for nothing: it was checked when it was taken in."""
     if not text:
         return ResReq()
     try:
-        return parse(text, unit_mb(conf))
+        return parse(text)
     except ResReqError:
         return ResReq()
-
-
-def unit_mb(conf: Conf) -> float:
-    """What a plain amount of memory in a requirement counts in (LSF: MB unless LSF_UNIT_FOR_LIMITS says otherwise)."""
-    return 1.0 if conf.params.unit_kb == 1 else conf.params.unit_kb / 1024
 
 
 def _names_a_type(conf: Conf, select: Expr | None) -> bool:

@@ -17,7 +17,6 @@ from lavad.core.resreq import ResReqError, parse
 from lavad.core.resreq_eval import compile_select
 from lavad.core.spec import Spec
 from lavad.core.states import OVER, JobState, TermReason
-from lavad.sched.needs import unit_mb
 from lavad.sched.rows import Row, read_values
 from lavad.sched.view import View
 
@@ -227,7 +226,7 @@ class Controls:
     def _test(self, row: Row, text: str) -> bool:
         """A condition of lsb.queues on one host; one that does not parse is false."""
         try:
-            select = parse(text, unit_mb(self.view.cluster.conf)).select
+            select = parse(text).select
         except ResReqError:
             return False
         return select is not None and compile_select(select)(read_values(row, self.view.cluster, self.view.soft))

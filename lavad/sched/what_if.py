@@ -17,7 +17,7 @@ from lavad.core.soft import Soft
 from lavad.core.spec import Spec
 from lavad.core.windows import Local
 from lavad.sched.estimate import tries
-from lavad.sched.needs import Need, unit_mb
+from lavad.sched.needs import Need
 from lavad.sched.trial import starts
 
 _SECTIONS = ("select", "span", "same", "cu", "affinity")
@@ -86,16 +86,16 @@ def _memory(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Chang
         return
     need = Need(0, spec, queue, cluster.conf)
     asked = dict((*need.per_host, *need.per_slot)).get("mem", 0.0)
-    unit = unit_mb(cluster.conf)
 
     def with_mem(amount: int) -> Spec:
         return replace(spec, resreq=_MEM.sub(f"mem={amount}", spec.resreq))
 
-    most = int(asked / unit) - (asked / unit == int(asked / unit))
+    most = int(asked) - (asked == int(asked))
     amount = _largest(1, most, lambda n: would_start(with_mem(n)))
     if amount is not None:
-        text = f'mem={amount} instead of {asked / unit:g} (-R "rusage[mem={amount}]")'
-        yield Change(1 - amount * unit / asked, text, with_mem(amount))
+        unit = "" if cluster.conf.params.resreq_unit_mb == 1.0 else "MB"
+        text = f'mem={amount}{unit} instead of {asked:g}{unit} (-R "rusage[mem={amount}{unit}]")'
+        yield Change(1 - amount / asked, text, with_mem(amount))
 
 
 def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:

@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("site")
     (folder / "conf").mkdir()
     (folder / "conf" / "lsb.queues").write_text(QUEUES.format(folder=folder))
-    (folder / "conf" / "lsb.params").write_text("Begin Parameters\nDEFAULT_QUEUE = work\nSBD_SLEEP_TIME = 7\nEnd Parameters\n")
+    (folder / "conf" / "lsb.params").write_text("Begin Parameters\nDEFAULT_QUEUE = work\nMAX_SBD_FAIL = 7\nEnd Parameters\n")
     with Cluster(folder / "cluster", options=("--conf", str(folder / "conf"))) as running:
         yield running
 
@@ -87,6 +87,6 @@ def test_a_reconfiguration_is_whole_or_refused_and_disturbs_no_job(cluster: Clus
     assert "The queue of two." in cluster.run("bqueues -l work").stdout
     assert cluster.states(job) == ["RUN"]
     file.write_text(before)
-    assert "SBD_SLEEP_TIME is not needed" in cluster.run("badmin reconfig -v < /dev/null").stdout, "a note is not asked about"
+    assert "MAX_SBD_FAIL is not needed" in cluster.run("badmin reconfig -v < /dev/null").stdout, "a note is not asked about"
     cluster.run(f"bkill {job}")
     cluster.wait_end(job)

@@ -46,7 +46,7 @@ def conf(**params: Any) -> Conf:
             QueueConf("priority", "Jobs that cannot wait.", 43, user_limit=2, processor_limit=1.0, host_limit=4,
                       users=("bob",), hosts=("hgA",), thresholds=sched),
             QueueConf("chkpnt", priority=40), QueueConf("fair", priority=35), QueueConf("normal", priority=30),
-            QueueConf("night", "Night queue.", 20, max_slots=4, run_window="2:00-2:05", job_accept_interval=0),
+            QueueConf("night", "Night queue.", 20, max_slots=4, run_window="2:00-2:05"),
         ),
         hosts=(
             HostConf("ol1", 4, resources=(("cs", ""),), **model),

@@ -70,6 +70,10 @@ _WORDS = {
     "W": "Run limit", "c": "CPU limit", "M": "Memory limit", "o": "Output file", "e": "Error file", "i": "Input file",
     "w": "Dependency condition",
     "P": "Project", "b": "Start time", "t": "Termination time", "E": "Pre-execution command", "gpu": "GPU requirement",
+    "g": "Job group", "G": "User group", "Jd": "Job description", "k": "Checkpoint directory", "L": "Login shell",
+    "u": "Mail user", "p": "Process limit", "S": "Stack limit", "D": "Data limit", "F": "File limit", "C": "Core limit",
+    "v": "Swap limit", "T": "Thread limit", "app": "Application profile", "Ep": "Post-execution command",
+    "cwd": "Working directory", "Q": "Requeue exit values", "is": "Input file", "oo": "Output file", "eo": "Error file",
 }  # fmt: skip
 
 
@@ -229,6 +233,8 @@ def _reset(draft: Draft, options: dict[str, Any]) -> None:
 def _change(option: str, value: Any) -> str:
     if _is_reset(option):
         return f"{_WORDS.get(option[:-1], f'Option -{option[:-1]}')} is reset"
+    if value is True:
+        return f"Option -{option} is set"
     shown = " ".join(value) if isinstance(value, list) else value
     return f"{_WORDS.get(option, f'Option -{option}')} changes to : {shown}"
 

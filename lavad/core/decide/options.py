@@ -51,7 +51,7 @@ def _slots(draft: Draft, value: OptionValue) -> None:
 
 def _resreq(draft: Draft, value: OptionValue) -> None:
     try:
-        merged = resreq.merge(_texts(value), draft.conf.params.unit_kb / 1024)
+        merged = resreq.merge(_texts(value), draft.conf.params.resreq_unit_mb)
         parsed = resreq.parse(merged)
     except resreq.ResReqError as error:
         raise Refused(str(error)) from None

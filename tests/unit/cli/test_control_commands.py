@@ -109,6 +109,21 @@ CASES = [
         "No job is taken for lost in the next 1800 seconds\n",
         "",
     ),
+    (
+        "bmig 9",
+        [{"ok": {"results": [{"id": "9", "ok": False, "why": "Job has not started yet"}]}}],
+        0,
+        "",
+        "Job <9>: Job has not started yet\n",
+    ),
+    (
+        "bswitch priority 9",
+        [{"ok": {"results": [{"id": "9", "ok": False, "why": "priority: User cannot use the queue"}]}}],
+        255,
+        "",
+        "priority: User cannot use the queue\n",
+    ),
+    ("brun 9", [{"refused": "9: No matching job found"}], 255, "", "Failed to run the job: No matching job found\n"),
     ("bpeek 359", [{"out": "line1\n"}, {"out": "<< x >>\n"}, {"exit": 0}], 0, "line1\n<< x >>\n", ""),
     ("bpeek 116", [{"refused": "Job <116> : Not yet started."}], 255, "", "Job <116> : Not yet started.\n"),
 ]
@@ -185,7 +200,7 @@ def test_the_ask_says_what_the_words_say(caller: Caller, line, want):
     )
     with FakeMaster(caller.socket, answer) as master:
         caller.run(command, *words)
-    (ask,) = master.asks
+    ask = master.asks[0]
     assert {name: ask.get(name) for name in want} == want
 
 

@@ -101,7 +101,7 @@ def test_a_queue_at_length_shows_every_parameter() -> None:
     for line in (
         "  35   5  Open:Inact_Win ", "   - ", " 1.5 ", "Migration threshold is 10 minutes",
         "Schedule delay for a new job is 2 seconds",
-        "Interval for a host to accept two jobs is 1 seconds", "DEFAULT LIMITS:\n RUNLIMIT                \n 10.0 min of ol1",
+        "Interval for a host to accept two jobs is 60 seconds", "DEFAULT LIMITS:\n RUNLIMIT                \n 10.0 min of ol1",
         "MAXIMUM LIMITS:\n CPULIMIT                 RUNLIMIT                \n 120.0 min of ol1         60.0 min of ol1",
         " CORELIMIT MEMLIMIT PROCESSLIMIT\n", " TASKLIMIT\n 2 4 64", " HOSTLIMIT_PER_JOB\n 16",
         "SCHEDULING POLICIES:  BACKFILL  IGNORE_DEADLINE  EXCLUSIVE  NO_INTERACTIVE  PREEMPTIVE  PREEMPTABLE",
