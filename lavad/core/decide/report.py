@@ -252,8 +252,9 @@ def _again(
     often = rule.most is not None and job.requeues >= rule.most
     if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
         barred = tuple(part.host for part in run.parts) if is_exclusive(rule.requeue, exit_code) else ()
+        # the first time at once, then ever later: a job that always ends so must not keep the cluster busy with itself
         return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1, barred=barred,
-                              avoid=suspect.first_failed(run, spec),
+                              avoid=suspect.first_failed(run, spec), not_before=now + delay_of(job.requeues),
                               why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})")  # fmt: skip
     return None
 

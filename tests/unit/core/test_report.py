@@ -257,6 +257,20 @@ def test_requeue_exit_values(bench: Bench, text: str, code: int, again: bool) ->
     assert (key in bench.cluster.jobs.rows) is again
 
 
+def test_a_job_that_always_ends_so_starts_ever_later(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", requeue_exit_values="3"))
+    key = bench.placed()
+    delays = []
+    for _ in range(12):
+        bench.ended(key, "h1", 3 << 8)
+        row = bench.cluster.jobs.rows[key]
+        delays.append(row.not_before - bench.now)
+        assert not (delays[-1] and bench.step())
+        bench.now = row.not_before
+        assert bench.step() == {key: {"h1": 1}}
+    assert delays == [0, 0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+
+
 def test_a_killed_job_is_not_requeued_by_its_exit_value(bench: Bench) -> None:
     bench.queues(QueueConf(name="normal", requeue_exit_values="all"))
     key = bench.placed(rerunnable=True)
