@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from agent import saying
+from agent.amend import amend
 from agent.core import checkpoint, decide
 from agent.core.part import Part, Stage, Wish
 from agent.entry import Entry
@@ -159,6 +160,8 @@ class Runner:
             new = order.limits
             limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
             self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
+        elif what == "amend":
+            amend(entry, dict(order.amend.values), self._site)
         elif what == "stop":
             self.parts.decided(entry, *decide.stop(entry.part, order.stop.stopped, now()))
         elif what == "signal":

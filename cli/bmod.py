@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from cli.common.client import Client, read_conf
 from cli.common.context import Context, start
+from cli.common.directives import words_of
 from cli.common.fail import Fail
 from cli.common.jobs import check_id
 from cli.common.options import read_command_options, show_help
-from cli.common.script import Work
+from cli.common.own import add_own
+from cli.common.script import Work, find_work
 from cli.common.submission import check_options, not_done, site_of
 from cli.common.submit_options import bmod_table, last_rival
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.common.options import Options
 
 NOT_MODIFIED = "Job not modified."
 
@@ -29,19 +35,35 @@ def run(context: Context) -> int:
     job = check_id(words[0])
     conf = read_conf(context)
     try:
-        command = options.pop("Z", None)
-        work = Work(command) if isinstance(command, str) else None
+        work = _work(context, options)
         options = last_rival(options)
         site = site_of(context, conf, "bmod")
         if site is not None:
             site.check(work, options, {})
+        add_own(context, options)
         check_options(options)
-        frame = {"ask": "modify", "job": job, "options": options, "command": work.command if work else ""}
+        frame = {"ask": "modify", "job": job, "options": options}
+        if work is not None:
+            frame |= {"command": work.command, "script": work.script}
         ok = Client(context, conf).change(frame)
     except Fail as fail:
         raise not_done(context, fail, "bmod", NOT_MODIFIED) from None
     context.out(f"Parameters of job <{ok.get('job', job)}> are being changed\n")
     return 0
+
+
+def _work(context: Context, options: Options) -> Work | None:
+    """The command of ``-Z``, or of ``-Zs`` with the script that it names, if one is given."""
+    command, spooled = options.pop("Z", None), options.pop("Zs", None)
+    if isinstance(spooled, str):
+        try:
+            words = words_of(spooled)
+        except ValueError:
+            raise Fail(f"{spooled}: a quote is not closed") from None
+        if not words:
+            raise Fail("No command is specified")
+        return find_work(context, words, False, True)
+    return Work(command) if isinstance(command, str) else None
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from lavad.core.conf import AppConf, QueueConf
 from lavad.core.cpu_factor import scale
 from lavad.core.effects import (
     ChangeLimits,
+    ChangeText,
     Effect,
     FinishPart,
     KillPart,
@@ -23,6 +24,7 @@ from lavad.core.effects import (
 )
 from lavad.core.ids import index_of, job_of
 from lavad.core.job import Array, Attempt, Job
+from lavad.core.mail_to import mail_to
 from lavad.core.spec import JobText, Limits, Spec
 from lavad.joblink import credentials, token
 from lavad.sessions import Session
@@ -117,16 +119,6 @@ def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
     return {"warn_action": action, "warn_before": before} if action and before else {}
 
 
-def mail_to(spec: Spec, text: JobText, pattern: str) -> str:
-    """Who gets mail of a job: ``-u``, else its user as LSB_MAILTO has it (!U user, !H host of submission).
-
-    "" where LSF sends none: its report goes to the file of ``-o``.
-    """
-    wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
-    own = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
-    return (text.mail_user or own) if wanted else ""
-
-
 def _array_end(array: Array | None) -> int:
     return array.indices.max() if array is not None else 0
 
@@ -201,6 +193,8 @@ def other_order(effect: Effect, grace: float | None = None, factors: tuple[float
         order.release.root = effect.root
     elif isinstance(effect, ChangeLimits):
         order.limits.CopyFrom(limits_message(effect.limits, *factors))
+    elif isinstance(effect, ChangeText):
+        order.amend.values.update(dict(effect.values))
     elif isinstance(effect, TellHosts):
         told = order.hosts
         told.SetInParent()

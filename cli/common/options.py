@@ -28,19 +28,32 @@ WHY_NOT = {
 class Table:
     """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text.
 
-    ``refused`` names known ones that lava has not; ``repeated`` those that gather in a list.
+    ``refused`` names known ones that lava has not, ``reasons`` why (name -> words); ``off`` the values with which such a
+    one asks for nothing and is taken. ``repeated`` are those that gather in a list, ``alias`` other names (name -> name).
     """
 
-    __slots__ = ("command", "refused", "repeated", "usage_words", "valued")
+    __slots__ = ("alias", "command", "off", "reasons", "refused", "repeated", "usage_words", "valued")
 
     def __init__(
-        self, command: str, flags: str, valued: str, words: str = "", refused: str = "", repeated: str = ""
+        self,
+        command: str,
+        flags: str,
+        valued: str,
+        words: str = "",
+        refused: str = "",
+        repeated: str = "",
+        reasons: dict[str, str] | None = None,
+        off: dict[str, str] | None = None,
+        alias: dict[str, str] | None = None,
     ) -> None:
         self.command = command
         self.valued = dict.fromkeys(("h", "V", "help", *flags.split()), False)
         self.valued.update(dict.fromkeys(valued.split(), True))
         self.refused = frozenset(refused.split())
         self.repeated = frozenset(repeated.split())
+        self.reasons = reasons or {}
+        self.off = off or {}
+        self.alias = alias or {}
         self.usage_words = words
 
     def is_option(self, word: str) -> bool:
@@ -65,12 +78,15 @@ class Table:
 
     def unsupported(self, name: str) -> Fail:
         """LSF has it, lava has not."""
-        why = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
-        return Fail(f"{self.command}: option -{name} is not supported by lava{why}")
+        why = self.reasons.get(name) or WHY_NOT.get(name, "")
+        return Fail(f"{self.command}: option -{name} is not supported by lava{': ' if why else ''}{why}")
 
     def keep(self, options: Options, name: str, value: str | bool) -> None:
         """Note an option: the last of several wins, but for the repeated ones."""
+        name = self.alias.get(name, name)
         if name in self.refused:
+            if value in self.off.get(name, "").split():
+                return
             raise self.unsupported(name)
         if name in self.repeated and isinstance(value, str):
             known = options.get(name)

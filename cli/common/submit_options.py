@@ -19,32 +19,60 @@ VALUED = (
     " network nnodes notify o oo outdir P p pack ptl Q q R rankfiles rcacct rnc S s secret sla smt sp stage step_cgroup T t"
     " U u v W We Wep w wa wt yaml"
 )
-REFUSED = (
-    "IS ISp ISs IX XF alloc_flags clusters cn_cu cn_mem core_isolation csm data datachk datagrp ext"
-    " extsched freq jobaff jsdl jsdl_strict jsm Lp ln_mem ln_slots network rcacct sla smt stage"
-    " step_cgroup"
-)
+_X11 = "there is no X11 forwarding; with ssh -X the DISPLAY of your login reaches jobs on hosts that see it"
+_CSM = "it is for IBM's Cluster Systems Manager"
+_DATA = "there is no data manager"
+_EXTERNAL = "there is no external scheduler"
+_POWER = "it is for IBM Power hosts"
+REASONS = {
+    "IX": _X11, "XF": _X11, "alloc_flags": _CSM, "cn_cu": _CSM, "cn_mem": _CSM, "csm": _CSM, "jsm": _CSM, "ln_mem": _CSM,
+    "ln_slots": _CSM, "step_cgroup": _CSM, "core_isolation": _POWER, "smt": _POWER, "clusters": "there is one cluster",
+    "data": _DATA, "datachk": _DATA, "datagrp": _DATA, "stage": "there is no burst buffer", "ext": _EXTERNAL,
+    "extsched": _EXTERNAL, "freq": "a host's CPU frequency is not set for a job",
+    "mig": "suspended jobs are moved by hand (bmig)", "s": "jobs are suspended when a run window closes",
+    "jobaff": "hosts have no attributes; -R and -m choose hosts", "jsdl": "job files are JSON or YAML (-json, -yaml)",
+    "jsdl_strict": "job files are JSON or YAML (-json, -yaml)", "Lp": "there is no License Scheduler",
+    "network": "it is for IBM's Parallel Environment", "rcacct": "no hosts are borrowed from elsewhere",
+    "sla": "there are no service classes",
+}  # fmt: skip
+"""Options that lava has not, and why."""
+OFF = {"csm": "n", "jsm": "n", "step_cgroup": "n", "core_isolation": "0"}
+"""Values that ask for nothing beyond what is so anyway."""
+ALIAS = {"IS": "I", "ISp": "Ip", "ISs": "Is"}
+"""LSF tunnels these through ssh; lava's interactive jobs always speak over TLS or a socket of the host."""
+REFUSED = " ".join(REASONS)
 REPEATED = "R a f"
+BSUB_ONLY = frozenset((
+    "I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "XF", "tty", "K", "H", "Zs", "env", "json", "yaml", "pack", "jsdl", "jsdl_strict",
+))  # fmt: skip
+"""What bmod does not know, as in LSF."""
+BMOD_REASONS = {
+    "uln": "limits are reset one by one (-Cn -cn -Dn -Fn -Sn)", "Zsn": "what was spooled before is not kept (bmod -Zs)",
+    "Wepn": "an estimate is reset by -Wen",
+}  # fmt: skip
 RIVALS = (("r", "rn"), ("o", "oo"), ("e", "eo"), ("i", "is"))
 
 
 def bsub_table(command: str = "bsub") -> Table:
     """What bsub and brestart take."""
-    return Table(command, FLAGS, VALUED, "[command [argument ...]]", REFUSED, REPEATED)
+    return Table(command, FLAGS, VALUED, "[command [argument ...]]", REFUSED, REPEATED, REASONS, OFF, ALIAS)
 
 
 def bmod_table() -> Table:
     """bsub's options, and each of them with an ``n`` behind it, which resets it."""
-    names = [name for name in f"{FLAGS} {VALUED}".split() if name not in ("K", "h", "V", "rn")]
-    resets = [name + "n" for name in names if name + "n" not in VALUED.split()]
-    refused = f"{REFUSED} I Ip Is tty hostfile is ul"
+    flags = [name for name in FLAGS.split() if name not in BSUB_ONLY]
+    valued = [name for name in VALUED.split() if name not in BSUB_ONLY]
+    resets = [name + "n" for name in (*flags, *valued) if name != "rn" and name + "n" not in valued]
+    reasons = {**REASONS, **{name + "n": words for name, words in REASONS.items()}, **BMOD_REASONS}
     return Table(
         "bmod",
-        f"{' '.join(name for name in FLAGS.split() if name != 'Zs')} {' '.join(resets)}",
-        f"{VALUED} Z Zs",
+        f"{' '.join(flags)} {' '.join(resets)} Zsn",
+        f"{' '.join(valued)} We+ Z Zs",
         "job_ID | job_ID[index_list]",
-        f"{refused} K Zs {' '.join(name + 'n' for name in refused.split() if name != 'is')}",
+        " ".join(reasons),
         REPEATED,
+        reasons,
+        OFF,
     )
 
 

@@ -154,6 +154,8 @@ class Modify(Ask, frozen=True):
     job: str
     options: dict[str, OptionValue] = {}
     command: str = ""
+    script: str = ""
+    """With ``command``: the script that it names (``-Zs``)."""
 
 
 class Requeue(Ask, frozen=True):

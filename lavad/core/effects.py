@@ -79,6 +79,12 @@ class ChangeLimits(Effect, frozen=True):
     limits: Limits
 
 
+class ChangeText(Effect, frozen=True):
+    """The output files or the mail of a job that runs are others now."""
+
+    values: tuple[tuple[str, str], ...]
+
+
 Hosts = tuple[tuple[str, int, int], ...]
 
 
@@ -150,6 +156,8 @@ def _part_effects(
         due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
     if run.limits is not None and part.state is PartState.RUNNING:
         due.append(ChangeLimits(limits=run.limits, **name))
+    if run.amended and place == 0 and part.state is PartState.RUNNING:
+        due.append(ChangeText(values=run.amended, **name))
     return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
 
 

@@ -105,6 +105,8 @@ class JobModified(JobEvent, frozen=True):
     """Whether it has another condition now: ``depend``."""
     depend: Depend | None = None
     ended: tuple[tuple[int, Ended], ...] = ()
+    amended: tuple[tuple[str, str], ...] = ()
+    """Of a job that runs: fields of its text that its first host must know of, as they are now."""
 
 
 class JobSwitched(JobEvent, frozen=True):

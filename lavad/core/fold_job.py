@@ -186,6 +186,8 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: ev.JobModified) ->
     limits = cluster.specs.rows[event.spec].limits
     if limits != cluster.specs.rows[job.spec].limits:
         run = replace(run, limits=limits)
+    if event.amended:
+        run = replace(run, amended=tuple(sorted({**dict(run.amended), **dict(event.amended)}.items())))
     if not event.reserved:
         return run
     amounts = dict(event.reserved)

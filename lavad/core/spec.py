@@ -101,6 +101,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_host: str = ""
     run_host: str = ""
     """Host or model that the CPU or run limit is given for."""
+    estimate: int = 0
+    """``-We``: seconds that it is thought to run, 0: not given. The scheduler plans with it, nothing ends a job for it."""
     priority: int = -1
     """User priority (``-sp``), -1: not given."""
     begin: float = 0.0
@@ -130,6 +132,11 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     reservation: str = ""
     """``-U``: the advance reservation that it runs in."""
+
+    @property
+    def expected(self) -> int | None:
+        """Seconds that the scheduler takes it to run: its estimate, else its run limit; None: nobody knows."""
+        return self.estimate or self.limits.run
 
 
 class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):

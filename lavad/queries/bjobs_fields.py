@@ -68,7 +68,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("specified_terminate_time sterminate_time", 24, v.at("deadline")),
     ("time_left", 11, v.time_left),
     ("finish_time", 16, v.finish),
-    ("estimated_run_time ertime", 20, v.none),
+    ("estimated_run_time ertime", 20, v.estimate),
     ("ru_utime", 12, lambda row, unit: row.seconds(row.usage.utime, 2) if row.usage.utime or row.job.outcome else ""),
     ("ru_stime", 12, lambda row, unit: row.seconds(row.usage.stime, 2) if row.usage.stime or row.job.outcome else ""),
     ("%complete", 11, v.complete),

@@ -156,10 +156,10 @@ def _time_value(request: Request, job: Job, what: str) -> str:
     spec = request.view.spec(job)
     if what == "WL":
         left = jobfacts.time_left(job, spec, request.view, request.now)
-        return "   -" if left is None else f"   {left_text(left)} L"
+        return "   -" if left is None else f"   {left_text(left[0])} {left[1]}"
     if what == "WP":
         share = jobfacts.complete(job, spec, request.view, request.now)
-        return "   -" if share is None else f"   {share:.2f}% L"
+        return "   -" if share is None else f"   {share[0]:.2f}% {share[1]}"
     return f"   {finish_text(request, job)}"
 
 
@@ -169,11 +169,11 @@ def left_text(seconds: float) -> str:
 
 
 def finish_text(request: Request, job: Job) -> str:
-    """When it finished, or will at the latest (`` L``); ``-`` if nothing says so."""
+    """When it finished, or will at the latest (`` L``, `` E``, `` X``); ``-`` if nothing says so."""
     end = jobfacts.end_of(job)
     if end:
         return times.short(end)
-    limit = jobfacts.run_limit(job, request.view.spec(job), request.view)
-    if limit is None or job.run is None:
+    found = jobfacts.expected(job, request.view.spec(job), request.view, request.now)
+    if found is None or job.run is None:
         return "-"
-    return f"{times.short(jobfacts.start_of(job) + limit)} L"
+    return f"{times.short(jobfacts.start_of(job) + found[0])} {found[1]}"

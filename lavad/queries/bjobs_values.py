@@ -169,7 +169,7 @@ def time_left(row: Row, unit: str) -> str:
     left = jobfacts.time_left(row.job, row.spec, row.view, row.now)
     if left is None:
         return ""
-    return f"{times.hms(left) if row.hms else left_text(left)} L"
+    return f"{times.hms(left[0]) if row.hms else left_text(left[0])} {left[1]}"
 
 
 def finish(row: Row, unit: str) -> str:
@@ -182,7 +182,7 @@ def finish(row: Row, unit: str) -> str:
 
 def complete(row: Row, unit: str) -> str:
     share = jobfacts.complete(row.job, row.spec, row.view, row.now)
-    return "" if share is None else f"{share:.2f}% L"
+    return "" if share is None else f"{share[0]:.2f}% {share[1]}"
 
 
 def pend_state(row: Row, unit: str) -> str:
@@ -245,8 +245,16 @@ def limit(name: str) -> Value:
 
 
 def run_limit(row: Row, unit: str) -> str:
-    limit = row.spec.limits.run
-    if limit is None:
+    return _minutes_of(row, row.spec.limits.run)
+
+
+def estimate(row: Row, unit: str) -> str:
+    """``-We``."""
+    return _minutes_of(row, row.spec.estimate)
+
+
+def _minutes_of(row: Row, limit: int | None) -> str:
+    if not limit:
         return ""
     if row.hms:
         return times.hms(limit)

@@ -100,20 +100,32 @@ def cpu_factor(view: View, name: str) -> float:
     return factor_of(view.cluster, name)
 
 
-def time_left(job: Job, spec: Spec, view: View, now: float) -> float | None:
-    """Seconds until the run limit; None where there is none or the job does not run."""
-    limit = run_limit(job, spec, view)
-    if limit is None or job.run is None or job.outcome is not None:
-        return None
-    return max(limit - run_time(job, now), 0.0)
+def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """Seconds that it may run and LSF's mark: E by its estimate, X the estimate is over, L by its run limit."""
+    limit, estimate, parts = run_limit(job, spec, view), float(spec.estimate), parts_of(job)
+    if estimate and parts and not view.params.abs_runlimit:
+        estimate *= scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
+    if estimate and run_time(job, now) <= estimate:
+        return estimate, "E"
+    if limit is None:
+        return (estimate, "X") if estimate else None
+    return limit, "X" if estimate else "L"
 
 
-def complete(job: Job, spec: Spec, view: View, now: float) -> float | None:
-    """How much of the run limit is used, in percent."""
-    limit = run_limit(job, spec, view)
-    if not limit or job.run is None or job.outcome is not None:
+def time_left(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """Seconds until it is expected to end, and the mark; None where nothing says so or the job does not run."""
+    found = expected(job, spec, view, now)
+    if found is None or job.run is None or job.outcome is not None:
         return None
-    return min(run_time(job, now) / limit, 1.0) * 100
+    return max(found[0] - run_time(job, now), 0.0), found[1]
+
+
+def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """How much of that time is over, in percent, and the mark."""
+    found = expected(job, spec, view, now)
+    if found is None or not found[0] or job.run is None or job.outcome is not None:
+        return None
+    return min(run_time(job, now) / found[0], 1.0) * 100, found[1]
 
 
 def ends(job: Job) -> list[End]:

@@ -106,15 +106,17 @@ def short_path(path: str, home: str) -> str:
 
 def limits(spec: Spec) -> str:
     """The tables of a job's limits, "" if there are none; they begin with an empty line."""
-    return limit_tables(spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host)
+    return limit_tables(spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host, spec.estimate)
 
 
-def limit_tables(own: Limits, cpu_host: str, run_host: str) -> str:
+def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -> str:
     """Times (of a host or model, if named) and sizes, each in a table of its own."""
     tables = ""
     timed = [
         (title, f" {seconds / 60:.1f} min{f' of {host}' if host else ''}")
-        for title, seconds, host in (("CPULIMIT", own.cpu, cpu_host), ("RUNLIMIT", own.run, run_host))
+        for title, seconds, host in (
+            ("CPULIMIT", own.cpu, cpu_host), ("RUNLIMIT", own.run, run_host), ("ESTIMATED_RUNTIME", estimate or None, run_host),
+        )
         if seconds is not None
     ]
     if timed:

@@ -134,7 +134,7 @@ def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
     """Started jobs with a run limit, and when it is up."""
     for key in cluster.started:
         job = cluster.jobs.rows[key]
-        limit = cluster.specs.rows[job.spec].limits.run
+        limit = cluster.specs.rows[job.spec].expected
         if job.run is not None and limit:
             yield key, (job.run.started or job.run.dispatched) + limit
 

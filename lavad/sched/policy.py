@@ -20,7 +20,7 @@ NEVER = 1e18
 def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> float:
     """The place of a job among those of its queue, the smaller first; 0 where the policy does not care."""
     if policy == "shortest":
-        return NEVER if spec.limits.run is None else float(spec.limits.run)
+        return NEVER if spec.expected is None else float(spec.expected)
     if policy == "smallest":
         return float(spec.slots)
     if policy == "largest":

@@ -148,7 +148,7 @@ class Holds:
         """What comes back, the earliest first: of running jobs, and of those that are promised a start."""
         found = releases(self.view)
         for at, hold in enumerate(self.rows):
-            limit = hold.need.spec.limits.run
+            limit = hold.need.spec.expected
             end = NEVER if limit is None else hold.start + limit
             found.append((end, at, (hold.places, hold.need.spec)))
         if self.view.advance is not None:
@@ -191,7 +191,7 @@ def _parts(hold: Hold, level: int) -> list[Placed]:
 
 def _level(view: View, hold: Hold, need: Need) -> int:
     """How much of what is held a class must leave alone."""
-    limit = need.spec.limits.run
+    limit = need.spec.expected
     if not need.queue.backfill or limit is None or hold.start == NEVER or need.number == hold.need.number:
         return FULL
     return NOTHING if view.now + limit <= hold.free_until else LEAST

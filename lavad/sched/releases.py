@@ -25,7 +25,7 @@ Shifted = tuple[Sequence[Placed | Part], Spec]
 def end_of(view: View, job: Job, spec: Spec) -> float:
     """When a started job is over at the latest."""
     run = job.run
-    limit = spec.limits.run
+    limit = spec.expected
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     paused = 0.0 if view.cluster.conf.params.abs_runlimit else run.paused
@@ -43,7 +43,7 @@ def releases(view: View) -> list[tuple[float, int, Shifted]]:
             spec = specs[job.spec]
             found.append((end_of(view, job, spec), key, (parts_of(view.cluster, key), spec)))
     for at, (spec, parts) in enumerate(view.ledger.placed):
-        limit = spec.limits.run
+        limit = spec.expected
         found.append((NEVER if limit is None else view.now + limit, -1 - at, (parts, spec)))
     found.sort(key=lambda release: release[:2])
     return found

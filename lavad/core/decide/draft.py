@@ -26,6 +26,8 @@ class Draft(msgspec.Struct):
     condition: str = ""
     """``-w``, with ``orphan`` of ``-ti``."""
     orphan: bool = False
+    ran: float | None = None
+    """bmod of a job that runs: for so many seconds."""
     restart: int = -1
     """brestart: the generation that it goes on from."""
     notices: list[str] = []

@@ -48,7 +48,7 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
     "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False, "never_rerun": True}, "a": {"launch": ""},
     "g": {"group": ""}, "app": {"app": ""}, "Q": {"requeue": ""},
     "ar": {"autoresize": False, "resizable": False}, "rnc": {"resize_command": ""}, "nnodes": {"slots": 1, "max_slots": 1},
-    "U": {"reservation": ""},
+    "U": {"reservation": ""}, "We": {"estimate": 0}, "hostfile": {"resreq": "", "slots": 1, "max_slots": 1},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",
@@ -59,11 +59,11 @@ _RESET_TEXT: dict[str, dict[str, Any]] = {
     "Jd": {"description": ""}, "u": {"mail_user": ""}, "B": {"notify_start": False}, "N": {"notify_end": False},
     "cwd": {"cwd_given": False}, "L": {"login_shell": ""}, "outdir": {"output_dir": ""}, "w": {}, "ti": {},
     "a": {"software": (), "esub": ""},
-    "We": {}, "secret": {"secrets": ()},
+    "secret": {"secrets": ()},
     "oo": {"output": ""}, "eo": {"error": ""}, "wa": {"warn_action": ""}, "wt": {"warn_before": 0}, "q": {}, "P": {},
     "is": {"input": "", "input_data": ""}, "f": {"copies": ()}, "ptl": {"pend_limit": 0}, "eptl": {"eligible_limit": 0},
     "notify": {"notify": ""}, "Ne": {"notify": ""}, "Nd": {"notify": ""}, "Ns": {"notify": ""},
-    "J": {}, "label": {"label": False}, "rankfiles": {"rank_files": ""},
+    "hostfile": {"host_file": ""}, "hl": {}, "J": {}, "label": {"label": False}, "rankfiles": {"rank_files": ""},
 }  # fmt: skip
 _WORDS = {
     "n": "Processors", "R": "Resource requirement", "m": "Hosts", "sp": "Job priority", "q": "Job queue", "J": "Job name",
@@ -144,7 +144,7 @@ def _modify_one(
         raise Refused("The commands of a job with roles cannot be changed")
     _reset(draft, options)
     if ask.command:
-        draft.say(command=ask.command, script="")
+        draft.say(command=ask.command, script=ask.script)
     read_options(draft, {name: value for name, value in options.items() if not _is_reset(name)})
     if old.roles:
         check_simple(draft)

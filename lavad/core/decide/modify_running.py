@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lavad.core import events as ev
 from lavad.core import resreq
@@ -22,21 +22,22 @@ from lavad.core.decide.options import read_options
 from lavad.core.decide.submit import check_against_queue, known_names, known_resources, spec_number
 from lavad.core.ids import index_of
 from lavad.core.job import Job
+from lavad.core.mail_to import mail_to
 from lavad.core.per_slot import reserved
 from lavad.core.resreq import ResReqError
 from lavad.core.spec import JobText, Limits
 from lavad.core.states import OVER
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
-ALWAYS = frozenset(("R", "Rn", "We", "Wen", "Jd", "Jdn", "N", "Nn", "u", "un", "Ep", "Epn", "Q", "Qn"))
+ALWAYS = frozenset(("R", "Rn", "We", "We+", "Wep", "Wen", "Jd", "Jdn", "N", "Nn", "u", "un", "Q", "Qn"))
 WITH_ALL = frozenset(
-    ("c", "cn", "W", "Wn", "M", "Mn", "v", "vn", "p", "pn", "J", "P", "Pn", "sp", "spn", "rn", "B", "Bn")
+    ("c", "cn", "W", "Wn", "M", "Mn", "v", "vn", "p", "pn", "J", "P", "Pn", "sp", "spn", "rn", "o", "oo", "on", "e", "eo")
 )
 """More that may change with LSB_MOD_ALL_JOBS=Y."""
+_TOLD = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail")
 _LIMITS = {"W": "run", "c": "cpu", "M": "mem", "v": "swap", "p": "processes"}
 _RESET: dict[str, dict[str, Any]] = {
-    "Jdn": {"description": ""}, "Nn": {"notify_end": False}, "un": {"mail_user": ""}, "Bn": {"notify_start": False},
-    "Epn": {"post_exec": ""}, "Wen": {},
+    "Jdn": {"description": ""}, "Nn": {"notify_end": False}, "un": {"mail_user": ""}, "on": {"output": ""},
 }  # fmt: skip
 
 
@@ -55,8 +56,10 @@ def modify(
     old = cluster.specs.rows[job.spec]
     draft = Draft(
         spec=old, text=text, conf=cluster.conf, local=local, name=job.name,
-        known_hosts=known_names(cluster), known_resources=known_resources(cluster),
+        known_hosts=known_names(cluster), known_resources=known_resources(cluster), ran=_ran(job, now),
     )  # fmt: skip
+    if why := _why_not_files(cluster, text, ask.options):
+        raise Refused(why)
     _reset(draft, ask.options)
     read_options(draft, {name: value for name, value in ask.options.items() if not _resets(name)})
     if draft.spec.slots != old.slots or draft.spec.max_slots != old.max_slots:
@@ -76,13 +79,44 @@ def modify(
         ev.JobModified(
             at=now, key=job.key, spec=number, name=_name(cluster, job, draft, ask.options), by=caller.user,
             changes=tuple(_change(name, value) for name, value in ask.options.items()), reserved=amounts,
+            amended=_amended(cluster, draft, text),
         )
     )  # fmt: skip
     return draft.text
 
 
+def _ran(job: Job, now: float) -> float:
+    run = job.run
+    return max(0.0, now - (run.started or run.dispatched) - run.paused) if run is not None else 0.0
+
+
+def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionValue]) -> str:
+    """Why the output files cannot be others: what is written while the job runs stays where it is."""
+    asked = {"o", "oo", "on", "e", "eo"} & options.keys()
+    if not asked:
+        return ""
+    if text.interactive:
+        return "Output files of an interactive job that runs cannot be changed"
+    if text.output and cluster.conf.params.stdout_direct:
+        return "Output files of a running job cannot be changed: with LSB_STDOUT_DIRECT=Y they are being written"
+    if not text.error and asked & {"e", "eo"}:
+        return "Standard error of this running job goes with its standard output; an error file cannot be added now"
+    return ""
+
+
+def _amended(cluster: Cluster, draft: Draft, old: JobText) -> tuple[tuple[str, str], ...]:
+    """What the job's first host must know of: the fields of its text that are others now."""
+    pattern = cluster.conf.params.mail_to
+    was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text, pattern)} for text in (old, draft.text))
+    return tuple((name, _on_wire(new[name])) for name in _TOLD if new[name] != was[name])
+
+
+def _on_wire(value: str | bool) -> str:
+    return value if isinstance(value, str) else "1" if value else ""
+
+
 def _resets(option: str) -> bool:
-    return option in _RESET or option in ("Rn", "Qn", "Pn", "spn", "rn") or (option[:-1] in _LIMITS and option[-1:] == "n")
+    return option in _RESET or option in ("Rn", "Qn", "Pn", "spn", "rn", "Wen") or (option[:-1] in _LIMITS and option[-1:] == "n")
 
 
 def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
@@ -93,6 +127,8 @@ def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
             draft.limit(**{_LIMITS[option[:-1]]: getattr(Limits(), _LIMITS[option[:-1]])})
         elif option == "Rn":
             draft.set(resreq=_without_rusage(draft.spec.resreq))
+        elif option == "Wen":
+            draft.set(estimate=0)
         elif option == "rn":
             draft.set(rerunnable=False, never_rerun=True)
         elif option == "Qn":

@@ -122,9 +122,41 @@ def warn_time(draft: Draft, value: OptionValue) -> None:
 
 
 def estimate(draft: Draft, value: OptionValue) -> None:
-    """An estimate is checked and kept to show; nothing is decided by it."""
-    text = text_of("We", value)
+    """``-We [hour:]minute[/host]``."""
+    draft.set(estimate=_estimated(draft, "We", value))
+
+
+def _estimated(draft: Draft, option: str, value: OptionValue) -> int:
+    text = text_of(option, value)
     try:
-        when.parse_limit(text)
+        seconds, host = when.parse_limit(text)
     except when.WhenError:
         raise Refused(f"{text}: Bad ESTIMATED_RUNTIME specification") from None
+    if host is not None and host not in draft.known_hosts and host not in {name for name, _ in draft.conf.models}:
+        raise Refused(f"{host}: Bad host specification")
+    return seconds
+
+
+def estimate_more(draft: Draft, value: OptionValue) -> None:
+    """``bmod -We+``: so much more than it has run by now."""
+    draft.set(estimate=round(_running(draft, "We+")) + _estimated(draft, "We+", value))
+
+
+def estimate_share(draft: Draft, value: OptionValue) -> None:
+    """``bmod -Wep PERCENT``: so much of it is done by now."""
+    text = text_of("Wep", value).strip().removesuffix("%")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 100:
+        raise Refused(f"{text[:80]}: Bad ESTIMATED_RUNTIME specification")
+    draft.set(estimate=max(1, round(_running(draft, "Wep") * 100 / int(text))))
+
+
+def _running(draft: Draft, option: str) -> float:
+    if draft.ran is None:
+        raise Refused(f"-{option}: This is for jobs that run (bmod); -We gives an estimate beforehand")
+    return draft.ran
+
+
+def host_limits(draft: Draft, value: OptionValue) -> None:
+    """``-hl``: memory is limited for the job as a whole on each host, by its control group. lava has no other way there."""
+    if value and "memory" not in draft.conf.params.enforce:
+        raise Refused("-hl: This needs LSB_RESOURCE_ENFORCE=\"memory\" in lsf.conf")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cli.common.fail import Fail
 from cli.common.options import read_command_options
 from cli.common.submit_options import (
+    ALIAS,
     FLAGS,
     REFUSED,
     VALUED,
@@ -79,8 +80,17 @@ def test_a_missing_argument_is_said(words):
 
 @pytest.mark.parametrize("name", sorted(REFUSED.split()))
 def test_what_lava_has_not_is_refused_by_name(name):
-    with pytest.raises(Fail, match=f"^bsub: option -{name} is not supported by lava$"):
+    with pytest.raises(Fail, match=f"^bsub: option -{name} is not supported by lava: [^\n]+$"):
         read(f"-{name}", "x", "true")
+
+
+def test_a_value_that_asks_for_nothing_is_taken():
+    assert read("-csm", "n", "-core_isolation", "0", "true") == ({}, ["true"])
+
+
+@pytest.mark.parametrize(("name", "same"), sorted(ALIAS.items()))
+def test_the_interactive_modes_over_ssh_are_those_over_tls(name, same):
+    assert read(f"-{name}", "true") == ({same: True}, ["true"])
 
 
 def test_repeated_requirements_gather_and_other_options_are_the_last():
@@ -104,7 +114,7 @@ def test_every_known_option_reads_back(data: st.DataObject):
     for name, value in wishes:
         if name in ("R", "a", "f"):
             assert value in options[name]
-    assert set(options) == {name for name, _ in wishes}
+    assert set(options) == {ALIAS.get(name, name) for name, _ in wishes}
 
 
 @given(st.lists(st.text(max_size=12), max_size=6))

@@ -6,8 +6,8 @@ import pytest
 
 from config import values as v
 from config.read_params import mail_pattern
+from lavad.core.mail_to import mail_to
 from lavad.core.spec import JobText, Spec
-from lavad.orders import mail_to
 
 SPEC = Spec(queue="normal", user="ann", from_host="login1")
 

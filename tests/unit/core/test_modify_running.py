@@ -13,7 +13,7 @@ from lavad.core.decide.control import migrate, requeue
 from lavad.core.decide.former import find_former
 from lavad.core.decide.revive import Finished
 from lavad.core.decide.submit import submit
-from lavad.core.effects import ChangeLimits, effects_due
+from lavad.core.effects import ChangeLimits, ChangeText, effects_due
 from lavad.core.ids import key_of
 from lavad.core.job import End
 from lavad.core.spec import JobText
@@ -180,3 +180,41 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     assert again.checkpoint is not None
     assert (again.checkpoint.of, again.checkpoint.period) == (str(old), 600)
     assert decided.texts[0][1].command == "./sim"
+
+
+def amended(bench: Bench, key: int) -> dict[str, str]:
+    due = [dict(one.values) for one in effects_due(bench.job(key)) if isinstance(one, ChangeText)]
+    return due[0] if due else {}
+
+
+def test_output_files_of_a_running_job_change_where_they_are_delivered_at_its_end(bench: Bench) -> None:
+    key = running(bench, o="out")
+    assert bmod(bench, key, oo="new").output == "new"
+    assert amended(bench, key) == {"output": "new", "output_overwrite": "1"}
+    with pytest.raises(Refused, match="an error file cannot be added now"):
+        bmod(bench, key, e="err")
+    bench.configure(params=replace(bench.cluster.conf.params, stdout_direct=True))
+    with pytest.raises(Refused, match="LSB_STDOUT_DIRECT"):
+        bmod(bench, key, o="other")
+
+
+def test_mail_of_a_running_job(bench: Bench) -> None:
+    key = running(bench, all_jobs=False)
+    bmod(bench, key, u="bob")
+    assert amended(bench, key) == {"mail_user": "bob"}
+    bmod(bench, key, N=True)
+    assert amended(bench, key) == {"mail_user": "bob", "notify_end": "1", "report_mail": "alice"}
+
+
+def test_an_estimate_of_a_running_job(bench: Bench) -> None:
+    key = running(bench, all_jobs=False, We="10")
+    assert bench.cluster.spec_of(key).estimate == 600
+    bench.now += 300
+    bmod(bench, key, **{"Wep": "25"})
+    assert bench.cluster.spec_of(key).estimate == 1200
+    bmod(bench, key, **{"We+": "5"})
+    assert bench.cluster.spec_of(key).estimate == 600
+    bmod(bench, key, Wen=True)
+    assert bench.cluster.spec_of(key).estimate == 0
+    with pytest.raises(Refused, match="-Wep: This is for jobs that run"):
+        bench.bsub(Wep="50")
