@@ -53,7 +53,7 @@ class Daemon:
         accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
         self._runner = Runner(site, self._spool, self._watch, accounts)
-        self._relay = Relay(site, accounts)
+        self._relay = Relay(site)
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
         self._starter_there = asyncio.Event()

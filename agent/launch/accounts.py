@@ -1,4 +1,4 @@
-"""Users by name and by number, asked in a thread (a directory service may be slow) and remembered for a minute."""
+"""Users by name, asked in a thread (a directory service may be slow) and remembered for a minute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ class Accounts:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, User | None]] = {}
-        self._names: dict[int, tuple[float, str]] = {}
 
     def find_known(self, name: str) -> User | None:
         """The user, if asked for a short time ago."""
@@ -33,15 +32,6 @@ class Accounts:
             self._known[name] = (asyncio.get_running_loop().time() + KEPT, user)
         return user
 
-    async def name_of(self, uid: int) -> str:
-        """The name of a user number; a number without a name is shown as digits."""
-        now = asyncio.get_running_loop().time()
-        found = self._names.get(uid)
-        if found is None or found[0] < now:
-            found = (now + KEPT, await asyncio.to_thread(_name_of, uid))
-            self._names[uid] = found
-        return found[1]
-
 
 def look_up(name: str) -> User | None:
     """Ask the system's databases."""
@@ -55,10 +45,3 @@ def look_up(name: str) -> User | None:
     except KeyError:
         group = str(entry.pw_gid)
     return User(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir, entry.pw_shell or "/bin/sh", group)
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

@@ -8,34 +8,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pwd
-import socket
-import struct
 from collections.abc import Callable
-from functools import lru_cache
 
 from lavad.core.asks import Caller
 from lavad.rpc.dispatch import Dispatch
+from proto import callers
+from proto.callers import Callers
 from proto.unixpath import reachable
 
-HEAD = struct.Struct(">I")
-CREDENTIALS = struct.Struct("3i")
-MAX_REQUEST = 16 << 20
 BACKLOG = 512
-
-
-@lru_cache(maxsize=4096)
-def user_name(uid: int) -> str:
-    """The name of a user id (the number itself where it has none)."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def pack(body: bytes) -> bytes:
-    """A frame."""
-    return HEAD.pack(len(body)) + body
+STANDBY = b'{"standby":true}'
 
 
 class LocalServer:
@@ -45,6 +27,7 @@ class LocalServer:
         self._path = path
         self._host = host
         self._dispatch = dispatch
+        self._callers = Callers()
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -59,34 +42,29 @@ class LocalServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            caller = self._caller(writer)
-            while True:
-                head = await reader.readexactly(HEAD.size)
-                (size,) = HEAD.unpack(head)
-                if size > MAX_REQUEST:
-                    writer.write(pack(b'{"refused":"Bad request: the frame is too large","exit":255}'))
-                    await writer.drain()
+            uid = callers.peer_uid(writer.get_extra_info("socket"))
+            with self._callers.let_in(uid) as welcome:
+                if not welcome:
+                    writer.write(callers.pack(callers.LATER))
                     return
-                await self._answer(await reader.readexactly(size), caller, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
+                caller = Caller(user=await self._callers.name_of(uid), uid=uid, host=self._host)
+                async with contextlib.aclosing(self._callers.frames(reader, uid)) as frames:
+                    async for body in frames:
+                        await self._answer(body, caller, writer)
+        except ConnectionError:
             pass
         finally:
             writer.close()
 
-    async def _answer(self, frame: bytes, caller: Caller, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, frame: bytes | None, caller: Caller, writer: asyncio.StreamWriter) -> None:
         dispatch = self._dispatch()
-        if dispatch is None:
-            writer.write(pack(b'{"standby":true}'))
+        if frame is None or dispatch is None:
+            writer.write(callers.pack(STANDBY if frame is not None else callers.TOO_LARGE))
             await writer.drain()
             return
         async for body in dispatch.answer(frame, caller):
-            writer.write(pack(body))
+            writer.write(callers.pack(body))
             await writer.drain()
-
-    def _caller(self, writer: asyncio.StreamWriter) -> Caller:
-        peer: socket.socket = writer.get_extra_info("socket")
-        _, uid, _ = CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
-        return Caller(user=user_name(uid), uid=uid, host=self._host)
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,0 +1,78 @@
+"""What one user can do to the local socket of a daemon: frames that are too large, or too many, or never end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+
+from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, Callers, pack
+
+ALICE, BOB = 1000, 1001
+
+
+def reader_of(*data: bytes, ends: bool = True) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    for piece in data:
+        reader.feed_data(piece)
+    if ends:
+        reader.feed_eof()
+    return reader
+
+
+def test_frames_come_whole_and_a_torn_one_does_not_come() -> None:
+    async def read() -> list[bytes | None]:
+        whole = pack(b"one") + pack(b"") + pack(b"x" * (LARGE + 1))
+        return [body async for body in Callers().frames(reader_of(whole, pack(b"torn")[:-1]), ALICE)]
+
+    assert asyncio.run(read()) == [b"one", b"", b"x" * (LARGE + 1)]
+
+
+def test_one_that_is_too_large_is_the_last() -> None:
+    async def read() -> list[bytes | None]:
+        head = (MAX_FRAME + 1).to_bytes(4, "big")
+        return [body async for body in Callers().frames(reader_of(head, pack(b"more")), ALICE)]
+
+    assert asyncio.run(read()) == [None]
+
+
+def test_large_frames_that_never_end_hold_up_their_own_user_only() -> None:
+    """And only that user's large ones; as soon as one of them is answered, the next is read."""
+
+    async def read() -> None:
+        callers = Callers()
+        large = pack(b"x" * (LARGE + 1))
+        stuck = [callers.frames(reader_of(large), ALICE) for _ in range(MOST_LARGE)]
+        for one in stuck:
+            assert await anext(one)
+        waits = asyncio.ensure_future(anext(callers.frames(reader_of(large), ALICE)))
+        assert await anext(callers.frames(reader_of(pack(b"small")), ALICE)) == b"small"
+        assert await anext(callers.frames(reader_of(large), BOB))
+        assert not waits.done()
+        await stuck[0].aclose()
+        assert await waits
+
+    asyncio.run(read())
+
+
+def test_a_user_has_so_many_connections_and_no_more() -> None:
+    callers = Callers(most=2)
+    with callers.let_in(ALICE) as one, callers.let_in(ALICE) as two:
+        assert one
+        assert two
+        with callers.let_in(ALICE) as three, callers.let_in(BOB) as other:
+            assert not three
+            assert other
+        with callers.let_in(ALICE) as three:
+            assert not three
+    with callers.let_in(ALICE) as again:
+        assert again
+
+
+def test_names_are_the_systems_or_digits() -> None:
+    async def names() -> list[str]:
+        callers = Callers()
+        return [await callers.name_of(uid) for uid in (os.getuid(), os.getuid(), 4_000_000_000)]
+
+    own = pwd.getpwuid(os.getuid()).pw_name
+    assert asyncio.run(names()) == [own, own, "4000000000"]
