@@ -11,7 +11,7 @@ import msgspec
 
 from lavad.core.ranges import EMPTY, MAX_INDEX, Ranges
 
-__all__ = ["EMPTY", "ArrayError", "ArraySpec", "Ranges", "parse_job_id", "parse_job_name"]
+__all__ = ["EMPTY", "ArrayError", "ArraySpec", "Ranges", "name_of_command", "one_line", "parse_job_id", "parse_job_name"]
 
 MAX_NAME = 4094
 _ARRAY = re.compile(r"([^\[\]]*)\[([^\[\]]*)\](?:%(\d{1,10}))?", re.ASCII)
@@ -33,6 +33,16 @@ class ArraySpec(msgspec.Struct, frozen=True):
     def text(self) -> str:
         limit = "" if self.limit is None else f"%{self.limit}"
         return f"{self.name}[{self.indices.text()}]{limit}"
+
+
+def one_line(command: str) -> str:
+    """A command as a listing shows it."""
+    return command.rstrip("\n").replace("\n", ";")
+
+
+def name_of_command(command: str) -> str:
+    """What a job without a name is called."""
+    return one_line(command)[:MAX_NAME]
 
 
 def parse_job_name(text: str, max_index: int = 1000) -> ArraySpec | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from lavad.core.arrays import name_of_command, one_line
 from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
@@ -53,7 +54,7 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
 def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
     """The first paragraph up to the command; bhist -l has it without status and queue."""
     words = [f"Job <{show_key(job.key)}>"]
-    if job.name != text.command:
+    if job.name != name_of_command(text.command):
         words.append(f"Job Name <{job.name}>")
     words += [f"User <{spec.user}>", f"Project <{spec.project}>"]
     for title, value in (("Application", spec.app), ("User Group", spec.user_group), ("Mail", text.mail_user)):
@@ -67,7 +68,7 @@ def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
             words.append(f"Reservation <{spec.reservation}>")
         if spec.priority >= 0:
             words.append(f"Job Priority <{spec.priority}>")
-    words.append("Command <" + text.command.rstrip("\n").replace("\n", ";") + ">")
+    words.append(f"Command <{one_line(text.command)}>")
     for title, value in (("Job Group", spec.group), ("Job Description", text.description), ("Esub", text.esub)):
         if value:
             words.append(f"{title} <{value}>")

@@ -10,7 +10,7 @@ from lavad.core.ranges import Ranges
 from lavad.core.rights import may_control
 from lavad.core.spec import JobText
 from lavad.queries.options import Options
-from lavad.queries.request import Request, Shown, err, leave, out
+from lavad.queries.request import Request, Shown, as_is, err, leave
 
 
 def show(request: Request, options: Options, ids: dict[int, Ranges | None] | None) -> Iterator[Shown]:
@@ -32,7 +32,7 @@ def show(request: Request, options: Options, ids: dict[int, Ranges | None] | Non
             yield err(f"Job <{job}>: User permission denied")
             yield leave(255)
         elif "script" in options:
-            yield out(_script(text))
+            yield as_is(_script(text))
         else:
             yield from _env(request, job, text)
     if not found:
@@ -59,4 +59,4 @@ def _env(request: Request, job: int, text: JobText) -> Iterator[Shown]:
         yield err(f"Job <{job}>: no environment is kept")
         yield leave(255)
         return
-    yield out("".join(f"{name}={value}\n" for name, value in sorted(env.items())))
+    yield as_is("".join(f"{name}={value}\n" for name, value in sorted(env.items())))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from lavad.core.arrays import one_line
 from lavad.core.gpureq import GpuReq
 from lavad.core.job import Job
 from lavad.core.spec import JobText, Spec
@@ -116,7 +117,7 @@ def pend_limit(field: str, left: bool = False) -> Value:
 
 
 def text(name: str) -> Value:
-    return lambda row, unit: str(getattr(row.text, name))
+    return lambda row, unit: one_line(str(getattr(row.text, name)))
 
 
 def of_job(read: Callable[[Job], object]) -> Value:

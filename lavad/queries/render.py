@@ -6,6 +6,7 @@ at once, so that a list of 100,000 jobs streams and costs little memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Caller, Query, Refused
@@ -41,6 +42,8 @@ from lavad.queries.request import Request, Shown
 from lavad.queries.view import View
 
 PIECE = 64 * 1024
+_CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udc9f]")
 COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bjobs": bjobs.show,
     "bhist": bhist.show,
@@ -87,32 +90,45 @@ def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tup
     yield from _joined(command(Request(view, query, caller, now)))
 
 
-def _joined(shown: Iterator[Shown]) -> Iterator[tuple[str, str]]:
+def shown(text: str) -> str:
+    """Text without what a terminal obeys: names and commands of one user are listed on the terminals of others."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data.translate(None, _CONTROL_BYTES)) == len(data) and (len(data) == len(text) or not _OBEYED.search(text)):
+        return text
+    return _OBEYED.sub("?", text)
+
+
+def _piece(kind: str, held: list[str]) -> tuple[str, str]:
+    text = "".join(held)
+    return ("out", text) if kind == "as_is" else (kind, shown(text))
+
+
+def _joined(found: Iterator[Shown]) -> Iterator[tuple[str, str]]:
     status = 0
     kind = "out"
     held: list[str] = []
     size = 0
     limit = 1
     try:
-        for what, text in shown:
+        for what, text in found:
             if what == "exit":
                 status = max(status, int(text))
                 continue
             if what != kind and held:
-                yield kind, "".join(held)
+                yield _piece(kind, held)
                 held, size = [], 0
             kind = what
             held.append(text)
             size += len(text)
             if size >= limit:
-                yield kind, "".join(held)
+                yield _piece(kind, held)
                 held, size, limit = [], 0, PIECE
     except Refused as refused:
         status = refused.exit_code
         if held:
-            yield kind, "".join(held)
+            yield _piece(kind, held)
             held = []
-        yield "err", f"{refused.text}\n"
+        yield "err", shown(f"{refused.text}\n")
     if held:
-        yield kind, "".join(held)
+        yield _piece(kind, held)
     yield "exit", str(status)

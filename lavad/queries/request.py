@@ -8,7 +8,7 @@ from lavad.queries.options import Options
 from lavad.queries.view import View
 
 Shown = tuple[str, str]
-"""("out", text), ("err", text) or ("exit", status)."""
+"""("out", text), ("err", text), ("as_is", text) or ("exit", status)."""
 
 
 class Request:
@@ -35,6 +35,11 @@ class Request:
 def out(text: str) -> Shown:
     """A piece of stdout."""
     return "out", text
+
+
+def as_is(text: str) -> Shown:
+    """A piece of stdout for the user whose own text it is: nothing in it is replaced."""
+    return "as_is", text
 
 
 def err(text: str) -> Shown:

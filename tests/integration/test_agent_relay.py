@@ -80,6 +80,7 @@ def _ask(client: Client) -> dict[str, Any] | None:
 def test_frames_that_are_too_large_end_the_connection(master: FakeMaster, host: AgentHost, data: bytes) -> None:
     client = Client(host)
     client.sock.sendall(data)
+    assert client.next() == {"refused": "Bad request: the frame is too large", "exit": 255}
     assert client.next() is None
     master.answers = [b'{"exit":0}']
     assert _ask(Client(host)) == {"exit": 0}

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.arrays import ArrayError, parse_job_id, parse_job_name
+from lavad.core.arrays import ArrayError, name_of_command, parse_job_id, parse_job_name
 from lavad.core.asks import Caller, Modify, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide import modify_running
@@ -22,7 +22,6 @@ from lavad.core.decide.options import read_options
 from lavad.core.decide.roles import check_simple
 from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
-    MAX_NAME,
     apply_queue,
     check_against_queue,
     check_reservation,
@@ -165,7 +164,7 @@ def _modify_one(
         changes = (*changes, f"Job command changes to : {ask.command}")
     name, limit = _new_name(cluster, record, draft.name) if "J" in options else (record.name, -1)
     if "Jn" in options:
-        name, limit = _new_name(cluster, record, draft.text.command[:MAX_NAME].split("[")[0] or "job")
+        name, limit = _new_name(cluster, record, name_of_command(draft.text.command).split("[")[0] or "job")
     depends = {"w", "wn", "ti", "tin"} & options.keys()
     depend, ended = _condition(cluster, record, draft, options, caller, known) if depends else (None, ())
     decided.events.append(

@@ -262,7 +262,10 @@ def _say(field: str) -> Callable[[Draft, OptionValue], None]:
 
 def _spec_text(field: str, option: str) -> Callable[[Draft, OptionValue], None]:
     def read(draft: Draft, value: OptionValue) -> None:
-        draft.set(**{field: text_of(option, value)})
+        text = text_of(option, value)
+        if not text.isprintable():
+            raise Refused(f"-{option} {text!r}: only characters that can be printed")
+        draft.set(**{field: text})
 
     return read
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core import gpureq, resreq
-from lavad.core.arrays import ArrayError, ArraySpec, parse_job_name
+from lavad.core.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.asks import Caller, Refused, Submit
 from lavad.core.cluster import Cluster
 from lavad.core.conf import AppConf, QueueConf
@@ -30,7 +30,6 @@ from lavad.core.share_rights import has_share
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
 
 MAX_COMMAND = 2**20
-MAX_NAME = 4094
 _LIMIT_NAMES = {
     "run": "RUNLIMIT", "cpu": "CPULIMIT", "mem": "MEMLIMIT", "swap": "SWAPLIMIT", "file": "FILELIMIT",
     "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT", "processes": "PROCESSLIMIT",
@@ -57,7 +56,7 @@ def submit(
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
     _notice_times(draft, now)
-    name = _parse_name(cluster, draft.name) if draft.name else draft.text.command[:MAX_NAME]
+    name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
     interactive.settle(draft, name)
     _check_pending_limits(cluster, draft, name)
     depends: Resolved | None = None

@@ -137,6 +137,7 @@ def test_a_held_array_and_a_held_job(bench: Bench) -> None:
 
 def test_a_job_without_a_name_is_called_by_its_command(bench: Bench) -> None:
     assert bench.job(bench.bsub(command="echo a b")["job"]).name == "echo a b"
+    assert bench.job(bench.bsub(command="echo a\necho b\n")["job"]).name == "echo a;echo b"
 
 
 def test_equal_jobs_are_one_class(bench: Bench) -> None:
