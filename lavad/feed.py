@@ -102,7 +102,6 @@ class Answer(msgspec.Struct, tag=True):
 
 
 ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
-FromReplica = Plan | Answer
 
 
 class Whys(msgspec.Struct, frozen=True):

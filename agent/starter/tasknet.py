@@ -263,8 +263,5 @@ class LeafNet:
             self._peer.close()
 
 
-Net = RootNet | LeafNet
-
-
 def _ignore(_: Peer, __: str) -> None:
     pass

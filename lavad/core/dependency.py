@@ -209,11 +209,6 @@ def questions_of(tree: Tree | Question) -> list[Question]:
     return [question for branch in tree[1:] for question in questions_of(branch)]
 
 
-def jobs_named(tree: Tree | Question) -> tuple[JobRef, ...]:
-    """Every reference to jobs, in order, each once."""
-    return tuple(dict.fromkeys(question.ref for question in questions_of(tree) if question.function != "time"))
-
-
 def evaluate(tree: Tree | Question, lookup: Callable[[Question], Answer]) -> Answer:
     """`lookup` answers one test (see `judge`); `!` of what never can be is true."""
     if isinstance(tree, Question):

@@ -44,11 +44,6 @@ def gpus_wanted(spec: Spec, part: Placed | Part) -> int:
     return sum(spec.roles[role].gpus * count for role, _, count in part.roles)
 
 
-def slots_wanted(spec: Spec, part: Placed | Part) -> int:
-    """How many slots they have together."""
-    return sum(spec.roles[role].slots * count for role, _, count in part.roles)
-
-
 def task_name(spec: Spec, task: TaskRun) -> str:
     """``worker[1]``."""
     return f"{spec.roles[task.role].name}[{task.index}]"
@@ -227,4 +222,3 @@ def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
         return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
     wanted = int(index.rstrip("]")) if bracket else None
     return [task for task in run.tasks if task.role == number and wanted in (None, task.index)]
-

@@ -13,7 +13,7 @@ from typing import IO
 import msgspec
 
 from lavad.core.cycle_record import RecordedCycle
-from lavad.core.events import AnyEvent, Event
+from lavad.core.events import AnyEvent
 from lavad.store.read import Reader
 
 AT_ONCE = 5_000
@@ -124,8 +124,3 @@ def _open(path: str, mode: str = "rb") -> IO[bytes]:
         return gzip.open(path, mode) if path.endswith(".gz") else open(path, mode)  # type: ignore[return-value]
     except ValueError:
         raise HistoryError(f"{path!r}: not a file name") from None
-
-
-def events_only(items: Iterable[Item]) -> Iterator[tuple[int, Event]]:
-    """The events of a history."""
-    return ((item.seq, item.event) for item in items if isinstance(item, Numbered))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from lavad.core.cluster import Cluster
 
-RESOURCES = ("slots", "mem", "gpus")
-
 
 def totals(cluster: Cluster) -> dict[str, float]:
     """Slots, memory in MB and GPUs of all hosts."""

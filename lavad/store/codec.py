@@ -42,11 +42,6 @@ def row_id(key: int) -> int:
     return (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
-def key_of_row(row: int) -> int:
-    """The core key of an ``id`` in table jobs."""
-    return (row & 0xFFFFFFFF) << 32 | row >> 32
-
-
 def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, what: str) -> T:
     try:
         return decoder.decode(data)

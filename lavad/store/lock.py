@@ -39,13 +39,3 @@ class FileLock:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def find_holder(path: str) -> str | None:
-    """Who holds the store at ``path`` ("pid 12 on host"), None if nobody does."""
-    try:
-        lock = FileLock(path)
-    except StoreHeld as error:
-        return str(error).partition("(")[2].rstrip(")")
-    lock.release()
-    return None

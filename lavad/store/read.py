@@ -120,12 +120,6 @@ class Reader:
         data = self._one(sa.select(table.data).where(table.job == job, table.finished_at.is_not(None)))
         return None if data is None else codec.decode_array(data)
 
-    def job_exists(self, job: int) -> bool:
-        """Whether a job or array of this id is known, live or finished."""
-        row = sa.select(_jobs.id).where(_range(job)).limit(1)
-        array = sa.select(schema.arrays.c.job).where(schema.arrays.c.job == job)
-        return self._one(row) is not None or self._one(array) is not None
-
     def ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
         """What has finished of jobs that a condition names; None: there is no such job."""
         return ended_of(self._rows, jobs)

@@ -92,10 +92,6 @@ def test_elements_of_a_live_array(reader: Reader) -> None:
     assert reader.finished_array(6) is None
 
 
-def test_which_jobs_exist(reader: Reader) -> None:
-    assert [reader.job_exists(job) for job in (1, 5, 6, 7)] == [True, True, True, False]
-
-
 def test_history(reader: Reader) -> None:
     assert [type(event).__name__ for _, event in reader.events_of(2)] == ["JobSubmitted", "JobFinished"]
     assert len(reader.events_of(6)) == 3

@@ -16,7 +16,6 @@ import lavad.store
 from lavad.store import private, schema
 from lavad.store.connect import parse_url
 from lavad.store.errors import StoreRefused
-from lavad.store.lock import find_holder
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.postgres import postgres_url
@@ -84,14 +83,6 @@ def test_a_postgres_that_is_not_there_is_refused_without_its_password() -> None:
     with pytest.raises(StoreRefused, match="sesame") as refused:
         Store.open("postgresql://ann:open@127.0.0.1:1/sesame")
     assert ":open" not in str(refused.value)
-
-
-def test_who_holds_a_file(tmp_path: Path) -> None:
-    path = f"{tmp_path}/lava.db"
-    assert find_holder(path) is None
-    store = Store.open(f"sqlite:///{path}")  # noqa: F811
-    assert (find_holder(path) or "").startswith("pid ")
-    store.close()
 
 
 def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:

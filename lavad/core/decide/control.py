@@ -15,7 +15,7 @@ from lavad.core.decide.submit import spec_number
 from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
-from lavad.core.rights import is_admin, may_control
+from lavad.core.rights import may_control
 from lavad.core.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
 
 NOT_STARTED = "Job has not started yet"
@@ -219,8 +219,3 @@ def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:
     for host in hosts:
         if host not in cluster.hosts.rows:
             raise Refused(f"{host}: Bad host name, host group name or cluster name")
-
-
-def may_see_all(cluster: Cluster, caller: Caller) -> bool:
-    """Whether environment and script of others' jobs may be shown to the caller."""
-    return is_admin(cluster.conf, caller)

@@ -19,7 +19,7 @@ from lavad.core.ranges import EMPTY, Ranges
 from lavad.core.states import JobState, TermReason
 from lavad.store import codec, errors, schema
 from lavad.store.killed import killed_jobs
-from lavad.store.lock import FileLock, find_holder
+from lavad.store.lock import FileLock
 from lavad.store.statements import Statements
 
 
@@ -27,7 +27,6 @@ from lavad.store.statements import Statements
 def test_row_ids_are_keys_turned_round(job: int, index: int) -> None:
     key = key_of(job, index)
     row = codec.row_id(key)
-    assert codec.key_of_row(row) == key
     assert codec.row_id(key_of(job)) <= row < codec.row_id(key_of(job + 1))
     assert 0 < row < 2**63
 
@@ -132,7 +131,6 @@ def test_a_lock_file_names_its_holder(tmp_path: Path) -> None:
     lock = FileLock(path)
     with pytest.raises(errors.StoreHeld, match=r"lava\.db is in use by lavad \(pid \d+ on "):
         FileLock(path)
-    assert (find_holder(path) or "").startswith("pid ")
     lock.release()
     lock.release()
-    assert find_holder(path) is None
+    FileLock(path).release()
