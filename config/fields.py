@@ -166,20 +166,21 @@ def fill(
         parser = table.get(key)
         if parser is None:
             report_unknown(cell, owner, problems)
-        elif cell.value not in ("", "-"):
-            take(fields, key, cell, parser, scope, problems, owner)
+        elif cell.value not in ("", "-") and take(fields, key, cell, parser, scope, problems, owner):
             report_without_effect(cell, key, owner, problems)
     return fields
 
 
 def take(
     fields: dict[str, Any], key: str, cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str
-) -> None:
+) -> bool:
     """Parse one cell into `fields`; what cannot be read is an error and leaves the default."""
     try:
         fields[key.lower().replace("/", "_")] = parser(cell.value, scope)
     except ValueError as wrong:
         problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
+        return False
+    return True
 
 
 def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) -> None:

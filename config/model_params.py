@@ -29,7 +29,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     max_pend_slots: int | None = None
     max_job_msg_num: int = 128
     job_dep_last_sub: bool = False
-    job_group_clean: int = 0
+    job_group_clean: bool = False
     job_position_control_by_admin: bool = False
     enable_user_resume: bool = False
     strict_ug_control: bool = False

@@ -29,7 +29,7 @@ LSB_PARAMS: Table = {
     "MAX_PEND_SLOTS": v.number(0),
     "MAX_JOB_MSG_NUM": v.number(0),
     "JOB_DEP_LAST_SUB": v.yes_no,
-    "JOB_GROUP_CLEAN": v.number(0, 3),
+    "JOB_GROUP_CLEAN": v.yes_no,
     "JOB_POSITION_CONTROL_BY_ADMIN": v.yes_no,
     "ENABLE_USER_RESUME": v.yes_no,
     "STRICT_UG_CONTROL": v.yes_no,

@@ -111,6 +111,8 @@ def _params(config: ClusterConfig) -> Params:
         default_outdir=file.default_job_outdir,
         positions_by_admin=file.job_position_control_by_admin,
         max_messages=file.max_job_msg_num,
+        user_resume=file.enable_user_resume,
+        group_clean=file.job_group_clean,
         consistent_exit=file.lsb_bjobs_consistent_exit_code,
         architectures=tuple((model.name, " ".join(model.architectures)) for model in config.host_models if model.architectures),
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
@@ -132,6 +134,7 @@ def _host(host: HostConfig) -> HostConf:
         run_window=" ".join(host.run_window),
         thresholds=thresholds_of(host.thresholds),
         affinity=host.affinity,
+        migrate_after=host.mig,
     )
 
 

@@ -10,6 +10,7 @@ from lavad.core.spec import Limits
 _NAMES = {
     "run": "runlimit", "cpu": "cpulimit", "mem": "memlimit", "swap": "swaplimit", "file": "filelimit",
     "data": "datalimit", "stack": "stacklimit", "core": "corelimit", "processes": "processlimit",
+    "threads": "threadlimit",
 }  # fmt: skip
 
 
@@ -60,5 +61,6 @@ def _app(app: ApplicationConfig, unit_mb: float) -> AppConf:
         warning_action=app.job_warning_action,
         resizable={"Y": "yes", "YES": "yes", "AUTO": "auto"}.get(app.resizable_jobs.upper(), ""),
         resize_command=app.resize_notify_cmd,
+        migrate_after=app.mig,
         resize_grace=app.djob_resize_grace_period,
     )

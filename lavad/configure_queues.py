@@ -16,6 +16,7 @@ from lavad.core.spec import Limits
 _NAMES = {
     "run": "runlimit", "cpu": "cpulimit", "mem": "memlimit", "swap": "swaplimit", "file": "filelimit",
     "data": "datalimit", "stack": "stacklimit", "core": "corelimit", "processes": "processlimit",
+    "threads": "threadlimit",
 }  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.depart import depart, departing
 from lavad.core.decide.fade import fade
+from lavad.core.decide.groups import clean_groups, unused_groups
 from lavad.core.decide.hosts import expired, silent
+from lavad.core.decide.migrations import migrations
 from lavad.core.decide.reservations import turn
 from lavad.core.job import Wish
 from lavad.core.states import WAITING, HostState, JobState, TermReason
@@ -101,6 +103,21 @@ class Loops:
             await asyncio.sleep(5.0)
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
                 await self._tried(_deadlines)
+
+    async def migrations(self) -> None:
+        """MIG: jobs that the system suspended long ago go elsewhere."""
+        while True:
+            await asyncio.sleep(2.0)
+            if migrations(self._engine.cluster, self._clock()).events:
+                await self._tried(migrations)
+
+    async def groups(self) -> None:
+        """JOB_GROUP_CLEAN: job groups that only jobs made go with their last job."""
+        while True:
+            await asyncio.sleep(5.0)
+            cluster = self._engine.cluster
+            if cluster.conf.params.group_clean and cluster.groups.rows and unused_groups(cluster):
+                await self._tried(clean_groups)
 
     async def windows(self) -> None:
         """Dependency conditions with a time window are looked at again."""

@@ -180,6 +180,8 @@ class Master:
             group.create_task(self.loops.clean())
             group.create_task(self.loops.forget_cycles())
             group.create_task(self.loops.windows())
+            group.create_task(self.loops.migrations())
+            group.create_task(self.loops.groups())
             group.create_task(self.loops.reservations())
             group.create_task(self.hangs.run())
             group.create_task(self.loops.advance_reservations())

@@ -34,6 +34,8 @@ class HostConf(msgspec.Struct, frozen=True, omit_defaults=True):
     run_window: str = ""
     thresholds: Thresholds = Thresholds()
     submit: bool = True
+    migrate_after: int | None = None
+    """MIG in seconds."""
     affinity: bool = True
     """AFFINITY: whether jobs with affinity[] may run here."""
 
@@ -129,6 +131,10 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """JOB_POSITION_CONTROL_BY_ADMIN: btop and bbot are for administrators."""
     max_messages: int = 128
     """MAX_JOB_MSG_NUM: numbers of messages to a job."""
+    user_resume: bool = False
+    """ENABLE_USER_RESUME: users resume their own jobs that somebody else suspended."""
+    group_clean: bool = False
+    """JOB_GROUP_CLEAN: groups that only jobs made go with their last job."""
     consistent_exit: bool = False
     """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
     architectures: tuple[tuple[str, str], ...] = ()
@@ -197,6 +203,7 @@ class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """RESIZABLE_JOBS: ``yes``, ``auto`` or ""."""
     resize_command: str = ""
     """RESIZE_NOTIFY_CMD."""
+    migrate_after: int | None = None
     resize_grace: int | None = None
     """DJOB_RESIZE_GRACE_PERIOD."""
 

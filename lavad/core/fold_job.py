@@ -65,7 +65,7 @@ def live_job(cluster: Cluster, key: int) -> Job:
 def _elements_held(cluster: Cluster, event: ev.ElementsHeld) -> None:
     array = _array(cluster, event.key)
     elements = array.pending.intersect(event.elements)
-    array = replace(array, pending=array.pending.minus(elements), held=array.held.union(elements))
+    array = replace(array, pending=array.pending.minus(elements), held=array.held.union(elements), stopper=event.by)
     cluster.arrays.put(array.job, array)
 
 
@@ -117,7 +117,7 @@ def record_of(cluster: Cluster, key: int) -> Job:
     return Job(
         key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
         state=JobState.PSUSP if held else JobState.PEND, position=array.position, stand=array.stand, depend=array.depend,
-        blocked=stands(array, index), messages=array.messages,
+        blocked=stands(array, index), messages=array.messages, stopper=array.stopper if held else "",
     )  # fmt: skip
 
 
@@ -151,7 +151,8 @@ def _moved(cluster: Cluster, event: ev.JobEvent) -> None:
     job = record_of(cluster, event.key)
     state = move(job, event)
     reason = 0 if state is JobState.PSUSP else job.reason
-    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=()))
+    stopper = event.by if isinstance(event, ev.JobHeld) else job.stopper
+    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=(), stopper=stopper))
 
 
 def _job_lost(cluster: Cluster, event: ev.JobLost) -> None:
@@ -262,7 +263,7 @@ def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:
     state = move(job, event, event.state)
     count = job.preempted + (event.beneficiary not in (0, job.key))
     lent = event.beneficiary or job.lent
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=lent, preempted=count))
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=lent, preempted=count, stopper=event.by))
 
 
 def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:

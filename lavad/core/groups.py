@@ -16,6 +16,8 @@ class JobGroup(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     limit: int | None = None
     """How many jobs in it and in the groups below it may have started at a time; None: no limit."""
     added: float = 0.0
+    implicit: bool = False
+    """A job made it: with JOB_GROUP_CLEAN it goes with its last job."""
 
 
 def read_path(text: str) -> str:

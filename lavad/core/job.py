@@ -261,6 +261,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Rank among the jobs of its queue given by btop (negative) or bbot (positive)."""
     stand: float = 0.0
     """When it would have been submitted to stand where its user's btop or bbot put it; 0: it stands by its submission."""
+    stopper: str = ""
+    """Who suspended or held it last; "" for the system."""
     reason: int = 0
     """Pend reason that its own history gives it (requeued, resumed by user …), 0: none."""
     checkpoint: int = -1
@@ -325,6 +327,8 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those of them whose condition can never be met."""
     messages: tuple[Message, ...] = ()
     stand: float = 0.0
+    stopper: str = ""
+    """Who held untouched elements of it last."""
 
     @property
     def startable(self) -> Ranges:

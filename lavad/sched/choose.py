@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from lavad.core.conf import HostConf
 from lavad.core.job import Placed
+from lavad.core.pend_reason import PendReason
 from lavad.core.resreq_sections import Cu
 from lavad.sched.fit import copies, place_on
 from lavad.sched.needs import PLAIN, Need
@@ -28,6 +29,18 @@ def find_parts(view: View, need: Need, offers: Iterable[Offer], most: int) -> tu
 
 def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
+    if not need.host_limit or need.one_slot:
+        return _chosen(view, need, offers, most)
+    offers = list(offers)
+    found = _chosen(view, need, offers, most)
+    if len(found) > need.host_limit:
+        # the hosts with the most room, in the order in which they were offered
+        widest = sorted(offers, key=lambda offer: -offer[1])[: need.host_limit]
+        found = _chosen(view, need, [offer for offer in offers if offer in widest], most)
+    return found
+
+
+def _chosen(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     if need.shape is PLAIN:
         return _spread(need, offers, need.slots, most)
     best: list[Offer] = []
@@ -38,6 +51,12 @@ def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[O
         if sum(count for _, count in best) >= most:
             break
     return best
+
+
+def why_too_many_hosts(need: Need, offers: Iterable[Offer]) -> int:
+    """The reason where HOSTLIMIT_PER_JOB alone is in the way of a class that got nothing, 0: it is not."""
+    limited = need.host_limit and not need.one_slot and sum(count for _, count in offers) >= need.slots
+    return PendReason.QUE_NO_SPAN if limited else 0
 
 
 def _alike(view: View, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:

@@ -20,7 +20,7 @@ from lavad.core.soft import Soft, WhyClass
 from lavad.core.windows import Local
 from lavad.sched.beyond import Beyond
 from lavad.sched.candidates import Candidates
-from lavad.sched.choose import Offer, find_parts, whole_units
+from lavad.sched.choose import Offer, find_parts, whole_units, why_too_many_hosts
 from lavad.sched.compound import find_compound
 from lavad.sched.crowd import why_crowded
 from lavad.sched.eligible import Base, find_base
@@ -351,7 +351,7 @@ class Visit:
             return self._block(reason)
         way, parts = self._find(key, min(need.most, left), avoid)
         if not parts or (need.first and parts[0].host not in self._first_hosts()):
-            return False if avoid else self._block(0)
+            return False if avoid else self._block(why_too_many_hosts(need, self._offers(need, avoid)))
         reason = view.limits.why_not(need.spec, parts)
         if reason:
             return self._block(reason)
@@ -362,7 +362,7 @@ class Visit:
         return True
 
     def _first_hosts(self) -> frozenset[str]:
-        return first_hosts(self.view.cluster.conf, self.need.spec.hosts)
+        return first_hosts(self.view.cluster.conf, self.need.preferred)
 
     def _place_many(self, keys: list[int]) -> int:
         """One-slot jobs over free slots in rank order; how many were placed."""

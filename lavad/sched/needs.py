@@ -93,11 +93,11 @@ class Need:
         self.terms: tuple[Need, ...] = _terms(self, way, conf) if compound else ()
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
-        self.first = any(word.endswith("!") for word in spec.hosts)
+        self.order_key = (self.order, _preferred(spec, queue))
+        self.first = any(word.endswith("!") for word in self.preferred)
         self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both.select)
         local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
         self.base_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
-        self.order_key = (self.order, spec.hosts)
         reads = frozenset((*names_in(outer.select), *names_in(own.select)))
         thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
         self.moving = bool(reads & dynamic_names(conf)) or thresholds
@@ -135,6 +135,17 @@ class Need:
             self.shape = Shape(both.same, both.cu, span if special else _NO_SPAN, self.shape.per_job)
 
     @property
+    def preferred(self) -> tuple[str, ...]:
+        """The list of hosts whose preferences count: that of ``-m``, else the queue's if it has any."""
+        hosts: tuple[str, ...] = self.order_key[1]
+        return hosts
+
+    @property
+    def host_limit(self) -> int:
+        """HOSTLIMIT_PER_JOB; 0: none."""
+        return self.queue.hosts_a_job or 0
+
+    @property
     def is_plain(self) -> bool:
         """Whether slots and amounts on each host are all that it asks for."""
         return self.shape is PLAIN and not self.terms and not self.ways
@@ -142,6 +153,11 @@ class Need:
     def rusage_reason(self, name: str, names: tuple[str, ...]) -> int:
         """The reason when this resource is short: the queue's or the job's requirement."""
         return about(QUE_RUSAGE if name in self.queue_rusage else JOB_RUSAGE, name, names)
+
+
+def _preferred(spec: Spec, queue: QueueConf) -> tuple[str, ...]:
+    marked = any("+" in word or word.endswith("!") for word in queue.hosts)
+    return spec.hosts or (queue.hosts if marked else ())
 
 
 def read_need(cluster: Cluster, number: int) -> Need | None:

@@ -32,7 +32,7 @@ class Offers:
         self.counts: dict[int, int] = {}
         self.total = 0
         self.known = set(self.order)
-        self.first = first_hosts(view.cluster.conf, need.spec.hosts) if need.first else None
+        self.first = first_hosts(view.cluster.conf, need.preferred) if need.first else None
         self.renew(self.order)
 
     def renew(self, numbers: Iterable[int]) -> bool:

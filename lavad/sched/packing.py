@@ -34,7 +34,7 @@ class Packed:
         self._rank = {at: place for place, at in enumerate(rank) if not base.codes[at]}
         conf = view.cluster.conf
         self._weights = dict(conf.params.pack_weights)
-        self._first = first_hosts(conf, need.spec.hosts)
+        self._first = first_hosts(conf, need.preferred)
         self._levels = preferences(conf, need.spec.hosts, view.memory.by_name) if need.spec.hosts else {}
         self._seen = len(view.renewed)
         self._known = {at: self._entry(view.rows[at]) for at in self._rank}

@@ -1,4 +1,4 @@
-"""In which order a class tries hosts: preference (-m h+n) first, then order[], then the order of the configuration.
+"""In which order a class tries hosts: preference (h+n of -m, else of HOSTS) first, then order[], then as configured.
 
 Rule: a ranking is made once a cycle from what the hosts were at its beginning, so that it does not depend on what was
 placed since.
@@ -28,7 +28,7 @@ def ranked_rows(view: View, need: Need) -> list[int]:
     found = view.rankings.get(need.order_key)
     if found is None:
         columns = [_column(view, name, back) for name, back in need.order or DEFAULT]
-        if need.spec.hosts:
+        if need.preferred:
             columns = [*_preference(view, need), *columns]
         keys = list(zip(*columns, strict=True))
         found = view.rankings[need.order_key] = sorted(range(len(view.rows)), key=keys.__getitem__)
@@ -47,7 +47,7 @@ def ranked_array(view: View, columns: Columns, need: Need) -> Ranks:
                 return _number(view, view.rows[at], name)
 
             keys.append(columns.value(f"rank {name}", read) * (1.0 if _is_up(view, name, back) else -1.0))
-        if need.spec.hosts:
+        if need.preferred:
             keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(view, need)), *keys]
         # nan (no such number) sorts last whichever way the key counts
         found = view.rankings[need.order_key] = np.lexsort(keys[::-1])
@@ -57,8 +57,8 @@ def ranked_array(view: View, columns: Columns, need: Need) -> Ranks:
 
 def _preference(view: View, need: Need) -> list[list[float]]:
     """Whether a host is one that must be first (0: it is), and how much less than others it is preferred."""
-    levels = preferences(view.cluster.conf, need.spec.hosts, view.memory.by_name)
-    first = first_hosts(view.cluster.conf, need.spec.hosts)
+    levels = preferences(view.cluster.conf, need.preferred, view.memory.by_name)
+    first = first_hosts(view.cluster.conf, need.preferred)
     return [[float(row.name not in first) for row in view.rows], [-float(levels.get(row.name, 0)) for row in view.rows]]
 
 

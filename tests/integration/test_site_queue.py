@@ -80,9 +80,9 @@ def test_a_reconfiguration_is_whole_or_refused_and_disturbs_no_job(cluster: Clus
     assert refused.returncode == 255
     assert f"{file}:4: error: queue work: PRIORITY" in refused.stdout
     assert "The queue of a site." in cluster.run("bqueues -l work").stdout
-    file.write_text(before.replace("PRIORITY = 30", "PRIORITY = 31\nHOSTLIMIT_PER_JOB = 2").replace("of a site.", "of two."))
+    file.write_text(before.replace("PRIORITY = 30", "PRIORITY = 31\nCHUNK_JOB_SIZE = 2").replace("of a site.", "of two."))
     assert cluster.run("badmin reconfig < /dev/null", ok=False).returncode == 255, "a warning is asked about"
-    assert "HOSTLIMIT_PER_JOB is not supported" in cluster.run("badmin ckconfig").stdout
+    assert "CHUNK_JOB_SIZE is not supported" in cluster.run("badmin ckconfig").stdout
     cluster.run("badmin reconfig -f")
     assert "The queue of two." in cluster.run("bqueues -l work").stdout
     assert cluster.states(job) == ["RUN"]

@@ -15,7 +15,7 @@ from lavad.core.decide.submit import spec_number
 from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
-from lavad.core.rights import may_control
+from lavad.core.rights import is_queue_admin, may_control
 from lavad.core.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
 
 NOT_STARTED = "Job has not started yet"
@@ -144,9 +144,15 @@ def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
 
 
 def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
-    """bresume: let go what was held or suspended."""
+    """bresume: let go what was held or suspended; of others' doing only where ENABLE_USER_RESUME lets users."""
+
+    def denied(job: Job | Array) -> bool:
+        own = cluster.conf.params.user_resume or job.stopper in ("", caller.user)
+        return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
 
     def on_job(job: Job) -> list[ev.Event] | str:
+        if job.state in (JobState.PSUSP, *SUSPENDED) and denied(job):
+            return DENIED
         if job.state is JobState.PSUSP:
             return [ev.JobReleased(at=now, key=job.key, by=caller.user)]
         if job.lent and job.state in SUSPENDED:
@@ -162,6 +168,8 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
 
     def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
         held = array.held.intersect(elements)
+        if held and denied(array):
+            return DENIED
         return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user)] if held else []
 
     return each(cluster, ask.jobs, caller, on_job, on_elements)

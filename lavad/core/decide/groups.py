@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.cluster import Cluster
@@ -20,16 +22,32 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
     path = _path(ask.group)
     if path in cluster.groups.rows:
         raise Refused("Job group exists already.")
-    return Decided(events=missing_groups(cluster, path, caller.user, now, _limit(ask.limit)), answer={"group": ask.group})
+    rows = [JobGroup(name=name, owner=caller.user, added=now) for name in _missing(cluster, path)]
+    rows[-1] = replace(rows[-1], limit=_limit(ask.limit))
+    return Decided(events=[ev.GroupSet(at=now, value=row) for row in rows], answer={"group": ask.group})
 
 
-def missing_groups(cluster: Cluster, path: str, owner: str, now: float, limit: int | None = None) -> list[ev.Event]:
-    """The group and those above it, where they are not there; a limit is the group's own."""
-    missing = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
-    return [
-        ev.GroupSet(at=now, value=JobGroup(name=name, owner=owner, limit=limit if name == path else None, added=now))
-        for name in missing
-    ]
+def missing_groups(cluster: Cluster, path: str, owner: str, now: float) -> list[ev.Event]:
+    """A job's group and those above it, where they are not there."""
+    rows = (JobGroup(name=name, owner=owner, added=now, implicit=True) for name in _missing(cluster, path))
+    return [ev.GroupSet(at=now, value=row) for row in rows]
+
+
+def _missing(cluster: Cluster, path: str) -> list[str]:
+    return [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
+
+
+def clean_groups(cluster: Cluster, now: float) -> Decided:
+    """JOB_GROUP_CLEAN: drop what ``unused_groups`` names."""
+    return Decided(events=[ev.GroupDropped(at=now, group=name) for name in unused_groups(cluster)])
+
+
+def unused_groups(cluster: Cluster) -> list[str]:
+    """Groups that jobs made, without a limit, a job or a group below that stays; the deepest first."""
+    used = {name for group in groups_of_jobs(cluster) for name in lineage(group)}
+    kept = (row.name for row in cluster.groups.rows.values() if not row.implicit or row.limit is not None)
+    stays = used | {name for group in kept for name in lineage(group)}
+    return sorted((name for name in cluster.groups.rows if name not in stays), key=lambda name: (-name.count("/"), name))
 
 
 def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> Decided:
@@ -85,7 +103,7 @@ def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float)
         raise Refused(f"{BAD}.")
     if not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
-    value = JobGroup(name=row.name, owner=row.owner, limit=_limit(ask.limit), added=row.added)
+    value = replace(row, limit=_limit(ask.limit))
     return Decided(events=[ev.GroupSet(at=now, value=value, by=caller.user)], answer={"group": ask.group})
 
 

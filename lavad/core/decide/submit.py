@@ -23,13 +23,14 @@ from lavad.core.decide.restart import Former
 from lavad.core.decide.roles import read_roles
 from lavad.core.decide.site_defaults import apply_host_spec, apply_site
 from lavad.core.decide.tasks import check_tasks
-from lavad.core.host_names import preferences
+from lavad.core.host_names import members, preferences
 from lavad.core.resize import why_not_resizable
 from lavad.core.rights import is_admin, may_use_queue
 from lavad.core.share_rights import has_share
 from lavad.core.spec import Checkpoint, JobText, Limits, Spec
 
 MAX_COMMAND = 2**20
+KEYWORDS = frozenset(("all", "others", "allremote"))
 _LIMIT_NAMES = {
     "run": "RUNLIMIT", "cpu": "CPULIMIT", "mem": "MEMLIMIT", "swap": "SWAPLIMIT", "file": "FILELIMIT",
     "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT", "processes": "PROCESSLIMIT",
@@ -78,7 +79,7 @@ def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
 def known_names(cluster: Cluster) -> frozenset[str]:
     """Hosts and host groups that ``-m`` may name."""
     groups = (name for name, _ in cluster.conf.host_groups)
-    return frozenset((*cluster.hosts.rows, *cluster.host_conf, *groups, "all", "others", "allremote"))
+    return frozenset((*cluster.hosts.rows, *cluster.host_conf, *groups, *KEYWORDS))
 
 
 def known_resources(cluster: Cluster) -> frozenset[str]:
@@ -243,19 +244,18 @@ def check_against_queue(draft: Draft, queue: QueueConf) -> None:
         if most is not None and draft.spec.slots > most:
             raise Refused("Queue does not have enough per-user job slots")
     check_tasks(draft.spec, queue.resreq)
-    conf = draft.known_hosts
-    named = [word for word in draft.spec.hosts if word.rstrip("!").partition("+")[0] in conf]
-    if named and "all" not in queue.hosts:
+    if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)
 
 
 def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
+    """Of each host or group of ``-m`` the queue must have a host."""
     groups = dict(draft.conf.host_groups)
-    allowed = {word.rstrip("!").partition("+")[0] for word in queue.hosts}
-    allowed |= {member for group in allowed for member in groups.get(group, ())}
+    known = draft.known_hosts - groups.keys() - KEYWORDS
+    allowed = preferences(draft.conf, queue.hosts, known)
     for word in draft.spec.hosts:
         name = word.rstrip("!").partition("+")[0]
-        if name not in ("all", "others") and name not in allowed and not allowed & set(groups.get(name, ())):
+        if not word.startswith("~") and name not in KEYWORDS and not allowed.keys() & members(draft.conf, name):
             raise Refused(f"{name}: Host or host group is not used by the queue")
 
 

@@ -6,16 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.asks import Move, Post, Refused, Submit
+from lavad.core.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.conf import AppConf, Params, QueueConf
 from lavad.core.cpu_factor import scale
+from lavad.core.decide.control import kill, resume, stop
+from lavad.core.decide.groups import add_group, clean_groups, unused_groups
 from lavad.core.decide.messages import post
 from lavad.core.decide.place import move
 from lavad.core.decide.submit import submit
 from lavad.core.spec import Limits, Spec
 from lavad.core.states import JobState, TermReason
 from lavad.sched.suspend import TURN
-from tests.unit.core.conftest import ALICE, LOCAL, Bench
+from tests.unit.core.conftest import ADMIN, ALICE, LOCAL, Bench
 
 
 def site(bench: Bench, **params: object) -> None:
@@ -148,3 +150,27 @@ def test_records_of_older_stores_have_the_defaults() -> None:
     assert ev.JobRequeued(at=1.0, key=1).requeues == 0
     assert Params().max_messages == 128
     assert QueueConf(name="q").limits == Limits()
+
+
+def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None:
+    bench.take(add_group(bench.cluster, AddGroup(group="/own/kept"), ALICE, bench.now))
+    job = bench.bsub(g="/made/below")["job"]
+    bench.bsub(g="/own/made")
+    assert unused_groups(bench.cluster) == []
+    bench.asked(kill, Kill(jobs=Select(ids=(str(job),))))
+    assert unused_groups(bench.cluster) == ["/made/below", "/made"]
+    bench.take(clean_groups(bench.cluster, bench.now))
+    assert set(bench.cluster.groups.rows) == {"/own", "/own/kept", "/own/made"}
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_who_resumes_what_an_administrator_suspended(bench: Bench, enabled: bool) -> None:
+    site(bench, user_resume=enabled)
+    running, waiting, array = bench.placed(), bench.placed("PEND"), bench.submit(array="1-3")
+    jobs = Select(ids=tuple(str(key) for key in (running, waiting, array)))
+    bench.asked(stop, Stop(jobs=jobs), ADMIN)
+    whys = {why for _, why in bench.asked(resume, Resume(jobs=jobs))}
+    assert whys == ({""} if enabled else {"User permission denied"})
+    assert {why for _, why in bench.asked(resume, Resume(jobs=jobs), ADMIN)} == {""}
+    bench.asked(stop, Stop(jobs=jobs))
+    assert {why for _, why in bench.asked(resume, Resume(jobs=jobs))} == {""}, "what they suspended themselves"
