@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from config.model import (
     UNLIMITED,
     ClusterConfig,
@@ -109,15 +111,22 @@ def _params(config: ClusterConfig) -> Params:
         default_user_group=file.default_user_group,
         default_cwd=file.default_job_cwd,
         default_outdir=file.default_job_outdir,
-        positions_by_admin=file.job_position_control_by_admin,
         max_messages=file.max_job_msg_num,
-        user_resume=file.enable_user_resume,
-        group_clean=file.job_group_clean,
         consistent_exit=file.lsb_bjobs_consistent_exit_code,
         architectures=tuple((model.name, " ".join(model.architectures)) for model in config.host_models if model.architectures),
         submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
         record_days=file.lava_record_days,
+        **_rules(file),
     )
+
+
+def _rules(file: FileParams) -> dict[str, Any]:
+    """What users may do, and what goes by itself."""
+    return {
+        "positions_by_admin": file.job_position_control_by_admin,
+        "user_resume": file.enable_user_resume,
+        "group_clean": file.job_group_clean,
+    }
 
 
 def _host(host: HostConfig) -> HostConf:
