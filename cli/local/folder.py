@@ -55,13 +55,9 @@ class Folder:
         new.write_text(json.dumps(shape, indent=1) + "\n")
         new.replace(self.shape_file)
 
-    def exports(self) -> str:
-        """Lines for ``eval``."""
-        path = os.environ.get("PATH", "/usr/bin:/bin").split(":")
-        if str(BINDIR) in path:
-            path.remove(str(BINDIR))
-        names = {
-            "PATH": ":".join([str(BINDIR), *path]),
+    def places(self) -> dict[str, str]:
+        """The variables that tell commands and tools where this cluster is."""
+        return {
             "LSF_ENVDIR": str(self.conf),
             "LSF_CONFDIR": str(self.conf),
             "LSF_BINDIR": str(BINDIR),
@@ -69,4 +65,11 @@ class Folder:
             "LSF_LIBDIR": str(self.path / "lib"),
             "LAVA_DIR": str(self.path),
         }
+
+    def exports(self) -> str:
+        """Lines for ``eval``."""
+        path = os.environ.get("PATH", "/usr/bin:/bin").split(":")
+        if str(BINDIR) in path:
+            path.remove(str(BINDIR))
+        names = {"PATH": ":".join([str(BINDIR), *path]), **self.places()}
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in names.items())

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from cli.local.daemons import DaemonFailed, children, end, find_pid, start
 from cli.local.folder import BINDIR, ROOT, Folder
 from cli.local.probe import query
+from cli.local.shells import write_profiles
 from config.generate import write_cluster
 from config.load import load
 from config.lsfconf import read_lsf_conf
@@ -47,6 +48,7 @@ def up(folder: Folder, wanted: Wanted) -> None:
     shape = folder.find_shape() or _found(folder, wanted)
     if wanted.confdir:
         _copy_conf(Path(wanted.confdir), folder)
+    write_profiles(folder.conf, folder.places())
     hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
     ports = [int(port) for port in shape["ports"]]  # type: ignore[attr-defined]
     _check(folder)
