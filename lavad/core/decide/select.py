@@ -37,7 +37,7 @@ class Target(msgspec.Struct):
 
 
 def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
-    """The targets in the order given (id 0 and filters: newest last); raises Refused for a malformed id."""
+    """The targets in the order given; raises Refused for a malformed id."""
     filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
     if wanted.state not in ("", *_STATES):
         raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
@@ -54,8 +54,20 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
             job, elements = parse_job_id(text)
         except ArrayError as error:
             raise Refused(str(error)) from None
-        targets += _matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
+        targets += _all_matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
     return targets
+
+
+def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
+    """Id 0, in the order of a listing: what has started before what waits, then by the queues' priorities."""
+
+    def place(target: Target) -> tuple[bool, int, float]:
+        record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
+        queue = cluster.queue_conf.get(cluster.specs.rows[record.spec].queue)
+        started = record.run.started if isinstance(record, Job) and record.run is not None else 0.0
+        return not started, -queue.priority if queue is not None else 0, started
+
+    return sorted(_matching(cluster, wanted, caller), key=place)
 
 
 def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) -> Target:
