@@ -172,7 +172,8 @@ def test_control_c_ends_without_a_traceback(caller: Caller):
     import signal
 
     with FakeMaster(caller.socket, [{"later": True}]):
-        command = [sys.executable, "-c", "import sys; from cli.bjobs import main; sys.exit(main([]))"]
+        command = ["env", "--default-signal=INT", sys.executable, "-c"]  # tests that run in the background ignore it
+        command += ["import sys; from cli.bjobs import main; sys.exit(main([]))"]
         process = subprocess.Popen(command, env=caller.environ, stderr=subprocess.PIPE)
         assert process.stderr is not None
         wait_until(lambda: process.stderr.readline() == STILL_TRYING.encode(), 20, "the message")
