@@ -37,7 +37,10 @@ def _hosts(context: Context, options: Options, words: list[str]) -> tuple[list[s
     if "f" in options:
         return read_hostfile(context.path(str(options["f"]))), words
     if "m" in options:
-        return str(options["m"]).split(), words
+        hosts = str(options["m"]).split()
+        if not hosts:
+            raise Fail("lsgrun: -m: no host is named")
+        return hosts, words
     if "n" not in options and "R" not in options:
         raise Fail(TABLE.usage())
     return chosen_hosts(context, str(options.get("R", "")), str(options.get("n", "0"))), words

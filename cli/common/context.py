@@ -10,6 +10,8 @@ import os
 
 from cli.common.fail import BROKEN_PIPE, INTERRUPTED, LSF_FAILED, Fail
 
+LONGEST_LINE = 400
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,20 +107,29 @@ def of_process(argv: list[str] | None = None) -> Context:
     return Context(argv, _folder(environ), environ, umask=umask)
 
 
+def readable(text: str) -> str:
+    """A message whose lines fit a screen, whatever a user has given as a value that it names."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    half = LONGEST_LINE // 2
+    lines = [line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in text.split("\n")]
+    return "\n".join(lines)
+
+
 def finish(run: Callable[[Context], int], context: Context) -> int:
     """Run a command to its exit status; no traceback reaches a user."""
     try:
         return run(context)
     except Fail as fail:
         if fail.text:
-            context.err(fail.text + "\n")
+            context.err(readable(fail.text) + "\n")
         return fail.status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return BROKEN_PIPE
     except OSError as error:
-        context.err(f"{error.filename or 'output'}: {error.strerror or error}\n")
+        context.err(readable(f"{error.filename or 'output'}: {error.strerror or error}") + "\n")
         return LSF_FAILED
     except Exception as error:
         if context.environ.get("LAVA_DEBUG"):

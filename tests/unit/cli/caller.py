@@ -48,4 +48,4 @@ class Caller:
 
 def _text(descriptor: int) -> str:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    return os.read(descriptor, 1 << 20).decode()
+    return os.read(descriptor, 1 << 20).decode(errors="surrogateescape")
