@@ -22,7 +22,7 @@ from tests.support.history import Author, steps
 from tests.support.postgres import new_database
 from tests.support.stores import empty
 
-_SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+_SETTINGS = settings(max_examples=40, suppress_health_check=list(HealthCheck), database=None)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

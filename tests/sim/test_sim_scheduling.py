@@ -155,7 +155,7 @@ def run(machine: type[Site], examples: int = 40) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=30, deadline=None, database=None, phases=(Phase.generate,),
+            max_examples=examples, stateful_step_count=30, database=None, phases=(Phase.generate,),
             derandomize=True,
         ),
     )  # fmt: skip

@@ -56,7 +56,7 @@ def test_plain_words_need_no_shell(text: str, words: list[str] | None) -> None:
     assert command.plain_words(text, PATH) == words
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text("abcx019./-_=%+:,@ ~$#'\"\\;&|<>()[]{}!*?^\n\t", max_size=12))
 @example("a=b")
 def test_plain_words_are_what_a_shell_would_make_of_them(tail: str) -> None:

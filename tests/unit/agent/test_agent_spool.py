@@ -37,7 +37,7 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
     assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("spool")  # type: ignore[attr-defined]

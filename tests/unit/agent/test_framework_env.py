@@ -141,7 +141,7 @@ SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 KINDS = st.sampled_from([*frameworks.PER_RANK, "tensorflow(chief)"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHAPES, KINDS)
 def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
     """Over random placements: each rank once, one size, local ranks dense, all marks are ports that a host keeps."""

@@ -68,7 +68,7 @@ OPTIONS = st.fixed_dictionaries({}, optional={
 ENV = st.dictionaries(st.from_regex(r"[A-Z]{1,5}", fullmatch=True), TEXT.filter(lambda text: "'" not in text), max_size=3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ROLE, min_size=1, max_size=4, unique_by=lambda role: role.name), POLICY, OPTIONS, ENV)
 def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, options: Any, env: dict[str, str]) -> None:
     """Job file to spec to what --dry-run prints, read again: the same spec."""
@@ -76,7 +76,7 @@ def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, o
     assert read(shown(job)) == job
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(OPTIONS, ENV, WORD)
 def test_a_job_without_roles_is_a_bsub_line(options: Any, env: dict[str, str], command: str) -> None:
     """Job file to bsub's flags and back: the same options, environment and command."""
@@ -307,7 +307,7 @@ def test_a_bad_file_gives_one_line(text: str, said: str) -> None:
     assert why(text).startswith(said)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=200))
 def test_any_text_is_a_job_or_one_line(text: str) -> None:
     said = ""

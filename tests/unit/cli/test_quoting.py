@@ -39,7 +39,7 @@ def test_the_shell_sees_the_words_again(words: list[str]):
 QUOTED = st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda word: word[0] == "$" or " " in word)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda w: w[0] == "$" or " " in w), max_size=3

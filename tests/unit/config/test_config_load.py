@@ -244,7 +244,7 @@ WORDS = st.sampled_from(TOKENS.split())
 CONFIG_LIKE = st.lists(st.one_of(WORDS, st.just("\n"), st.text(max_size=5)), max_size=60).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(FILES), text=st.one_of(st.text(max_size=300), CONFIG_LIKE))
 def test_any_text_in_any_file_is_read_or_reported(tmp_path, file, text):
     path = tmp_path / file

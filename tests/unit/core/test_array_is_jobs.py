@@ -195,5 +195,5 @@ class ArrayIsJobs(RuleBasedStateMachine):
 
 TestArrayIsJobs = ArrayIsJobs.TestCase
 TestArrayIsJobs.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck)
 )

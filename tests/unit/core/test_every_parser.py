@@ -43,7 +43,7 @@ PIECES = (
     "4:8:00-1:2:00", "all", "default", "é", "\u202e", "\0", "\n", "\t", " ", "$(x)",
 )  # fmt: skip
 TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 
 PARSERS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...]]] = {
     "resreq": (resreq.parse, (resreq.ResReqError,)),

@@ -61,7 +61,7 @@ def test_a_missing_value(option: str) -> None:
             read_command_options(bsub_table(), words)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(option=st.sampled_from(sorted(READERS)), value=st.text(max_size=40) | st.lists(st.text(max_size=12), max_size=3))
 def test_text_that_nobody_thought_of(option: str, value: str | list[str]) -> None:
     with contextlib.suppress(Refused):

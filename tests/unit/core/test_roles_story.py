@@ -103,7 +103,7 @@ class Story:
         return [n for n, task in enumerate(run.tasks) if task.state is TaskState.RUNNING and not self.holds[task.role]]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ROLES, POLICY, ENDS)
 def test_a_job_with_roles_goes_on_or_ends(roles: list[RoleAsk], policy: PolicyAsk, ends: list[tuple[int, int]]) -> None:
     """As long as it has no verdict something of it runs; when it has one, every part is told to end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.monitor.cputime import CpuTime
@@ -84,7 +84,6 @@ DEAF = st.tuples(
 
 
 @given(st.lists(st.lists(ACT, max_size=8), max_size=12), st.integers(0, 1000))
-@settings(deadline=None)
 def test_where_all_are_waited_for_the_sum_is_exact(rounds: list[list[tuple[str, int, int]]], served: int):
     world, time = World(served), CpuTime()
     look(world, time)
@@ -95,7 +94,6 @@ def test_where_all_are_waited_for_the_sum_is_exact(rounds: list[list[tuple[str, 
 
 
 @given(st.lists(st.tuples(st.lists(DEAF, max_size=6), st.lists(DEAF, max_size=4)), max_size=12))
-@settings(deadline=None)
 def test_never_back_and_never_more_than_was_used(rounds: list[tuple[list, list]]):
     world, time = World(), CpuTime()
     before = look(world, time)

@@ -201,7 +201,7 @@ FILLED_BESIDE_A_PROMISE = [
 """What is promised in this very cycle leaves no slot free, but short jobs may use it."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example(FILLED_BESIDE_A_PROMISE)
 @given(st.lists(actions, min_size=25, max_size=70))
 def test_a_replay_decides_the_same(story):

@@ -70,7 +70,7 @@ jobs = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(jobs, min_size=1, max_size=20))
 def test_unchanged_it_is_what_was_recorded(rows):
     deeds = cluster_deeds()

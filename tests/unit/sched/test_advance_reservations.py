@@ -282,7 +282,7 @@ def check_kept(world: World, started: set[int], had: set[int]) -> None:
                 assert others[host] + slots <= 4, (name, host)
 
 
-@settings(max_examples=100, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(actions, max_size=25))
 def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> None:
     world = world_of(

@@ -78,7 +78,7 @@ wants = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(wants, st.sets(st.integers(0, 23)), st.integers(1, 9))
 def test_nobody_gets_what_is_taken_and_the_count_is_what_is_given(want, taken, tasks):
     topology = parse_topology(regular(2, 2, 3, 2))

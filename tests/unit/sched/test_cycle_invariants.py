@@ -174,7 +174,7 @@ def same_why(plan: Plan, fresh: Plan) -> None:
             assert why.reasons == fresh.why[number].reasons
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(confs, st.lists(actions, min_size=3, max_size=30))
 def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
     world = make_world(conf)

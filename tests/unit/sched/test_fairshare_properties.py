@@ -46,7 +46,7 @@ def submit(world: World, user: str, kind: int, elements: int, wait: int) -> None
     world.submit(user=user, queue="fair", resreq=resreq, array=f"1-{elements}" if elements else "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(share=st.sampled_from(TREES), jobs=submissions, again=submissions)
 def test_each_start_goes_to_the_first_at_that_moment(share: ShareConf, jobs: list[Any], again: list[Any]) -> None:
     world = site(share)
@@ -99,7 +99,7 @@ def _follow(world: World, placements: Any) -> None:
 APS = ApsConf(weights=(("FS", 50.0), ("JPRIORITY", 1.0), ("MEM", -0.01)), graces=(("MEM", 5.0),))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(share=st.sampled_from(TREES), aps=st.sampled_from([None, APS]), steps=st.lists(submissions, min_size=1, max_size=4))
 def test_a_warm_memory_plans_as_an_empty_one(share: ShareConf, aps: ApsConf | None, steps: list[list[Any]]) -> None:
     world = site(share, aps, slots=3)

@@ -127,7 +127,7 @@ def test_processors_near_the_gpus():
 matrices = st.lists(st.sampled_from("NPBHDS"), min_size=28, max_size=28)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(matrices, st.sets(st.integers(0, 7), min_size=1), st.integers(1, 8))
 def test_no_choice_has_a_better_worst_island(kinds, free, count):
     """The kind of links that a choice needs to be one island is never further than the nearest that could do."""

@@ -147,7 +147,7 @@ actions = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(queues, st.lists(actions, max_size=30))
 def test_guarantees_hold_and_reclaim_stops_at_what_is_deserved(confs: list[dict[str, Any]], story: list[Any]) -> None:
     names = [f"q{at}" for at in range(len(confs))]

@@ -109,7 +109,7 @@ def least_hosts(jobs: list[tuple[int, int, int]]) -> int:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(sizes)
 def test_binpack_uses_at_most_one_host_more_than_need_be(jobs):
     w = world(6, gpus=4)

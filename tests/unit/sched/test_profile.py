@@ -26,7 +26,7 @@ def find_in(row: list[int], amount: int, duration: int, after: int) -> int | Non
     return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.sampled_from(["reserve", "take", "release"]), spans), max_size=20), spans)
 def test_like_an_array_of_seconds(steps: list[tuple[str, tuple[int, int, int]]], wanted: tuple[int, int, int]) -> None:
     """Reserve, take, release and find, in any order."""
@@ -93,7 +93,7 @@ queues = st.lists(st.tuples(st.integers(1, WHOLE), st.integers(0, 12)), max_size
 uses = st.lists(st.tuples(st.integers(-3, 12), st.integers(1, 4)), max_size=2)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(queues, uses)
 def test_the_short_walk_finds_the_same_starts(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
     """Ending the walk once nothing fits leaves out promises, not starts."""
@@ -106,7 +106,7 @@ def test_the_short_walk_finds_the_same_starts(queue: list[tuple[int, int]], use:
     assert sorted([*whole.starts, *whole.promises]) == [job.key for job in line]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(queues, uses)
 def test_starts_leave_the_promise_where_it_was(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
     """Asked again with the new jobs running, EASY promises the head the same time and starts nobody else."""

@@ -234,7 +234,7 @@ def fits(found: Hosts, parts: list[tuple[int, str]], free: list[int]) -> bool:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(hosts, terms)
 def test_a_compound_job_starts_exactly_where_brute_force_finds_a_place(found, parts):
     world = World()

@@ -252,7 +252,7 @@ ROLES = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4), st.sampled_from((2_000, 16_000))), min_size=1, max_size=5),
     st.lists(st.lists(ROLES, min_size=1, max_size=4), min_size=1, max_size=5),

@@ -60,7 +60,7 @@ def _placed(part: object) -> object:
     return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     running=st.lists(st.tuples(st.integers(1, 4), st.sampled_from([0, 1000, 3000, 5000])), max_size=6),
     slots=st.integers(1, 12),

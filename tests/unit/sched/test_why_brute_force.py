@@ -71,7 +71,7 @@ def told(texts: list[str], pattern: str) -> int:
     return found[0] if found else 0
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(jobs, max_size=4), jobs)
 def test_the_largest_number_that_starts_is_told(others, wanted):
     world = World(CONF)

@@ -122,7 +122,7 @@ def _closed(link: socket.socket) -> bool:
         return False
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 40_000), min_size=1, max_size=8), st.integers(0, 300_000))
 def test_bytes_come_whole_and_in_order_under_any_grants(grants: list[int], size: int) -> None:
     watch = Watch()
