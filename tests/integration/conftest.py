@@ -1,5 +1,26 @@
-"""Fixtures that several integration tests share."""
+"""Fixtures that several integration tests share: a starter, and an agent with its master, each of one test alone."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent_host import AgentHost, fake_master, running
+from tests.support.fake_master import FakeMaster
 from tests.support.starters import rig
 
-__all__ = ["rig"]
+__all__ = ["host", "master", "rig"]
+
+
+@pytest.fixture
+def master() -> Iterator[FakeMaster]:
+    with fake_master() as one:
+        yield one
+
+
+@pytest.fixture
+def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
+    with running(AgentHost(tmp_path, master.port), lambda: master.hellos) as one:
+        yield one

@@ -11,7 +11,7 @@ import pytest
 from agent.monitor.topology import cpu_list, read_topology
 from lavad.core.topology import parse_topology
 from proto import agent_pb2 as pb
-from tests.support.agent_host import AgentHost, start_order
+from tests.support.agent_host import AgentHost, fake_master, running, start_order
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
@@ -21,18 +21,14 @@ MASK = "grep Cpus_allowed_list /proc/self/status"
 
 @pytest.fixture(scope="module")
 def master() -> Iterator[FakeMaster]:
-    master = FakeMaster()
-    yield master
-    master.stop()
+    with fake_master() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterator[AgentHost]:
-    host = AgentHost(tmp_path_factory.mktemp("bound"), master.port)
-    host.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield host
-    host.stop()
+    with running(AgentHost(tmp_path_factory.mktemp("bound"), master.port), lambda: master.hellos) as one:
+        yield one
 
 
 def run(master: FakeMaster, host: AgentHost, command: str, binds: list[pb.Bind], launch: str = "") -> str:

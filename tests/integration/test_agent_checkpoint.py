@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from proto import agent_pb2 as pb
 from tests.support.agent_host import AgentHost, start_order
 from tests.support.fake_master import FakeMaster
@@ -20,22 +15,6 @@ trap write USR1
 echo ready $LSB_RESTART $LSB_CHKPNT_DIR
 while :; do sleep 0.05; done
 """
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
-    one = AgentHost(tmp_path, master.port)
-    one.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield one
-    one.stop()
 
 
 def run(master: FakeMaster, host: AgentHost, restart: int = -1, **fields: object) -> pb.Order:

@@ -8,36 +8,24 @@ from collections.abc import Iterator
 import pytest
 
 from proto import agent_pb2 as pb
-from tests.support.agent_host import AgentHost, start_order
+from tests.support.agent_host import AgentHost, fake_master, run, running
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
 def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
+    with fake_master() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterator[AgentHost]:
-    one = AgentHost(tmp_path_factory.mktemp("agent"), master.port)
-    one.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield one
-    one.stop()
+    with running(AgentHost(tmp_path_factory.mktemp("agent"), master.port), lambda: master.hellos) as one:
+        yield one
 
 
-KEYS = iter(range(100, 100000))
 TRAPS = "trap 'echo INT' INT; trap 'echo TERM' TERM; echo ready; while :; do sleep 0.05; done"
-
-
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
-    made = host.text(master, command, **text)
-    order = start_order(master, made, key=next(KEYS), **(start or {}))
-    master.order(order, texts=(made,))
-    return order
 
 
 def wish(master: FakeMaster, order: pb.Order, number: int, kind: str, sig: int = 0, reason: str = "TERM_OWNER") -> None:

@@ -5,38 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from proto import agent_pb2 as pb
-from tests.support.agent_host import AgentHost, start_order
+from tests.support.agent_host import AgentHost, run, start_order
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
-    one = AgentHost(tmp_path, master.port)
-    one.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield one
-    one.stop()
-
-
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
-    made = host.text(master, command, **text)
-    order = start_order(master, made, **(start or {}))
-    master.order(order, texts=(made,))
-    return order
 
 
 def hello_again(master: FakeMaster, host: AgentHost) -> pb.Hello:
@@ -195,7 +169,7 @@ def test_a_newer_attempt_ends_the_older_one(master: FakeMaster, host: AgentHost)
     order = run(master, host, "sleep 100")
     pid = master.wait_for(order.uid, "started").started.pid
     made = host.text(master, "true")
-    newer = start_order(master, made, attempt=2)
+    newer = start_order(master, made, key=order.key, attempt=2)
     master.order(newer, texts=(made,))
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 10, "the older attempt's end")
     master.wait_for(newer.uid, "ended")

@@ -9,35 +9,22 @@ from pathlib import Path
 import pytest
 
 from proto import agent_pb2 as pb
-from tests.support.agent_host import ME, AgentHost, start_order
+from tests.support.agent_host import KEYS, ME, AgentHost, fake_master, run, running, start_order
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
 def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
+    with fake_master() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterator[AgentHost]:
-    one = AgentHost(tmp_path_factory.mktemp("agent"), master.port, conf="LSF_BINDIR=/opt/lava/bin\n")
-    one.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield one
-    one.stop()
-
-
-KEYS = iter(range(100, 100000))
-
-
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
-    made = host.text(master, command, **text)
-    order = start_order(master, made, key=next(KEYS), **(start or {}))
-    master.order(order, texts=(made,))
-    return order
+    made = AgentHost(tmp_path_factory.mktemp("agent"), master.port, conf="LSF_BINDIR=/opt/lava/bin\n")
+    with running(made, lambda: master.hellos) as one:
+        yield one
 
 
 def output(host: AgentHost, name: str) -> str:

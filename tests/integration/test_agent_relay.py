@@ -11,26 +11,17 @@ from typing import Any
 import pytest
 
 from agent.starter.frames import FrameReader, frame, pack
-from tests.support.agent_host import ME, AgentHost
+from tests.support.agent_host import ME, AgentHost, running
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
 
 
 @pytest.fixture
 def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
     one = AgentHost(tmp_path, master.port)
     (one.run / "cluster.key").write_text("secret\n")
-    one.start()
-    wait_until(lambda: master.heartbeats, 10, "a heartbeat")
-    yield one
-    one.stop()
+    with running(one, lambda: master.heartbeats):
+        yield one
 
 
 class Client:

@@ -12,18 +12,11 @@ from pathlib import Path
 import pytest
 
 from proto import agent_pb2 as pb
-from tests.support.agent_host import AgentHost, start_order
+from tests.support.agent_host import AgentHost, run, running
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    one = FakeMaster()
-    yield one
-    one.stop()
 
 
 @pytest.fixture
@@ -43,17 +36,8 @@ def host(folder: Path, master: FakeMaster) -> Iterator[AgentHost]:
     (folder / "mailbox").mkdir()
     (folder / "mailbox").chmod(0o777)
     one = AgentHost(folder, master.port, conf=f"LSB_MAILPROG={mailer}\n")
-    one.start()
-    wait_until(lambda: master.hellos, 10, "hello")
-    yield one
-    one.stop()
-
-
-def run(master: FakeMaster, host: AgentHost, command: str, **fields: object) -> pb.Order:
-    text = host.text(master, command, **fields)
-    order = start_order(master, text)
-    master.order(order, texts=(text,))
-    return order
+    with running(one, lambda: master.hellos):
+        yield one
 
 
 @needs_root

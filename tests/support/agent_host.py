@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pwd
 import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from proto import agent_pb2 as pb
@@ -94,3 +96,31 @@ def start_order(master: FakeMaster, text: pb.JobText, key: int = 7, attempt: int
     }
     start = pb.Start(**(given | fields))  # type: ignore[arg-type]
     return pb.Order(key=key, attempt=attempt, uid=uuid.uuid4().hex, start=start)
+
+
+@contextlib.contextmanager
+def fake_master() -> Iterator[FakeMaster]:
+    """A master for as long as the context lasts."""
+    one = FakeMaster()
+    yield one
+    one.stop()
+
+
+@contextlib.contextmanager
+def running(host: AgentHost, heard: Callable[[], object]) -> Iterator[AgentHost]:
+    """A host that runs, and that its master has heard, for as long as the context lasts."""
+    host.start()
+    wait_until(heard, 10, "the agent")
+    yield host
+    host.stop()
+
+
+KEYS = itertools.count(100)
+
+
+def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
+    """A job of its own that this host is ordered to start."""
+    made = host.text(master, command, **text)
+    order = start_order(master, made, key=next(KEYS), **(start or {}))
+    master.order(order, texts=(made,))
+    return order
