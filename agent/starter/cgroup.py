@@ -88,7 +88,8 @@ def _write(path: str, value: str) -> bool:
     return True
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """A file's text, "" where it cannot be read."""
     try:
         with open(path, encoding="utf-8") as f:
             return f.read()
@@ -105,20 +106,20 @@ def _find() -> dict[str, str]:
     return _Groups.folders
 
 
-def _mounts(kind: str) -> list[tuple[str, str]]:
+def mounts(kind: str) -> list[tuple[str, str]]:
     """(mount point, options) of the cgroup file systems of a kind."""
     found: list[tuple[str, str]] = []
-    for line in _read("/proc/self/mounts").splitlines():
+    for line in read("/proc/self/mounts").splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[2] == kind:
             found.append((fields[1], fields[3]))
     return found
 
 
-def _own_paths() -> dict[str, str]:
+def own_paths() -> dict[str, str]:
     """This process's group by controller; "" is the unified one."""
     found: dict[str, str] = {}
-    for line in _read("/proc/self/cgroup").splitlines():
+    for line in read("/proc/self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             found[name] = path
@@ -126,9 +127,9 @@ def _own_paths() -> dict[str, str]:
 
 
 def _find_v1() -> dict[str, str]:
-    own = _own_paths()
+    own = own_paths()
     found: dict[str, str] = {}
-    for point, options in _mounts("cgroup"):
+    for point, options in mounts("cgroup"):
         for name in ("memory", "cpu"):
             if name in options.split(","):
                 folder = point + own.get(name, "/").rstrip("/")
@@ -138,12 +139,12 @@ def _find_v1() -> dict[str, str]:
 
 
 def _find_v2() -> dict[str, str]:
-    own = _own_paths().get("")
-    points = _mounts("cgroup2")
+    own = own_paths().get("")
+    points = mounts("cgroup2")
     if own is None or not points:
         return {}
     base = points[0][0] + own.rstrip("/")
-    offered = _read(os.path.join(base, "cgroup.controllers")).split()
+    offered = read(os.path.join(base, "cgroup.controllers")).split()
     names = [name for name in ("memory", "cpu") if name in offered]
     if not names or not os.access(base, os.W_OK):
         return {}
@@ -153,7 +154,7 @@ def _find_v2() -> dict[str, str]:
         os.makedirs(leaf, exist_ok=True)
     except OSError:
         return {}
-    for pid in _read(os.path.join(base, "cgroup.procs")).split():
+    for pid in read(os.path.join(base, "cgroup.procs")).split():
         _write(os.path.join(leaf, "cgroup.procs"), pid)
     enabled = _write(os.path.join(base, "cgroup.subtree_control"), " ".join(f"+{name}" for name in names))
     return dict.fromkeys(names, base) if enabled else {}

@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 
-from agent.starter import proctree
+from agent.starter import cgroup, proctree
 
 PATIENCE = 10.0
 _KINDS = ("freezer", "pids", "name=systemd", "cpuacct", "memory")
@@ -19,7 +19,7 @@ _KINDS = ("freezer", "pids", "name=systemd", "cpuacct", "memory")
 def enclose(folder: str) -> str:
     """End what is left in the group of the former starter of ``folder`` and put this process into one: its path or ""."""
     note = os.path.join(folder, "group")
-    _clear(_read(note).strip())
+    _clear(cgroup.read(note).strip())
     name = "lava-" + hashlib.sha256(folder.encode()).hexdigest()[:16]
     for base in _bases():
         group = os.path.join(base, name)
@@ -51,7 +51,7 @@ def members(group: str) -> set[int]:
     """The processes in a group and in those below it, this one left out."""
     found: set[int] = set()
     for path, _, _ in os.walk(group):
-        found.update(int(pid) for pid in _read(os.path.join(path, "cgroup.procs")).split())
+        found.update(int(pid) for pid in cgroup.read(os.path.join(path, "cgroup.procs")).split())
     return found - {os.getpid(), 0}
 
 
@@ -66,27 +66,15 @@ def _clear(group: str) -> None:
 
 def _bases() -> list[str]:
     """Where this process's own groups are, the unified hierarchy first."""
-    own: dict[str, str] = {}
-    for line in _read("/proc/self/cgroup").splitlines():
-        _, names, path = line.split(":", 2)
-        own.update(dict.fromkeys(names.split(","), path))
-    unified: list[str] = []
-    others: list[str] = []
-    for line in _read("/proc/self/mounts").splitlines():
-        fields = line.split()
-        if len(fields) > 3 and fields[2] == "cgroup2" and "" in own:
-            unified.append(fields[1] + own[""].rstrip("/"))
-        elif len(fields) > 3 and fields[2] == "cgroup":
-            others += [fields[1] + own[kind].rstrip("/") for kind in _KINDS if kind in fields[3].split(",") and kind in own]
+    own = cgroup.own_paths()
+    unified = [point + own[""].rstrip("/") for point, _ in cgroup.mounts("cgroup2") if "" in own]
+    others = [
+        point + own[kind].rstrip("/")
+        for point, options in cgroup.mounts("cgroup")
+        for kind in _KINDS
+        if kind in options.split(",") and kind in own
+    ]
     return unified + others
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as f:
-            return f.read()
-    except OSError:
-        return ""
 
 
 def _write(path: str, text: str) -> None:

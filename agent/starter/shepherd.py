@@ -6,7 +6,6 @@ Rule: whatever happens to agent and starter, its processes end by the lease, by 
 from __future__ import annotations
 
 import base64
-import os
 import signal
 import socket
 import time
@@ -19,7 +18,7 @@ from agent.starter.phase import Phase
 from agent.starter.pipe import FramePipe
 from agent.starter.spec import Spec, Template
 from agent.starter.terminal import Terminal
-from agent.starter.watch import Watch
+from agent.starter.watch import Wake, Watch
 
 KEPT_TEMPLATES = 16
 IDLE_TITLE_AFTER = 0.05
@@ -37,21 +36,22 @@ class Shepherd:
         self._part: PartRun | None = None
         self._terminals: list[Terminal] = []
         """Of parts that are gone, with output that their users have not read yet."""
-        self._child_ended = False
         self._alone = False
         self._titled = 1
         self._watch.add(sock.fileno(), self._from_starter)
 
     def run(self) -> None:
         """Until the starter lets it go, or is gone and nothing is left."""
-        self._wake_on_child()
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        wake = Wake(self._watch)
         while not (self._alone and self._part is None and not self._terminals):
             if not self._alone and not self._starter.flush():
                 self._starter_gone()
                 continue
             self._watch.wait(self._pause())
-            if self._child_ended:
-                self._take_ended()
+            ended = wake.came()
+            if self._part and ended:
+                self._part.look()
             if self._part:
                 self._part.on_time()
             for terminal in self._terminals:
@@ -70,24 +70,6 @@ class Shepherd:
             kernel.set_title("lava-shepherd (idle)")
         self._titled -= 1
         return IDLE_TITLE_AFTER
-
-    def _wake_on_child(self) -> None:
-        self._wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        self._watch.add(self._wake_r, self._woken)
-
-    def _woken(self, _: int) -> None:
-        try:
-            os.read(self._wake_r, 4096)
-        except BlockingIOError:
-            pass
-        self._child_ended = True
-
-    def _take_ended(self) -> None:
-        self._child_ended = False
-        if self._part:
-            self._part.look()
 
     def _rest_if_gone(self) -> None:
         if self._part and self._part.phase is Phase.GONE:

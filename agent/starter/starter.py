@@ -18,7 +18,7 @@ from agent.starter.journal import Journal
 from agent.starter.lane import Key
 from agent.starter.parts import OVER, Part
 from agent.starter.pool import Lane
-from agent.starter.watch import Watch
+from agent.starter.watch import Wake, Watch
 
 MAX_JOURNAL = 8 << 20
 MAX_TEMPLATES = 1024
@@ -44,7 +44,6 @@ class Starter:
         self._templates: dict[bytes, int] = {}
         self._last_template = 0
         self._stopping = False
-        self._child_ended = False
         self._tidy_at = 0.0
         self._orders = {
             "start": self._start,
@@ -75,8 +74,7 @@ class Starter:
         while not self._stopping:
             pause = self._herd.wait_for()
             self._watch.wait(TIDY_SECONDS if pause is None else min(pause, TIDY_SECONDS))
-            if self._child_ended:
-                self._child_ended = False
+            if self._wake.came():
                 self._herd.reap()
             self._herd.on_time()
             self._herd.pool.flush()
@@ -86,20 +84,11 @@ class Starter:
         self._herd.stop()
 
     def _wake_on_signals(self) -> None:
-        self._wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         for sig in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sig, self._stop)
         for sig in (signal.SIGCHLD, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(sig, lambda *_: None)
-        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        self._watch.add(self._wake_r, self._woken)
-
-    def _woken(self, _: int) -> None:
-        try:
-            os.read(self._wake_r, 4096)
-        except BlockingIOError:
-            pass
-        self._child_ended = True
+        self._wake = Wake(self._watch)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True

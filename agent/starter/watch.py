@@ -5,7 +5,9 @@ Rule: a call-back may watch and unwatch anything, itself too; one file's events 
 
 from __future__ import annotations
 
+import os
 import select
+import signal
 from collections.abc import Callable
 
 READ = select.EPOLLIN
@@ -41,3 +43,25 @@ class Watch:
             ready = self._ready.get(fd)
             if ready is not None:
                 ready(events)
+
+
+class Wake:
+    """Ends the waiting of a loop when a signal comes that this process has a handler for; none is lost."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._came = False
+        self._read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        watch.add(self._read, self._woken)
+
+    def _woken(self, _: int) -> None:
+        try:
+            os.read(self._read, 4096)
+        except BlockingIOError:
+            pass
+        self._came = True
+
+    def came(self) -> bool:
+        """Whether one came since this was last asked."""
+        came, self._came = self._came, False
+        return came

@@ -26,6 +26,16 @@ _SUMS: dict[str, Callable[[Any, Any], float]] = {
 }  # fmt: skip
 
 
+def value_of(text: str) -> Value:
+    """What a site wrote as the value of a resource: a number where it is one; without a value it is just there."""
+    if not text:
+        return True
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def evaluate(expr: Expr | None, values: Values, local_type: str = "") -> Value:
     """The expression's value; a missing one is False. No expression: True."""
     if expr is None:

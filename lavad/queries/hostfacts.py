@@ -10,7 +10,7 @@ from lavad.core.asks import Refused
 from lavad.core.conf import HostConf
 from lavad.core.host import Host
 from lavad.core.host_names import members
-from lavad.core.resreq_eval import Value, compile_select
+from lavad.core.resreq_eval import Value, compile_select, value_of
 from lavad.core.states import HostState
 from lavad.core.windows import WindowError, is_open, parse_windows
 from lavad.queries import times
@@ -140,21 +140,12 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
         "status": "ok" if host_of(view, name).state is HostState.OK else "unavail",
     }  # fmt: skip
     for key, value in conf_of(view, name).resources:
-        found[key] = _value(value)
+        found[key] = value_of(value)
     for resource in view.cluster.conf.resources:
         for amount, hosts in resource.locations:
             if name in hosts or "all" in hosts:
                 found.setdefault(resource.name, amount)
     return found
-
-
-def _value(text: str) -> Value:
-    if not text:
-        return True
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def fitting(request: Request, names: list[str], text: str) -> list[str]:

@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 from lavad.replay import compare
 from lavad.replay.changes import POLICIES as CLUSTER_POLICIES
@@ -18,7 +18,7 @@ from lavad.replay.history import HistoryError
 from lavad.replay.measures import Measures, measure
 from lavad.replay.plot import draw
 from lavad.replay.simulate import POLICIES, simulate
-from lavad.replay.source import add_source
+from lavad.replay.source import Parser, add_source
 from lavad.replay.swf import Trace, TraceError, TraceJob, read_trace
 from lavad.replay.tables import fields, table
 from lavad.store.errors import StoreError
@@ -28,15 +28,9 @@ _TRACE_ONLY = ("hosts",)
 _CLUSTER_ONLY = ("history", "live", "remove_hosts", "like", "queue_priority", "config", "dir", "database")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line, as every other complaint."""
-        self.exit(1, f"{self.prog}: {message}\n")
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    options = _Parser(
+    options = Parser(
         prog="lava whatif", allow_abbrev=False,
         description="Simulate a job trace (--trace), or a cluster's recorded history or live jobs (--live), under changes.",
     )  # fmt: skip

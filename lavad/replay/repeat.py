@@ -9,25 +9,18 @@ import argparse
 import json
 import sys
 from datetime import datetime
-from typing import NoReturn
 
 import msgspec
 
 from lavad.replay.again import Difference, Outcome, Replay
 from lavad.replay.history import HistoryError, write
-from lavad.replay.source import add_source, read_source
+from lavad.replay.source import Parser, add_source, read_source
 from lavad.store.errors import StoreError
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line, as every other complaint."""
-        self.exit(1, f"{self.prog}: {message}\n")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    options = _Parser(
+    options = Parser(
         prog="lava replay", allow_abbrev=False,
         description="Make a cluster's recorded scheduling decisions again on a virtual clock, and compare.",
     )  # fmt: skip

@@ -5,11 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 from config.load import load
 from lavad.database import database_url
 from lavad.replay.history import Item, of_file, of_store
 from lavad.store.read import Reader
+
+
+class Parser(argparse.ArgumentParser):
+    """The command line of a tool."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line, as every other complaint."""
+        self.exit(1, f"{self.prog}: {message}\n")
 
 
 def add_source(options: argparse.ArgumentParser) -> None:

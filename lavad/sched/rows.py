@@ -14,7 +14,7 @@ from lavad.core.gpureq import GpuReq
 from lavad.core.gpus import room
 from lavad.core.host import Host
 from lavad.core.ledger import Ledger
-from lavad.core.resreq_eval import Value
+from lavad.core.resreq_eval import Value, value_of
 from lavad.core.soft import Soft
 from lavad.core.use import HostUse
 
@@ -129,7 +129,7 @@ def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
     }  # fmt: skip
     values["cpuf"] = dict(cluster.conf.models).get(model, facts.cpu_factor)
     for name, text in conf.resources:
-        values[name] = _value(text)
+        values[name] = value_of(text)
     for name in row.load or ():
         value = read_load(row, cluster, soft, name)
         if value is not None:
@@ -142,12 +142,3 @@ def host_type(cluster: Cluster, host: Host) -> str:
     """A host's type, by configuration or by its agent."""
     conf = cluster.host_conf.get(host.name)
     return (conf.type if conf is not None else "") or host.facts.type
-
-
-def _value(text: str) -> Value:
-    if not text:
-        return True
-    try:
-        return float(text)
-    except ValueError:
-        return text
