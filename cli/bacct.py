@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cli.common import lsf_file
 from cli.common.context import Context, start
 from cli.common.fail import Fail
 from cli.common.listing import run_listing
@@ -23,7 +24,13 @@ def run(context: Context) -> int:
         "[job_ID | job_ID[index_list]] ...",
         refused="cname rcacct rcalloc",
     )
-    return run_listing(context, table, change=_with_hosts)
+    return run_listing(context, table, change=_with_files)
+
+
+def _with_files(context: Context, options: Options, words: list[str]) -> None:
+    """``-f FILE`` and ``-M FILE``."""
+    lsf_file.send(context, options, words, "JOB_FINISH", stdin=True)
+    _with_hosts(context, options)
 
 
 def _with_hosts(context: Context, options: Options) -> None:

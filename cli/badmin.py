@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from cli.common import lsf_file
 from cli.common.client import Client, read_conf
 from cli.common.context import Context, finish, start
 from cli.common.fail import LSF_FAILED, Fail
@@ -148,6 +149,7 @@ def _showconf(context: Context, name: str, words: list[str]) -> int:
 
 def _history(context: Context, name: str, words: list[str]) -> int:
     options, rest = read_letters(Table(f"badmin {name}", "", "t f", "[name ...]"), words)
+    lsf_file.send(context, options, [], "MBD_START QUEUE_CTRL HOST_CTRL")
     return _client(context).query({"ask": "query", "command": "badmin", "options": options, "words": [name, *rest]})
 
 

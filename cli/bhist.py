@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cli.common import lsf_file
 from cli.common.context import Context, start
 from cli.common.listing import run_listing
 from cli.common.options import Table
@@ -16,7 +17,7 @@ def run(context: Context) -> int:
         "[job_ID | job_ID[index_list]] ...",
         refused="cname",
     )
-    return run_listing(context, table)
+    return run_listing(context, table, change=lsf_file.send)
 
 
 def main(argv: list[str] | None = None) -> int:

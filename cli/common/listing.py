@@ -18,7 +18,7 @@ BASE = "ls_initdebug"
 
 def run_listing(
     context: Context, table: Table, help_status: int = 255, caller: str = BATCH, form: str = "",
-    change: Callable[[Context, Options], None] | None = None,
+    change: Callable[[Context, Options, list[str]], None] | None = None,
 ) -> int:  # fmt: skip
     """``form``: the variable of the environment that sets the default columns; the master knows when it counts.
 
@@ -30,7 +30,7 @@ def run_listing(
         return helped
     conf = read_conf(context, caller)
     if change is not None:
-        change(context, options)
+        change(context, options, words)
     columns = context.environ.get(form)
     if columns:
         options[form] = columns

@@ -13,7 +13,20 @@ from lavad.core.job import Job
 from lavad.core.rights import expand_users
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
-from lavad.queries import affinity, bhist, bjobs, bjobs_long, exceptions, gpus_shown, jobfacts, paragraphs, resreqs, times, units
+from lavad.queries import (
+    affinity,
+    bhist,
+    bjobs,
+    bjobs_long,
+    exceptions,
+    gpus_shown,
+    jobfacts,
+    lsf_log,
+    paragraphs,
+    resreqs,
+    times,
+    units,
+)
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.wrap import RULE, wrap
@@ -27,9 +40,8 @@ BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM    
 def show(request: Request) -> Iterator[Shown]:
     """The head, the jobs if asked for, and the sums."""
     options = request.options(FLAGS, VALUED)
-    if "f" in options:
-        raise Refused("bacct: option -f is not supported by lava: accounting is read from the database")
-    report = _Report(request, options)
+    request, log = lsf_log.opened(request, options)
+    report = _Report(request, options, log is not None)
     yield out("".join(report.head()))
     if options.any("l", "UF"):
         yield from report.each(report.long)
@@ -43,7 +55,7 @@ def show(request: Request) -> Iterator[Shown]:
 class _Report:
     """One report."""
 
-    def __init__(self, request: Request, options: Options) -> None:
+    def __init__(self, request: Request, options: Options, one_by_one: bool = False) -> None:
         self.request = request
         self.view = request.view
         self.options = options
@@ -53,7 +65,7 @@ class _Report:
         self.windows = {letter: bhist.window(request, options.text(letter)) for letter in "CSD" if letter in options}
         self.users = self._users()
         self.asked = self._asked()
-        self.test = self._spec_test()
+        self.test = self._spec_test() or ((lambda job: True) if one_by_one else None)
 
     def _users(self) -> tuple[str, ...]:
         given = self.options.words("u")

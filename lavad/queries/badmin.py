@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lavad.core import events as ev
 from lavad.core.asks import Refused
-from lavad.queries import badmin_daemons, badmin_status, bhist, hostfacts, times
+from lavad.queries import badmin_daemons, badmin_status, bhist, hostfacts, lsf_log, times
 from lavad.queries.request import Request, Shown, err, out
 from lavad.queries.sentences import cluster_sentence
 from lavad.queries.wrap import wrap
@@ -21,7 +21,8 @@ _KINDS["hist"] = tuple(kind for kinds in _KINDS.values() for kind in kinds)
 
 def show(request: Request) -> Iterator[Shown]:
     """A paragraph an event; names choose hosts or queues."""
-    options = request.options("", "t")
+    options = request.options("", "t f")
+    request, _ = lsf_log.opened(request, options)
     what, *names = request.words or ["hist"]
     if what in badmin_daemons.COMMANDS:
         yield from badmin_daemons.show(request, what, names)

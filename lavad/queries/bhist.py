@@ -12,7 +12,7 @@ from lavad.core.ids import show as show_key
 from lavad.core.job import Job
 from lavad.core.states import FINAL, WAITING, JobState
 from lavad.core.when import WhenError, parse_interval
-from lavad.queries import bhist_long, bhist_time, bjobs, bjobs_filters
+from lavad.queries import bhist_long, bhist_time, bjobs, bjobs_filters, lsf_log
 from lavad.queries.history import COLUMNS, History, Times
 from lavad.queries.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.options import Options
@@ -29,12 +29,13 @@ TOGETHER = 200
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
-    options = request.options("a b d e l p r s w t UF gpu aff hostfile", "P q m J Jd u T C S D n N app G g Lp")
+    options = request.options("a b d e l p r s w t UF gpu aff hostfile", "P q m J Jd u T C S D n N app G g Lp f")
+    request, log = lsf_log.opened(request, options)
     if "t" in options:
         yield from bhist_time.show(request, window(request, options.text("T") or ".-7/,."))
         return
     wanted = _wanted(request, options)
-    found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0))
+    found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0) if log is None else log.chosen(wanted))
     if options.any("Jd", "hostfile"):
         found = bjobs_filters.by_text(request, options, found)
     jobs = sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))

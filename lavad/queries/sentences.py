@@ -6,17 +6,17 @@ Rule: a sentence ends in ``;``. An event that has none is no part of the history
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.depend import NEVER
 from lavad.core.ids import index_of, show
-from lavad.core.job import Attempt, End, Job, Part, Wish
+from lavad.core.job import Attempt, End, Job, Part
 from lavad.core.pend_reason import text as reason_text
 from lavad.core.spec import JobText
 from lavad.core.states import JobState, TermReason
+from lavad.lsfrecords import signal_name
 from lavad.queries import hangs, jobfacts, paragraphs, resreqs, sentences_resize
 from lavad.queries.view import View
 
@@ -121,7 +121,7 @@ class Teller:
             return [f"Migration requested {by}"]
         if wish.kind == "checkpoint":
             return [f"Checkpoint requested {by}"]
-        return [f"Signal <{_signal_name(wish)}> requested {by}"] if wish.by else []
+        return [f"Signal <{signal_name(wish)}> requested {by}"] if wish.by else []
 
     def checkpointed(self, event: ev.CheckpointMade) -> list[str]:
         """A checkpoint is on disk."""
@@ -227,17 +227,6 @@ def _verdict(status: int, seconds: float) -> list[str]:
     if status & 0x7F:
         return [f"Exited by signal {status & 0x7F}. {used}"]
     return [f"Exited with exit code {status >> 8 & 0xFF}. {used}"]
-
-
-def _signal_name(wish: Wish) -> str:
-    if wish.kind == "requeue":
-        return "REQUEUE"
-    if not wish.signal:
-        return "KILL"
-    try:
-        return signal.Signals(wish.signal).name.removeprefix("SIG")
-    except ValueError:
-        return str(wish.signal)
 
 
 _SAY: dict[type[ev.Event], Callable[[Teller, Any], list[str]]] = {
