@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import pytest
@@ -242,3 +243,18 @@ def test_priority_grows_with_waiting() -> None:
     late.now += 240
     keen = late.submit(user="b", priority=55)
     assert list(late.step()) == [keen]
+
+
+def test_what_runs_counts_in_full_unless_run_time_fades_too() -> None:
+    """RUN_TIME_DECAY: a job that began two hours ago has used what is left of two hours, evenly used."""
+    found = []
+    for fades in (False, True):
+        world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_decay=fades))
+        key = world.submit(user="ann")
+        world.step()
+        world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", pid=1, started=world.now, cwd="/"))
+        world.now += 2 * HOUR
+        leaf = tree_of(world).leaf("ann", "")
+        assert leaf is not None
+        found.append(leaf.run)
+    assert found == [pytest.approx(2 * HOUR), pytest.approx(HOUR * (1 - 0.1**2) / log(10))]

@@ -1,58 +1,16 @@
-"""Preemption: whose place a job takes, how, and when the victims go on (1.6)."""
+"""Preemption: whose place a job takes, how, and when the victims go on."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Resume, Select, Stop
 from lavad.core.conf import QueueConf, ResourceConf, Thresholds
 from lavad.core.decide import control
 from lavad.core.invariants import check_invariants
-from lavad.core.plan import Placement, Plan
 from lavad.core.spec import Limits
 from lavad.core.states import JobState
-from lavad.sched.memory import Memory
 from lavad.sched.suspend import TURN
-from tests.support.world import World
-
-HIGH = QueueConf(name="high", priority=60, preemption="PREEMPTIVE")
-LOW = QueueConf(name="low", priority=20)
-
-
-def world_of(*queues: QueueConf, hosts: Sequence[str] = ("h1",), slots: int = 4, **about: int) -> World:
-    world = World()
-    world.queues(*(queues or (HIGH, LOW)))
-    world.hosts(*hosts, slots=slots, **about)
-    return world
-
-
-def step(world: World) -> Plan:
-    """One cycle, accepted, the same without memory."""
-    plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
-    for field in ("placements", "preemptions", "resumes", "suspensions", "releases", "promises", "wake_at"):
-        assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
-    world.accept(plan)
-    world.soft.why.update(plan.why)
-    world.soft.why_job = plan.why_job
-    check_invariants(world.cluster)
-    return plan
-
-
-def states(world: World, *keys: int) -> list[str]:
-    return [world.cluster.jobs.rows[key].state.name for key in keys]
-
-
-def run(world: World, count: int = 1, **fields: object) -> list[int]:
-    """Jobs that start one after the other, a minute apart."""
-    keys = []
-    for _ in range(count):
-        keys.append(world.submit(**fields))  # type: ignore[arg-type]
-        step(world)
-        world.now += 60
-    return keys
+from tests.support.preempting import HIGH, LOW, REQUEUE, run, states, step, world_of
 
 
 def test_a_victim_is_suspended_and_goes_on_when_its_slots_are_free() -> None:
@@ -167,7 +125,6 @@ def test_a_resumed_job_is_left_alone_for_a_while() -> None:
         assert states(world, low) == ["RUN"]
 
 
-REQUEUE = QueueConf(name="low", priority=20, job_controls="SUSPEND[brequeue $LSB_JOBID]")
 
 
 def test_requeue_holds_what_the_victim_has_until_it_is_gone() -> None:
@@ -352,47 +309,3 @@ def test_a_preempted_job_that_its_owner_stopped_and_resumed_waits_for_its_slots(
     world.finish(high)
     step(world)
     assert states(world, low) == ["RUN"]
-
-
-def test_a_victim_and_its_beneficiary_are_taken_together_or_not_at_all() -> None:
-    world = world_of()
-    (low,) = run(world, queue="low", slots=4)
-    high = world.submit(queue="high", slots=4)
-    plan = world.schedule()
-    world.apply(ev.JobFinished(at=world.now, key=high, state=JobState.EXIT))
-    assert world.accept(plan) == []
-    assert states(world, low) == ["RUN"]
-    high = world.submit(queue="high", slots=4)
-    plan = world.schedule()
-    world.finish(low)
-    assert world.accept(plan) == [], "the victim is over: the next plan says more"
-    step(world)
-    assert states(world, high) == ["RUN"]
-
-
-def test_only_victims_that_are_needed_are_taken() -> None:
-    """The youngest job is on another host than the one that is emptied for a job that must be on one."""
-    world = world_of(hosts=("h1", "h2"), slots=2)
-    old = [world.submit(queue="low", slots=1, hosts=("h1",)) for _ in range(2)]
-    step(world)
-    world.now += 60
-    (other,) = run(world, queue="low", slots=1, hosts=("h2",))
-    (kept,) = run(world, queue="high", slots=1, hosts=("h2",))
-    high = world.submit(queue="high", slots=2, resreq="span[hosts=1]")
-    step(world)
-    assert states(world, *old, other, kept, high) == ["SSUSP", "SSUSP", "RUN", "RUN", "RUN"]
-
-
-def test_what_the_first_of_two_victims_leaves_is_held() -> None:
-    world = world_of(HIGH, REQUEUE)
-    lows = run(world, 2, queue="low", slots=2)
-    high = world.submit(queue="high", slots=4)
-    step(world)
-    key = lows[0]
-    world.apply(ev.PartGone(at=world.now, key=key, attempt=1, host="h1"), ev.JobRequeued(at=world.now, key=key))
-    thief = world.submit(queue="high", slots=1, priority=99)
-    step(world)
-    assert states(world, high, thief) == ["PEND", "PEND"]
-    parts = world.cluster.jobs.rows[high].promised
-    early = Plan(world.cluster.version, (Placement(high, parts),))
-    assert world.accept(early) == [], "one victim is still there"
