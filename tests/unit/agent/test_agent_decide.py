@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -177,10 +178,11 @@ def test_a_parallel_job_is_stopped_by_tstp() -> None:
         (Rules(mem=1000, enforce_memory=True), (0.0, 1001, 0, 1), "TERM_MEMLIMIT", signal.SIGTERM),
         (Rules(swap=1000), (0.0, 0, 1001, 1), "TERM_SWAP", signal.SIGINT),
         (Rules(processes=3), (0.0, 0, 0, 4), "TERM_PROCESSLIMIT", signal.SIGINT),
+        (Rules(threads=9), (0.0, 0, 0, 1, 10), "TERM_THREADLIMIT", signal.SIGINT),
         (Rules(cpu=60), (60.5, 0, 0, 1), "TERM_CPULIMIT", signal.SIGXCPU),
     ],
 )
-def test_limits_of_use(rules: Rules, use: tuple[float, int, int, int], limit: str, first: int) -> None:
+def test_limits_of_use(rules: Rules, use: tuple[Any, ...], limit: str, first: int) -> None:
     part, effects = decide.used(running(rules), 200.0, *use)
     assert (part.limit, sent(effects)) == (limit, [signal.SIGCONT, first])
     later, effects = decide.used(part, 201.0, *use)
