@@ -184,7 +184,7 @@ class Parts:
             entry.use = saying.use_of(end, self._watch.final(entry.uid))
             entry.limit = decide.limit_of_end(entry.part, int(end["status"]), entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)
-        if entry.told:
+        if entry.told or (entry.part.rules.after and not entry.over):
             return
         if not entry.writer:
             self._ends.close(entry)
@@ -200,6 +200,8 @@ class Parts:
             self._lost(entry, "it was killed before it ran")
         elif entry.told:
             self._ends.put(saying.gone(entry), entry)
+        elif entry.end is not None and entry.part.rules.after:
+            self._ended(entry, entry.end)
         self._ends.forget_if_done(entry)
 
     def _lost(self, entry: Entry, reason: str) -> None:

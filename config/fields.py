@@ -36,6 +36,8 @@ JOB_PARAMETERS: Table = {
     "RERUNNABLE": v.yes_no,
     "PRE_EXEC": v.text,
     "POST_EXEC": v.text,
+    "HOST_PRE_EXEC": v.text,
+    "HOST_POST_EXEC": v.text,
     "JOB_STARTER": v.text,
     "JOB_CONTROLS": v.job_controls,
     "REQUEUE_EXIT_VALUES": v.requeue_exit,
@@ -132,8 +134,8 @@ APPLICATION: Table = {
     "SUSPEND_CONTROL": v.text,
     "RESUME_CONTROL": v.text,
     "JOB_INCLUDE_POSTPROC": v.yes_no,
-    "JOB_POSTPROC_TIMEOUT": v.second_count,
-    "JOB_PREPROC_TIMEOUT": v.second_count,
+    "JOB_POSTPROC_TIMEOUT": v.minutes,
+    "JOB_PREPROC_TIMEOUT": v.minutes,
     "USE_PAM_CREDS": v.yes_no,
 }
 

@@ -139,6 +139,8 @@ class ApplicationConfig(msgspec.Struct, frozen=True, kw_only=True):
     chkpnt_method: str = ""
     pre_exec: str = ""
     post_exec: str = ""
+    host_pre_exec: str = ""
+    host_post_exec: str = ""
     job_starter: str = ""
     job_cwd: str = ""
     requeue_exit_values: RequeueExit = RequeueExit()

@@ -108,7 +108,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lsb_bjobs_consistent_exit_code: bool = False
     lsb_default_jobmaxsize: str = ""
     lsb_mod_all_jobs: bool = False
-    lsb_set_tmpdir: str = "n"
+    lsb_set_tmpdir: bool = False
     lsb_esub_method: str = ""
     lsb_jobmsg_num: int | None = None
     lsb_keep_sysdef_rlimit: bool = False

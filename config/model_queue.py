@@ -132,6 +132,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     chkpnt: Chkpnt | None = None
     pre_exec: str = ""
     post_exec: str = ""
+    host_pre_exec: str = ""
+    host_post_exec: str = ""
     pre_post_exec_user: str = ""
     job_starter: str = ""
     requeue_exit_values: RequeueExit = RequeueExit()

@@ -126,6 +126,9 @@ def _rules(file: FileParams) -> dict[str, Any]:
         "positions_by_admin": file.job_position_control_by_admin,
         "user_resume": file.enable_user_resume,
         "group_clean": file.job_group_clean,
+        "pre_timeout": file.job_preproc_timeout or 0,
+        "post_timeout": file.job_postproc_timeout or 0,
+        "include_post": file.job_include_postproc,
     }
 
 

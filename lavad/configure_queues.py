@@ -56,6 +56,8 @@ def queue_conf(queue: QueueConfig, params: FileParams) -> QueueConf:
         dispatch_window=" ".join(queue.dispatch_window),
         pre_exec=queue.pre_exec,
         post_exec=queue.post_exec,
+        host_pre_exec=queue.host_pre_exec,
+        host_post_exec=queue.host_post_exec,
         job_starter=queue.job_starter,
         requeue_exit_values=_requeue(queue.requeue_exit_values),
         thresholds=thresholds_of(queue.thresholds),

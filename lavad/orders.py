@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.conf import AppConf, QueueConf
+from lavad.core.conf import AppConf, Params, QueueConf
 from lavad.core.cpu_factor import scale
 from lavad.core.effects import (
     ChangeLimits,
@@ -92,8 +92,19 @@ def text_message(
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies, tee=text.tee,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
-        job_controls=app.job_controls or queue.job_controls,
+        job_controls=app.job_controls or queue.job_controls, **_around(params, queue, app),
     )  # fmt: skip
+
+
+def _around(params: Params, queue: QueueConf, app: AppConf) -> dict[str, Any]:
+    """What runs on each host around a job, and how long all that runs around it may take."""
+    return {
+        "host_pre_exec": [command for command in (queue.host_pre_exec, app.host_pre_exec) if command],
+        "host_post_exec": [command for command in (app.host_post_exec, queue.host_post_exec) if command],
+        "pre_timeout": params.pre_timeout if app.pre_timeout is None else app.pre_timeout,
+        "post_timeout": params.post_timeout if app.post_timeout is None else app.post_timeout,
+        "include_post": params.include_post if app.include_post is None else app.include_post,
+    }
 
 
 def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> list[pb.Role]:

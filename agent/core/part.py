@@ -52,6 +52,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What goes before the usual kill sequence, by three of its intervals."""
     checkpoint: bool = False
     """The job writes checkpoints when asked to."""
+    after: bool = False
+    """JOB_INCLUDE_POSTPROC: its end is told when the post-execution command has ended too."""
     first: bool = True
     """The part on the first host: it alone asks for checkpoints."""
 

@@ -105,6 +105,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         terminate=controls.get("TERMINATE", ""),
         checkpoint=bool(text.checkpoint_dir),
         first=start.place == 0,
+        after=text.include_post and start.place == 0,
     )
 
 
@@ -175,8 +176,12 @@ def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: Host
     if deadline is not None:
         fields["deadline"] = deadline
     if start.place > 0:
-        fields["pre_exec"] = fields["post_exec"] = None
+        fields["pre_exec"] = prepost.pre_exec(text.host_pre_exec, seconds=text.pre_timeout)
+        fields["post_exec"] = prepost.post_exec(text.host_post_exec, seconds=text.post_timeout)
     _add_files(fields, where, text, values, start.place == 0)
+    if site.yes("LSB_SET_TMPDIR"):
+        folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
+        fields["tmpdir"] = env["TMPDIR"] = folder
     if "%" in text.cwd:
         fields["cwd"] = env["PWD"] = where.cwd
     if text.interactive:
@@ -202,9 +207,13 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         "rlimits": rlimits(text.limits),
         "label": text.label,
         "stdin": text.input if text.input and not text.input_data else "/dev/null",
-        "pre_exec": prepost.pre_exec(text.queue_pre_exec, text.pre_exec, copies=around.before(text, site)),
-        "post_exec": prepost.post_exec(text.post_exec, text.queue_post_exec, around.after(text, site)),
+        "pre_exec": prepost.pre_exec(_before(text), copies=around.before(text, site), seconds=text.pre_timeout),
+        "post_exec": prepost.post_exec(
+            (text.post_exec, text.queue_post_exec, *text.host_post_exec), around.after(text, site), text.post_timeout
+        ),
     }
+    if text.host_post_exec:
+        fields["post_always"] = True
     if text.enforce_memory and text.limits.mem:
         fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
     if text.secrets:
@@ -278,7 +287,11 @@ def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, s
     fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place == 0:
         before = around.before(text, site)
-        fields["pre_exec"] = prepost.pre_exec(text.queue_pre_exec, text.pre_exec, folder, before, text.checkpoint_of)
+        fields["pre_exec"] = prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout)
+
+
+def _before(text: pb.JobText) -> tuple[str, ...]:
+    return (*text.host_pre_exec, text.queue_pre_exec, text.pre_exec)
 
 
 def checkpoint_folder(text: pb.JobText, key: int) -> str:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, prepare, rlimits, scratch
+from agent.starter import account, prepare, rlimits, scratch, shm
 from agent.starter.gang import Gang, is_gang
 from agent.starter.ports import Ports
 from agent.starter.rendezvous import Rendezvous
 from agent.starter.spec import Spec, encode_env
+from agent.starter.stdio import Refused
 from agent.starter.taskhub import TaskHub
 from agent.starter.terminal import Hear, Terminal
 from agent.starter.watch import Watch
@@ -47,6 +48,8 @@ class Outfit:
         os.umask(int(spec.get("umask", 0o022)))
         self.cwd = prepare.enter_folder(spec)
         spec.env.update(encode_env(prepare.read_secrets(spec)))
+        if (own := spec.get("tmpdir")) and (why := scratch.make_own(own)):
+            raise Refused("cwd", f"TMPDIR {why}")
         if spec.get("ports"):
             self._ports = Ports(asked := spec.get("ports"))
             if "serve" in asked:
@@ -157,8 +160,12 @@ class Outfit:
             if one and (at := one.wake_at()) is not None and at <= now:
                 one.on_time()
 
-    def close(self) -> None:
+    def close(self, started: float, failed: bool) -> None:
         """The part is gone."""
+        if failed:
+            shm.clear(started)
+        if self._spec.get("tmpdir"):
+            scratch.remove(self._spec.get("tmpdir"))
         for one in (self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, frames, kernel, prepare, proctree, shm
+from agent.starter import account, frames, kernel, prepare, proctree
 from agent.starter.account import Task
 from agent.starter.begin import as_refused, begin, begin_setup, why_setup_failed
 from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
@@ -45,7 +45,7 @@ class PartRun:
         self._end_fd = end_fd
         self._tell = tell
         self._lease = Lease(spec.get("deadline"))
-        self._expired = False
+        self._expired, self._posts_always = False, bool(spec.get("post_always"))
         self._tasks: list[Task] = []
         self._by_pid: dict[int, Task] = {}
         self._setup_pid = self._post = 0
@@ -143,7 +143,7 @@ class PartRun:
 
     def kill(self) -> None:
         """SIGKILL everything, again and again until nothing is left."""
-        if self.phase is Phase.GONE:
+        if self.phase is Phase.GONE or (self.phase is Phase.POST and self._posts_always):
             return
         self.killing = True
         self._timers.pop("kill", None)
@@ -169,7 +169,7 @@ class PartRun:
         """Do what is due."""
         left = self._lease.left()
         if left is not None and left <= 0 and not self._expired and self.phase is not Phase.GONE:
-            self._expired = True
+            self._expired, self._posts_always = True, False
             self.kill()
         self._outfit.on_time()
         self._start_due()
@@ -225,7 +225,8 @@ class PartRun:
         if self.killing and self.phase in (Phase.PREPARING, Phase.PREPARED, Phase.RUNNING):
             self._end_when_over(force=True)
         if self.phase is Phase.ENDED:
-            if self.spec.get("post_exec") and self._started and not self.killing and not self.silent:
+            posts = self.spec.get("post_exec") and self._started and not self.silent
+            if posts and (not self.killing or self._posts_always):
                 if self._ended_report is not None:
                     self._tell_end(gone=False)
                 self._start_post()
@@ -273,7 +274,8 @@ class PartRun:
             self._or_refuse(self._ready)
 
     def _start_post(self) -> None:
-        self.phase = Phase.POST
+        self.phase, self.killing = Phase.POST, False
+        self._timers.pop("sweep", None)
         more = {"LSB_JOBEXIT_STAT": str(self._final_status())}
         try:
             prepare.enter_folder(self.spec)
@@ -375,11 +377,9 @@ class PartRun:
     def _close(self) -> None:
         self.phase = Phase.GONE
         self._timers.clear()
-        self._outfit.close()
+        self._outfit.close(self._started, bool(self._started and (self.killing or self._final_status())))
         if not self._started:
             os.chdir("/")
-        elif self.killing or self._final_status():
-            shm.clear(self._started)
 
     # -- gang --------------------------------------------------------------------------------------------------------
 

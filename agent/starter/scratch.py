@@ -28,6 +28,19 @@ def make(path: str) -> str:
     return ""
 
 
+def make_own(path: str) -> str:
+    """Make one folder that nobody else may enter; what an earlier attempt left in it stays. Why not, "" when it is there."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return f"{path} is not a folder of the user's own"
+    except (OSError, ValueError) as e:
+        return f"{path}: {getattr(e, 'strerror', None) or e}"
+    return ""
+
+
 def remove(path: str) -> None:
     """Remove it with all in it."""
     shutil.rmtree(path, ignore_errors=True)

@@ -94,6 +94,10 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
         extra["LSF_ROOT_USER"] = "Y"
         if "LSF_ROOT_USER" not in read_lsf_conf(str(folder.conf / "lsf.conf")):
             print("lava: this cluster was started by root, so root's jobs are allowed in it (LSF_ROOT_USER=Y)", file=sys.stderr)
+    sized = any((folder.conf / name).exists() for name in ("lsb.queues", "lsb.applications", "lsb.resources"))
+    if wanted.confdir and sized and not (folder.conf / "lsf.conf").exists():
+        # what a site wrote without setting a unit is in LSF's
+        extra["LSF_UNIT_FOR_LIMITS"] = "KB"
     (folder.path / "etc").mkdir(exist_ok=True)
     (folder.path / "work").mkdir(exist_ok=True)
     slots = wanted.slots or os.cpu_count() or 1

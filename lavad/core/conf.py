@@ -131,6 +131,11 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """JOB_POSITION_CONTROL_BY_ADMIN: btop and bbot are for administrators."""
     max_messages: int = 128
     """MAX_JOB_MSG_NUM: numbers of messages to a job."""
+    pre_timeout: int = 0
+    """JOB_PREPROC_TIMEOUT in seconds, 0: none."""
+    post_timeout: int = 0
+    include_post: bool = False
+    """JOB_INCLUDE_POSTPROC: a job runs until its post-execution command has ended."""
     user_resume: bool = False
     """ENABLE_USER_RESUME: users resume their own jobs that somebody else suspended."""
     group_clean: bool = False
@@ -189,6 +194,13 @@ class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
     checkpoint: str = ""
     pre_exec: str = ""
     post_exec: str = ""
+    host_pre_exec: str = ""
+    host_post_exec: str = ""
+    pre_timeout: int | None = None
+    """JOB_PREPROC_TIMEOUT in seconds."""
+    post_timeout: int | None = None
+    include_post: bool | None = None
+    """JOB_INCLUDE_POSTPROC."""
     requeue: str = ""
     """REQUEUE_EXIT_VALUES."""
     success_exit_values: str = ""

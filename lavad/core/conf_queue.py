@@ -109,6 +109,9 @@ class QueueConf(msgspec.Struct, frozen=True, omit_defaults=True):
     dispatch_window: str = ""
     pre_exec: str = ""
     post_exec: str = ""
+    host_pre_exec: str = ""
+    """HOST_PRE_EXEC: run on each host of a job, before all else."""
+    host_post_exec: str = ""
     job_starter: str = ""
     requeue_exit_values: str = ""
     thresholds: Thresholds = Thresholds()

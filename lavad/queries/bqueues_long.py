@@ -117,7 +117,9 @@ def _named(words: tuple[str, ...], groups: set[str]) -> str:
 def _actions(conf: QueueConf) -> Iterator[str]:
     reserve = conf.slot_reserve
     for title, value in (
-        ("PRE_EXEC", conf.pre_exec), ("POST_EXEC", conf.post_exec), ("PRE_POST_EXEC_USER", conf.pre_post_user),
+        ("PRE_EXEC", conf.pre_exec), ("POST_EXEC", conf.post_exec),
+        ("HOST_PRE_EXEC", conf.host_pre_exec), ("HOST_POST_EXEC", conf.host_post_exec),
+        ("PRE_POST_EXEC_USER", conf.pre_post_user),
         ("REQUEUE_EXIT_VALUES", conf.requeue_exit_values), ("SUCCESS_EXIT_VALUES", conf.success_exit_values),
         ("RES_REQ", conf.resreq), ("GPU_REQ", conf.gpu),
         ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < 100_000 else "for ever" if reserve else ""),

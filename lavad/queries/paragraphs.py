@@ -132,6 +132,8 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
     ]  # fmt: skip
     if own.processes is not None:
         sizes.append((" PROCESSLIMIT", str(own.processes)))
+    if own.threads is not None:
+        sizes.append((" THREADLIMIT", str(own.threads)))
     if sizes:
         tables += "\n" + "".join(title for title, _ in sizes)
         tables += "\n" + "".join(f"{value:>{len(title)}}" for title, value in sizes) + "\n"

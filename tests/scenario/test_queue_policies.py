@@ -10,8 +10,12 @@ from lavad.core import events as ev
 from lavad.core.decide.migrations import migrations
 from lavad.core.pend_reason import PendReason as R
 from lavad.core.states import JobState
+from lavad.orders import warning
+from lavad.queries import exceptions
+from lavad.queries.view import View
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
+from tests.support.query_cluster import QueryCluster
 
 PROOFS = Proofs()
 ANN, BOB, EVE = {"user": "ann"}, {"user": "bob"}, {"user": "eve"}
@@ -338,3 +342,22 @@ def mig(site: QueueSite) -> None:
     (wished,) = migrations(site.cluster, site.now).events
     assert isinstance(wished, ev.JobWished)
     assert (wished.key, wished.wish.kind) == (goes, "migrate"), "the other one can start nowhere else"
+
+
+@PROOFS.of("JOB_WARNING_ACTION JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION = URG\nJOB_ACTION_WARNING_TIME = 2")
+def job_warning(site: QueueSite) -> None:
+    of_queue = warning(site.cluster, site.spec(), site.text)
+    assert of_queue == {"warn_action": "URG", "warn_before": 120}
+    assert warning(site.cluster, site.spec(wa="INT", wt="5"), site.text) == {"warn_action": "INT", "warn_before": 300}
+
+
+@PROOFS.of("JOB_OVERRUN JOB_UNDERRUN JOB_IDLE", "JOB_OVERRUN = 60\nJOB_UNDERRUN = 1\nJOB_IDLE = 0.1")
+def job_exceptions(site: QueueSite) -> None:
+    view = View(site.cluster, site.soft, QueryCluster().store, master="h1", version="0", built="", lsf={})
+    key = site.bsub()
+    site.turn()
+    assert exceptions.of(site.job(key), view, site.now + 59) == []
+    assert exceptions.of(site.job(key), view, site.now + 3601) == ["overrun", "idle"]
+    site.later(30)
+    site.ends(key)
+    assert exceptions.of(site.cluster.finished[key], view, site.now) == ["underrun"]

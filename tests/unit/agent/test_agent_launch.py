@@ -95,12 +95,21 @@ def test_marks_in_names_expand() -> None:
 
 
 def test_pre_and_post_commands_are_one_each() -> None:
-    assert prepost.pre_exec("", "") is None
-    assert prepost.pre_exec("", "job # why") == "job # why"
-    assert prepost.pre_exec("queue", "job") == "(\nqueue\n) && (\njob\n)"
-    assert prepost.pre_exec("", "", "/c k") == "mkdir -p '/c k'"
-    assert prepost.post_exec("job", "") == "job"
-    assert prepost.post_exec("job", "queue").endswith("exit ${lava_failed:-0}")
+    assert prepost.pre_exec(("", "")) is None
+    assert prepost.pre_exec(("", "job # why")) == "job # why"
+    assert prepost.pre_exec(("queue", "job")) == "(\nqueue\n) && (\njob\n)"
+    assert prepost.pre_exec((), "/c k") == "mkdir -p '/c k'"
+    assert prepost.post_exec(("job", "")) == "job"
+    assert str(prepost.post_exec(("job", "queue"))).endswith("exit ${lava_failed:-0}")
+
+
+def test_a_command_that_takes_too_long_is_killed_with_all_it_started() -> None:
+    late = prepost.pre_exec(("sleep 60 & sleep 60; true",), seconds=1)
+    assert subprocess.run(["/bin/sh", "-c", str(late)], check=False, timeout=30).returncode == prepost.LATE
+    in_time = prepost.pre_exec(("exit 7",), seconds=30)
+    assert subprocess.run(["/bin/sh", "-c", str(in_time)], check=False, timeout=30).returncode == 7
+    after = prepost.post_exec(("sleep 60", "true"), seconds=1)
+    assert subprocess.run(["/bin/sh", "-c", str(after)], check=False, timeout=30).returncode in (137, -9)
 
 
 def test_limits_become_bytes_and_seconds() -> None:
