@@ -91,7 +91,10 @@ def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
 
 
 def _leave(options: Options, found: bool, missing: list[str], told: bool, consistent: bool) -> Iterator[Shown]:
-    """Errors for what was not found, and the exit status (see PRECEDENCE: nothing found is no failure)."""
+    """Errors for what was not found, and the exit status (nothing found is no failure).
+
+    ``told``: JSON has said it (JOBS is 0, ERROR for an id). Tools read both streams as one, which must stay JSON.
+    """
     for word in () if told else missing:
         yield err(f"Job <{word}> is not found")
     if missing and (not found or consistent):
@@ -100,7 +103,7 @@ def _leave(options: Options, found: bool, missing: list[str], told: bool, consis
         if options.text("J"):
             yield err(f"Job <{options.text('J')}> is not found")
             yield leave(255)
-        else:
+        elif not told:
             yield err(f"No {_kind(options)}job found")
 
 

@@ -168,6 +168,8 @@ def test_json_of_unknown_jobs_is_json_with_an_error() -> None:
 
 
 def test_json_without_a_format_has_the_default_columns() -> None:
+    out, err, status = QueryCluster().ask("bjobs", json=True)
+    assert (json.loads(out), err, status) == ({"COMMAND": "bjobs", "JOBS": 0, "RECORDS": []}, "", 0)
     record = json.loads(two().ask("bjobs", json=True)[0])["RECORDS"][0]
     assert list(record) == ["JOBID", "USER", "STAT", "QUEUE", "FROM_HOST", "EXEC_HOST", "JOB_NAME", "SUBMIT_TIME"]
 
