@@ -1,5 +1,7 @@
 """The engine: one writer. Takes all asks that wait, decides, applies, commits once, then answers and acts.
 
+An ask about many jobs is decided in parts, one a turn, so that what others ask for is not kept waiting.
+
 Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers
 are told why; an unknown outcome, or an exception of ``apply``, ends the daemon with its story (a restart reads the truth).
 """
@@ -31,6 +33,7 @@ from lavad.store.writer import Store
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000
 """A caller who asks again says so, and is looked up in the store; these few only spare it that."""
+KEPT_BYTES = 16 << 20
 SETTLED = 5_000
 """Events about dependency conditions in one turn; callers must not wait long for those of others."""
 _json = msgspec.json.Encoder()
@@ -53,7 +56,7 @@ class Listener(Protocol):
 
 
 class _Wish:
-    __slots__ = ("after", "answer", "decides", "env", "uuid")
+    __slots__ = ("after", "answer", "decides", "env", "given", "uuid")
 
     def __init__(
         self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[Any] | None
@@ -62,7 +65,19 @@ class _Wish:
         self.decides = decides
         self.uuid = uuid
         self.env = env
+        self.given: list[dict[str, Any]] = []
+        """Answers to those that were decided in earlier turns."""
         self.answer: asyncio.Future[list[dict[str, Any]]] = asyncio.get_running_loop().create_future()
+
+
+class _Rest:
+    """What of a wish is for a later turn, and the answers that there are."""
+
+    __slots__ = ("decides", "given")
+
+    def __init__(self, decides: Sequence[Decide], given: list[dict[str, Any]]) -> None:
+        self.decides = decides
+        self.given = given
 
 
 class _Draft:
@@ -90,6 +105,7 @@ class Engine:
         self.quiet = asyncio.Lock()
         """Held during a turn: who holds it sees a cluster in which everything is committed."""
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
+        self._answer_bytes = sum(map(len, answers.values()))
         self._listeners: list[Listener] = []
         self._texts_seen: Callable[[int, Any], None] | None = None
 
@@ -150,7 +166,7 @@ class Engine:
         why = ""
         before = self.cluster.version
         draft = _Draft()
-        answers: list[tuple[_Wish, list[dict[str, Any]] | Refused]] = []
+        answers: list[tuple[_Wish, list[dict[str, Any]] | Refused | _Rest]] = []
         for wish in wishes:
             known = (self._answers.get(wish.uuid) or draft.answers.get(wish.uuid)) if wish.uuid else None
             done = self._decide(wish, draft) if known is None else [msgspec.json.decode(known)]
@@ -172,7 +188,11 @@ class Engine:
             else:
                 self._tell(batch)
         for wish, answer in answers:
-            _give(wish, answer)
+            if isinstance(answer, _Rest):
+                wish.given, wish.decides = answer.given, answer.decides
+                self._waiting.append(wish)
+            else:
+                _give(wish, answer)
         return not why
 
     async def _one_by_one(self, wishes: list[_Wish]) -> bool:
@@ -194,8 +214,9 @@ class Engine:
     def _tell(self, batch: Batch) -> None:
         for uuid, stored in batch.answers:
             self._answers[uuid] = stored
-            if len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
+            self._answer_bytes += len(stored)
+            while len(self._answers) > 1 and (len(self._answers) > KEPT_ANSWERS or self._answer_bytes > KEPT_BYTES):
+                self._answer_bytes -= len(self._answers.popitem(last=False)[1])
         if self._texts_seen is not None:
             for job, text in batch.texts:
                 self._texts_seen(job, text)
@@ -203,14 +224,14 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused:
+    def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused | _Rest:
         """Decide and apply; a refusal fails its own caller only."""
         if wish.after is not None and (wish.after in draft.refused or _has_failed(wish.after)):
             draft.refused.add(wish.answer)
             return Refused("What went before it was refused")
         now = self.clock()
-        given: list[dict[str, Any]] = []
-        for decide in wish.decides:
+        given = list(wish.given)
+        for at, decide in enumerate(wish.decides):
             try:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
@@ -226,6 +247,8 @@ class Engine:
             draft.events += decided.events
             draft.texts += decided.texts
             draft.cycles += decided.cycles
+            if decided.more is not None:
+                return _Rest([decided.more, *wish.decides[at + 1 :]], given)
             given.append(decided.answer)
         if wish.env is not None and given:
             draft.envs.append(wish.env)

@@ -10,7 +10,7 @@ from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Caller, Peek, Refused
 from lavad.core.cluster import Cluster
 from lavad.core.decide.select import select
-from lavad.core.ids import job_of, key_of
+from lavad.core.ids import job_of, key_of, show
 from lavad.core.job import Job
 from lavad.core.rights import may_control
 from lavad.core.spec import Spec
@@ -85,11 +85,12 @@ class Outputs:
             except ArrayError as error:
                 raise Refused(str(error)) from None
             return ask.job, key_of(job, elements.min() if elements else 0)
-        targets = [target for target in select(self._cluster, ask.select, caller) if target.keys]
-        if not targets:
-            named = f"Job <{ask.select.name}> is not found" if ask.select.name else "No unfinished job found"
-            raise Refused(named)
-        return targets[-1].shown, targets[-1].keys[-1]
+        for target in reversed(select(self._cluster, ask.select, caller)):
+            if isinstance(target, int):
+                return show(target), target
+            if target.keys:
+                return target.shown, target.keys[-1]
+        raise Refused(f"Job <{ask.select.name}> is not found" if ask.select.name else "No unfinished job found")
 
     async def _pieces(self, job: Job, spec: Spec, ask: Peek, stderr: bool) -> AsyncIterator[bytes]:
         assert job.run is not None

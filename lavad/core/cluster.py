@@ -266,7 +266,7 @@ class Cluster:
         if old is not None:
             spec = self.specs.rows[old.spec]
             self.use.array(old, spec, -1)
-            if new is None or new.spec != old.spec or not new.startable:
+            if new is None or new.spec != old.spec or not new.startable or _stands(new) != _stands(old):
                 self._leave(old.job, old.spec)
             if new is None:
                 self._drop_user_key(spec.user, old.job)
@@ -305,7 +305,6 @@ class Cluster:
         if pending is None:
             pending = self.pending[spec] = Pending()
         if key in pending.keys:
-            pending.ordered = pending.ordered and in_order
             pending.touched += 1
             return
         last = next(reversed(pending.keys), None)
@@ -337,3 +336,7 @@ class Cluster:
             oldest = next(iter(self.idle_specs))
             del self.idle_specs[oldest]
             self.specs.drop(oldest)
+
+
+def _stands(array: Array) -> tuple[float, float]:
+    return array.position, array.stand

@@ -100,6 +100,10 @@ def _check_specs(cluster: Cluster) -> None:
         _require(number not in cluster.spec_jobs, f"spec {number} is idle and has live jobs")
 
 
+def _waiting(cluster: Cluster) -> dict[int, set[int]]:
+    return {number: set(pending.keys) for number, pending in cluster.pending.items()}
+
+
 def _check_indexes(cluster: Cluster) -> None:
     """Compare with a cluster made anew from the rows."""
     fresh = Cluster()
@@ -112,7 +116,7 @@ def _check_indexes(cluster: Cluster) -> None:
         name: (getattr(cluster, name), getattr(fresh, name))
         for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back")
     }
-    pairs["pending"] = ({n: p.keys for n, p in cluster.pending.items()}, {n: p.keys for n, p in fresh.pending.items()})
+    pairs["pending"] = _waiting(cluster), _waiting(fresh)
     for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "fading"):
         pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     pairs["use.elastic"] = (cluster.use.elastic, fresh.use.elastic)

@@ -55,21 +55,22 @@ def came(row: Job | Array, key: int) -> tuple[float, int]:
 
 
 class Pending:
-    """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order once sorted."""
+    """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order while ``ordered``."""
 
     __slots__ = ("keys", "ordered", "touched")
 
     def __init__(self) -> None:
-        self.keys: dict[int, None] = {}
+        self.keys: dict[int, int] = {}
+        """Each with the value that ``touched`` had when it came, or came to another place: the newest are at the end."""
         self.ordered = True
         self.touched = 0
         """Grows with every change, so that a scheduler sees which classes to look at again."""
 
     def add(self, key: int, in_order: bool) -> None:
         """Add at the end; ``in_order`` says that this is where it belongs."""
-        self.keys[key] = None
-        self.ordered = self.ordered and in_order
         self.touched += 1
+        self.keys[key] = self.touched
+        self.ordered = self.ordered and in_order
 
     def discard(self, key: int) -> None:
         """Remove if there."""

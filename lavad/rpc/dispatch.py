@@ -188,9 +188,7 @@ class Dispatch:
         finished = await self._lookups.finished(ask.jobs, caller)
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            decided = control.requeue(cluster, ask, caller, now)
-            revive.revive(cluster, ask, finished, caller, now, decided)
-            return decided
+            return revive.revive(cluster, ask, finished, caller, now, control.requeue(cluster, ask, caller, now))
 
         return await self._engine.ask(decide, ask.uuid)
 

@@ -17,6 +17,9 @@ from lavad.sched.memory import Known, Memory, Order
 from lavad.sched.policy import score
 from lavad.sched.ranking import Stream
 
+SLACK = 100
+"""Jobs that have left and are still in a class's list, beside a quarter of it."""
+
 
 def order_of(
     cluster: Cluster, key: int, rank: int, queue_priority: int, user_priority: float, growth: float, score: float = 0.0
@@ -60,7 +63,10 @@ def _leave(memory: Memory, number: int, entry: Known) -> None:
 
 
 def _renew(cluster: Cluster, memory: Memory, number: int, entry: Known, jobs: Pending) -> None:
-    entry.pending, entry.touched, entry.keys = jobs, jobs.touched, None
+    if entry.pending is not jobs:
+        entry.pending, entry.placed = jobs, 0
+        entry.places.clear()
+    entry.touched = jobs.touched
     head = order_at(cluster, memory, number, next(iter(keys_in_order(cluster, number, entry))))
     if head != entry.head:
         _leave(memory, number, entry)
@@ -83,6 +89,27 @@ def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:
     jobs = cluster.pending[number]
     if jobs.ordered:
         return iter(jobs.keys)
-    if entry.keys is None:
-        entry.keys = sorted(jobs.keys, key=lambda key: order_of(cluster, key, 0, 0, 0, 0))
-    return iter(entry.keys)
+    if entry.placed != jobs.touched:
+        _put_in_place(cluster, entry, jobs)
+    keys = jobs.keys
+    return (key for _, key, came in entry.places if keys.get(key) == came)
+
+
+def _put_in_place(cluster: Cluster, entry: Known, jobs: Pending) -> None:
+    """Put the jobs that came since the last time among the others."""
+    places, keys = entry.places, jobs.keys
+    if len(places) > SLACK + len(keys) + len(keys) // 4:
+        places[:] = [place for place in places if keys.get(place[1]) == place[2]]
+    new = []
+    for key in reversed(keys):
+        if keys[key] <= entry.placed:
+            break
+        row = cluster.get(key)
+        new.append(((row.position, row.stand or row.submitted, key & 0xFFFFFFFF, key >> 32), key, keys[key]))
+    if len(new) * 100 < len(places):
+        for place in new:
+            insort(places, place)
+    else:
+        places += new
+        places.sort()
+    entry.placed = jobs.touched

@@ -44,18 +44,25 @@ def _zone(now: float, local: Local) -> float:
     return (local[0] * 86_400 + local[1] - now) % WEEK
 
 
+Place = tuple[float, float, int, int]
+"""Place of a job in its class: position, when it stands as submitted, job, index."""
+
+
 class Known:
     """What is known of a class: its place in line, and what it waits for."""
 
-    __slots__ = ("blocked", "head", "jobs", "keys", "pending", "stream", "touched")
+    __slots__ = ("blocked", "head", "jobs", "pending", "placed", "places", "stream", "touched")
 
     def __init__(self) -> None:
         self.pending: Pending | None = None
         self.touched = -1
         self.head: Order | None = None
         self.stream: Stream | None = None
-        self.keys: list[int] | None = None
-        """All keys in order, where the cluster's own order is not theirs."""
+        self.places: list[tuple[Place, int, int]] = []
+        """Place, key and its value in ``Pending.keys`` in order, where the cluster's own order is not theirs; those whose value
+        is another one by now have left."""
+        self.placed = 0
+        """``Pending.touched`` up to which they have been put there."""
         self.blocked = -1
         """Cycle in which hosts had no room for any job of it; -1: look at it."""
         self.jobs: dict[int, int] = {}

@@ -104,7 +104,11 @@ class Reader:
         rows: list[Any] = []
         keys = sorted(set(find.keys))
         for at in range(0, len(keys), _CHUNK):
-            rows += self._rows(query.where(_named(keys[at : at + _CHUNK])))
+            some = keys[at : at + _CHUNK]
+            rows += self._rows(query.where(_jobs.id.in_([codec.row_id(key) for key in some])))
+            # a range each: many in one query make a database read the whole table
+            for job in self._arrays([key for key in some if not key >> 32]):
+                rows += self._rows(query.where(_range(job)))
         unique = {row.id: row for row in rows}.values()
         newest = find.newest_first
         ordered = sorted(unique, key=lambda row: (row.finished_at, row.id) if newest else row.id, reverse=newest)
@@ -187,6 +191,11 @@ class Reader:
             rows += self._rows(sa.select(table).where(key.in_(keys[at : at + _CHUNK])))
         return rows
 
+    def _arrays(self, jobs: list[int]) -> list[int]:
+        """Which of some jobs are arrays."""
+        table = schema.arrays.c
+        return [row.job for row in self._rows(sa.select(table.job).where(table.job.in_(jobs)))] if jobs else []
+
     def _one(self, query: sa.Select[Any]) -> Any:
         rows = self._rows(query)
         return rows[0][0] if rows else None
@@ -205,12 +214,6 @@ class Reader:
 
 def _range(job: int) -> sa.ColumnElement[bool]:
     return _jobs.id.between(job << 32, job << 32 | 0xFFFFFFFF)
-
-
-def _named(keys: list[int]) -> sa.ColumnElement[bool]:
-    exact = [codec.row_id(key) for key in keys if key >> 32]
-    whole = [_range(key) for key in keys if not key >> 32]
-    return sa.or_(_jobs.id.in_(exact), *whole)
 
 
 def _conditions(find: Find) -> list[sa.ColumnElement[bool]]:

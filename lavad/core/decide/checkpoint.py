@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Checkpoint, Refused
 from lavad.core.cluster import Cluster
-from lavad.core.decide.control import NOT_STARTED, each
+from lavad.core.decide.control import NOT_STARTED, not_started
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.each import each
 from lavad.core.decide.submit import spec_number
 from lavad.core.job import Job, Wish
 from lavad.core.states import STARTED, TermReason
@@ -22,7 +23,7 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
         raise Refused(f"{ask.period}: Illegal checkpoint period")
     specs: list[ev.Event] = []
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         spec = cluster.specs.rows[job.spec]
         if spec.checkpoint is None:
             return "Job is not checkpointable"
@@ -41,6 +42,4 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    decided = each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
-    decided.events[:0] = specs
-    return decided
+    return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)

@@ -1,90 +1,30 @@
-"""bkill, bstop, bresume, brequeue, bmig: wishes about jobs that are there. One answer line a target; nothing half done."""
+"""bkill, bstop, bresume, brequeue, bmig: wishes about jobs that are there. One answer line a target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
+from lavad.core.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decided import Decided
-from lavad.core.decide.select import UNKNOWN, Target, select
+from lavad.core.decide.each import DENIED, each
 from lavad.core.decide.submit import spec_number
-from lavad.core.ids import job_of
 from lavad.core.job import Array, Job, Wish
 from lavad.core.ranges import Ranges
-from lavad.core.rights import is_queue_admin, may_control
+from lavad.core.rights import is_queue_admin
 from lavad.core.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
 
 NOT_STARTED = "Job has not started yet"
-DENIED = "User permission denied"
 _ENDING = frozenset({0, 2, 9, 15})
 MAX_SIGNAL = 64
 
-OnJob = Callable[[Job], "list[ev.Event] | str"]
-OnElements = Callable[[Array, Ranges], "list[ev.Event] | str"]
 
-
-def each(
-    cluster: Cluster, jobs: Select, caller: Caller, on_job: OnJob, on_elements: OnElements
-) -> Decided:
-    """Ask ``on_job`` and ``on_elements`` for every target that the caller may control; a text says why not."""
-    decided = Decided(answer={"results": []})
-    targets = select(cluster, jobs, caller)
-    if not targets:
-        decided.answer["none"] = UNKNOWN
-    seen: dict[int, Target] = {}
-    for target in targets:
-        events: list[ev.Event] = []
-        if not target.why and not _take_unseen(target, seen):
-            decided.answer["results"].append({"id": target.shown, "ok": True, "why": ""})
-            continue
-        why = target.why or _on_target(cluster, target, caller, on_job, on_elements, events)
-        decided.answer["results"].append({"id": target.shown, "ok": not why, "why": why})
-        if not why:
-            decided.events += events
-    return decided
-
-
-def _take_unseen(target: Target, seen: dict[int, Target]) -> bool:
-    """Leave out what an earlier target named already (``bkill 5 5``); whether anything is left."""
-    known = seen.setdefault(target.array or job_of(target.keys[0]), Target(shown=""))
-    target.keys = [key for key in target.keys if key not in known.keys]
-    target.untouched = target.untouched.minus(known.untouched)
-    known.keys = [*known.keys, *target.keys]
-    known.untouched = known.untouched.union(target.untouched)
-    return bool(target.keys or target.untouched)
-
-
-def _on_target(
-    cluster: Cluster, target: Target, caller: Caller, on_job: OnJob, on_elements: OnElements, events: list[ev.Event]
-) -> str:
-    """Collect the events; the text is why nothing could be done for any part of the target."""
-    refusal = ""
-    done = False
-    if target.untouched:
-        array = cluster.arrays.rows[target.array]
-        answer = _allowed(cluster, array, caller) or on_elements(array, target.untouched)
-        refusal, done = _take(answer, events)
-    for key in target.keys:
-        job = cluster.jobs.rows[key]
-        why, did = _take(_allowed(cluster, job, caller) or on_job(job), events)
-        refusal, done = refusal or why, done or did
-    return "" if done else refusal
-
-
-def _take(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:
-    if isinstance(answer, str):
-        return answer, False
-    events += answer
-    return "", True
-
-
-def _allowed(cluster: Cluster, job: Job | Array, caller: Caller) -> str:
-    spec = cluster.specs.rows[job.spec]
-    return "" if may_control(cluster.conf, spec.user, spec.queue, caller) else DENIED
+def not_started(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+    """What a command for started jobs says of untouched elements."""
+    return NOT_STARTED
 
 
 def _reason(cluster: Cluster, job: Job | Array, caller: Caller) -> TermReason:
@@ -97,7 +37,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     if not 0 <= ask.signal <= MAX_SIGNAL:
         raise Refused(f"{ask.signal}: Illegal signal value")
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
         done = ask.done and not ask.now and ask.signal == 0
         if job.state in WAITING:
@@ -111,13 +51,13 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
             return NOT_STARTED
         reason = _reason(cluster, array, caller)
         return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
 
-    return each(cluster, ask.jobs, caller, on_job, on_elements)
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements, by_element=True)
 
 
 def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
@@ -129,18 +69,18 @@ def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: 
 def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     """bstop: hold what waits, suspend what runs."""
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if job.state is JobState.PEND:
             return [ev.JobHeld(at=now, key=job.key, by=caller.user)]
         if job.state in (JobState.RUN, JobState.SSUSP):
             return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user)]
         return []
 
-    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         pending = array.pending.intersect(elements)
         return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user)] if pending else []
 
-    return each(cluster, ask.jobs, caller, on_job, on_elements)
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
@@ -150,7 +90,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
         own = cluster.conf.params.user_resume or job.stopper in ("", caller.user)
         return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if job.state in (JobState.PSUSP, *SUSPENDED) and denied(job):
             return DENIED
         if job.state is JobState.PSUSP:
@@ -166,13 +106,13 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
             return [ev.JobResumed(at=now, key=job.key, by=caller.user)]
         return []
 
-    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         held = array.held.intersect(elements)
         if held and denied(array):
             return DENIED
         return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user)] if held else []
 
-    return each(cluster, ask.jobs, caller, on_job, on_elements)
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
@@ -183,7 +123,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
     wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
     target = JobState.PSUSP if ask.hold else JobState.PEND
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if job.state in WAITING:
             return NOT_STARTED
         if job.state not in wanted:
@@ -194,7 +134,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    return each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
+    return each(cluster, ask.jobs, caller, now, on_job, not_started)
 
 
 def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
@@ -202,7 +142,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
     _known_hosts(cluster, ask.hosts)
     specs: list[ev.Event] = []
 
-    def on_job(job: Job) -> list[ev.Event] | str:
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
         spec = cluster.specs.rows[job.spec]
         if job.state not in STARTED:
             return NOT_STARTED
@@ -218,9 +158,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
 
-    decided = each(cluster, ask.jobs, caller, on_job, lambda array, elements: NOT_STARTED)
-    decided.events[:0] = specs
-    return decided
+    return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
 
 
 def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:

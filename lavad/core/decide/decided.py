@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from lavad.core.cluster import Cluster
 from lavad.core.cycle_record import RecordedCycle
 from lavad.core.events import Event
 from lavad.core.spec import JobText
@@ -19,3 +21,5 @@ class Decided(msgspec.Struct):
     texts: list[tuple[int, JobText]] = []
     cycles: list[RecordedCycle] = []
     """Plans that were accepted, with what they were decided on."""
+    more: Callable[[Cluster, float], Decided] | None = None
+    """What is left of an ask about many jobs: for a later turn, after others have had theirs. The last one has the answer."""

@@ -13,9 +13,9 @@ from lavad.core.arrays import ArrayError, name_of_command, parse_job_id, parse_j
 from lavad.core.asks import Caller, Modify, Refused, Switch
 from lavad.core.cluster import Cluster
 from lavad.core.decide import modify_running
-from lavad.core.decide.control import DENIED, each
 from lavad.core.decide.decided import Decided
 from lavad.core.decide.draft import Draft
+from lavad.core.decide.each import DENIED, each
 from lavad.core.decide.groups import missing_groups
 from lavad.core.decide.named import NOTHING, Known, resolve
 from lavad.core.decide.options import read_options
@@ -240,42 +240,46 @@ def _change(option: str, value: Any) -> str:
 
 def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
     """bswitch of waiting and started jobs to another queue."""
-    queue = cluster.queue_conf.get(ask.queue)
-    if queue is None:
+    if ask.queue not in cluster.queue_conf:
         raise Refused(f"{ask.queue}: No such queue")
     events: list[ev.Event] = []
+    known: dict[int, Spec | str] = {}
 
-    def to_spec(old: Spec) -> int | str:
-        draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME,
-                      known_hosts=known_names(cluster))  # fmt: skip
-        try:
-            choose_queue(cluster, (ask.queue,), draft, caller)
-            draft.spec = replace(old, queue=ask.queue)
-            check_against_queue(draft, queue)
-        except Refused as refusal:
-            return refusal.text
-        return spec_number(cluster, draft.spec, events, now)
-
-    def switched(record: Job | Array, key: int) -> list[ev.Event] | str:
-        number = to_spec(cluster.specs.rows[record.spec])
-        if isinstance(number, str):
-            return number
+    def switched(record: Job | Array, key: int, now: float) -> list[ev.Event] | str:
+        if ask.queue not in cluster.queue_conf:
+            return f"{ask.queue}: No such queue"
+        spec = known.get(record.spec)
+        if spec is None:
+            spec = known[record.spec] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller)
+        if isinstance(spec, str):
+            return spec
+        number = spec_number(cluster, spec, events, now)
         return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
 
-    def on_job(job: Job) -> list[ev.Event] | str:
-        return switched(job, job.key)
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        return switched(job, job.key, now)
 
-    def on_elements(array: Array, elements: Ranges) -> list[ev.Event] | str:
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         if len(elements) == len(array.pending) + len(array.held):
-            return switched(array, array.job)
+            return switched(array, array.job, now)
         done: list[ev.Event] = []
         for index in elements:
-            answer = switched(array, index << 32 | array.job)
+            answer = switched(array, index << 32 | array.job, now)
             if isinstance(answer, str):
                 return answer
             done += answer
         return done
 
-    decided = each(cluster, ask.jobs, caller, on_job, on_elements)
-    decided.events[:0] = events
-    return decided
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
+
+
+def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller) -> Spec | str:
+    """The spec of a job once it is in another queue, or why it may not go there."""
+    draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
+    try:
+        choose_queue(cluster, (name,), draft, caller)
+        draft.spec = replace(old, queue=name)
+        check_against_queue(draft, cluster.queue_conf[name])
+    except Refused as refusal:
+        return refusal.text
+    return draft.spec

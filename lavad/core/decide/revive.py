@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -10,8 +11,9 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.asks import Caller, Requeue
 from lavad.core.cluster import Cluster
-from lavad.core.decide.control import DENIED
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.each import AT_ONCE, DENIED
+from lavad.core.decide.select import FINISHED
 from lavad.core.decide.submit import spec_number
 from lavad.core.depend import MET
 from lavad.core.ids import job_of, show
@@ -30,30 +32,57 @@ class Finished(msgspec.Struct):
     specs: Mapping[int, Spec] = {}
 
 
-def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided) -> None:
-    """Add to what was decided about live jobs the events and answers about these."""
+def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided) -> Decided:
+    """After what was decided about live jobs, these: with the events and answers of both, a part at a time."""
+    if decided.more is not None:
+        more = decided.more
+        decided.more = lambda cluster, now: revive(cluster, ask, finished, caller, now, more(cluster, now))
+        return decided
     wanted = {JobState[name] for name in ask.states} & FINAL
     answered = {result["id"] for result in decided.answer["results"] if result["ok"]}
-    for job in finished.jobs:
-        shown = show(job.key)
-        if job.state not in wanted or job.key in cluster.jobs.rows or shown in answered:
+    due = [job for job in finished.jobs if job.state in wanted and show(job.key) not in answered]
+    return _part(cluster, ask, replace(finished, jobs=due), caller, now, decided, [], frozenset())
+
+
+def _part(
+    cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided,
+    told: list[dict[str, Any]], begun: frozenset[int],
+) -> Decided:  # fmt: skip
+    """The next part of them; ``told``: the lines about those before it; ``begun``: the arrays of which some wait again."""
+    told = list(told)
+    specs: list[ev.Event] = []
+    events: list[ev.Event] = []
+    for job in finished.jobs[:AT_ONCE]:
+        if job.key in cluster.jobs.rows:
             continue
         spec = finished.specs[job.spec]
         why = "" if may_control(cluster.conf, spec.user, spec.queue, caller) else DENIED
         if not why and spec.queue not in cluster.queue_conf:
             why = f"{spec.queue}: No such queue"
-        _answer(decided, shown, job, why)
+        if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
+            why = FINISHED  # those before it were ended meanwhile, and what is known of the array is no longer so
+        told.append({"id": show(job.key), "ok": not why, "why": why})
         if not why:
-            decided.events.append(_revived(cluster, ask, job, finished, caller, now, decided.events))
+            events.append(_revived(cluster, ask, job, finished, caller, now, specs))
+    answer = decided.answer
+    begun |= {job_of(event.key) for event in events if isinstance(event, ev.JobRevived) and event.key >> 32}
+    rest = replace(finished, jobs=finished.jobs[AT_ONCE:])
+    if rest.jobs:
+        left = Decided(answer=answer)
+        return Decided(
+            events=[*decided.events, *specs, *events],
+            more=lambda cluster, now: _part(cluster, ask, rest, caller, now, left, told, begun),
+        )
+    return Decided(events=[*decided.events, *specs, *events], answer=_joined(answer, told))
 
 
-def _answer(decided: Decided, shown: str, job: Job, why: str) -> None:
-    """The line about a job; it takes the place of the one that says that the job is no longer live."""
-    results = decided.answer["results"]
-    names = {shown, str(job_of(job.key))}
-    results[:] = [result for result in results if result["ok"] or result["id"] not in names]
-    results.append({"id": shown, "ok": not why, "why": why})
-    decided.answer.pop("none", None)
+def _joined(answer: dict[str, Any], told: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer with these lines in the place of those that say that the jobs are no longer live."""
+    if not told:
+        return answer
+    names = {line["id"] for line in told} | {line["id"].partition("[")[0] for line in told}
+    kept = [line for line in answer["results"] if line["ok"] or line["id"] not in names]
+    return {**{name: value for name, value in answer.items() if name != "none"}, "results": [*kept, *told]}
 
 
 def _revived(

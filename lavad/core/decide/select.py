@@ -6,7 +6,7 @@ is a finished job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -36,7 +36,11 @@ class Target(msgspec.Struct):
     why: str = ""
 
 
-def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
+Found = int | Target
+"""A target; the key alone of a plain job."""
+
+
+def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     """The targets in the order given; raises Refused for a malformed id."""
     filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
     if wanted.state not in ("", *_STATES):
@@ -48,7 +52,7 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
     if not wanted.ids:
         matching = list(_matching(cluster, wanted, caller)) if filters else []
         return matching if wanted.state else matching[-1:]
-    targets: list[Target] = []
+    targets: list[Found] = []
     for text in wanted.ids:
         try:
             job, elements = parse_job_id(text)
@@ -58,14 +62,22 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
     return targets
 
 
-def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Target]:
+def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     """Id 0, in the order of a listing: what has started before what waits, then by the queues' priorities."""
+    jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
+    urgency: dict[int, int] = {}
+    """Spec number to its queue's priority, negative."""
 
-    def place(target: Target) -> tuple[bool, int, float]:
-        record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
-        queue = cluster.queue_conf.get(cluster.specs.rows[record.spec].queue)
+    def place(target: Found) -> tuple[bool, int, float]:
+        if isinstance(target, int):
+            record: Job | Array = jobs[target]
+        else:
+            record = arrays[target.array] if target.array else jobs[target.keys[0]]
+        if record.spec not in urgency:
+            queue = cluster.queue_conf.get(cluster.specs.rows[record.spec].queue)
+            urgency[record.spec] = -queue.priority if queue is not None else 0
         started = record.run.started if isinstance(record, Job) and record.run is not None else 0.0
-        return not started, -queue.priority if queue is not None else 0, started
+        return not started, urgency[record.spec], started
 
     return sorted(_matching(cluster, wanted, caller), key=place)
 
@@ -95,7 +107,7 @@ def _whole(cluster: Cluster, array: Array) -> Target:
     return Target(shown=str(array.job), keys=keys, array=array.job, untouched=array.pending.union(array.held))
 
 
-def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Target]:
+def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
     """Live jobs that pass the filters, oldest first; an array whose elements all match is one target.
 
     Without a user they are the caller's own; ``all`` means everyone's to an administrator only.
@@ -103,9 +115,17 @@ def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Targ
     everyone = wanted.user == "all" and is_admin(cluster.conf, caller)
     owner = caller.user if wanted.user in ("", "all") else wanted.user
     users = list(cluster.by_user) if everyone else [owner]
-    keys = sorted((key for user in users for key in cluster.by_user.get(user, ())), key=lambda k: (job_of(k), k))
+    keys = [key for user in users for key in cluster.by_user.get(user, ())]
+    if wanted.queue or wanted.group or wanted.app or wanted.name or wanted.state or wanted.host:
+        return _passing(cluster, wanted, sorted(keys, key=lambda key: (job_of(key), key)))
+    arrays = cluster.arrays.rows
+    return [_whole(cluster, arrays[key]) if key in arrays else key for key in sorted(keys) if not key >> 32]
+
+
+def _passing(cluster: Cluster, wanted: Select, keys: list[int]) -> Iterator[Found]:
+    arrays = cluster.arrays.rows
     for key in keys:
-        array = cluster.arrays.rows.get(key)
+        array = arrays.get(key)
         if array is not None:
             if _passes(cluster, array, wanted) and not wanted.host:
                 yield from _of_array(cluster, array, wanted)
@@ -113,9 +133,11 @@ def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterator[Targ
         job = cluster.jobs.rows[key]
         if not _passes(cluster, job, wanted):
             continue
-        if key >> 32 and not wanted.host and _passes(cluster, cluster.arrays.rows[job_of(key)], wanted):
-            continue  # its array is a target as a whole
-        yield Target(shown=show(key), keys=[key])
+        if not key >> 32:
+            yield key
+        elif wanted.host or not _passes(cluster, arrays[job_of(key)], wanted):
+            yield Target(shown=show(key), keys=[key])
+        # else its array is a target as a whole
 
 
 def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target]:

@@ -283,6 +283,50 @@ def test_several_decisions_of_one_caller_see_each_other(office: Office) -> None:
     assert len(office.store.batches) == 1
 
 
+def several(count: int) -> Callable[[Cluster, float], Decided]:
+    """So many jobs, one a turn; the last one's answer says how many there are."""
+
+    def decide(cluster: Cluster, now: float) -> Decided:
+        decided = bsub(cluster, now)
+        if count > 1:
+            return Decided(events=decided.events, texts=decided.texts, more=several(count - 1))
+        return Decided(events=decided.events, texts=decided.texts, answer={"jobs": len(cluster.jobs.rows) + 1})
+
+    return decide
+
+
+def test_others_are_served_between_the_parts_of_an_ask(office: Office) -> None:
+    answers = office.serve(lambda engine: gather(engine.ask_all([several(4), nothing], "m"), engine.ask(bsub, "b")))
+    assert answers == [[{"jobs": 5}, {"seen": 5}], {"job": 2}]
+    assert [len(told.changed) for told in office.told] == [2, 1, 1, 1]
+    assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["b"], [], [], ["m"]]
+    office.check()
+
+
+def test_a_part_that_fails_is_told_and_those_before_it_stay(office: Office) -> None:
+    def fill(_: Committed) -> None:
+        if len(office.store.batches) == 2:
+            office.store.failure = StoreFull("full")
+
+    office.engine.listen(fill)
+    answers = office.serve(lambda engine: gather(engine.ask(several(4), "m")))
+    assert [str(answer) for answer in answers] == ["The master's store is full"]
+    assert len(office.cluster.jobs.rows) == 2
+    office.check()
+
+
+def test_a_record_that_cannot_be_written_costs_no_part_of_another_ask(office: Office) -> None:
+    bad = JobText(command="\ud800")
+
+    def wrong(cluster: Cluster, now: float) -> Decided:
+        return Decided(events=bsub(cluster, now).events, texts=[(cluster.next_job, bad)])
+
+    answers = office.serve(lambda engine: gather(engine.ask(several(3)), engine.ask(wrong)))
+    assert answers[0] == {"jobs": 3}
+    assert isinstance(answers[1], Refused)
+    office.check()
+
+
 def test_nothing_overtakes_what_was_refused_before_it(office: Office) -> None:
     """Of one host's reports, none may be taken while an earlier one was not."""
 
