@@ -94,10 +94,11 @@ class Starts:
         user, why = None, f"user {name} is not known on host {site.host}"
         try:
             user = await self._accounts.find(name)
-            if user is not None and not site.root and name != site.own_user:
-                user, why = None, f"the agent of {site.host} runs as {site.own_user} and cannot become user {name}"
+            if user is not None and (reason := why_not(site, user)):
+                user, why = None, reason
             if user is not None:
                 await asyncio.to_thread(make_folder, site, user)
+                self._accounts.keep(user)
         except OSError as e:
             user, why = None, f"host {site.host}: {e.filename or name}: {e.strerror}"
         except Exception:
@@ -114,6 +115,17 @@ class Starts:
     def _fail(self, name: str, code: str, why: str) -> None:
         for order, _, _ in self._waiting.pop(name, []):
             self.refuse(order, code, why)
+
+
+def why_not(site: Site, user: User) -> str:
+    """Why no job of this user may run here, "" if one may. Another host's word is not enough for root: whoever is root there
+    could be root everywhere.
+    """
+    if not site.root and user.name != site.own_user:
+        return f"the agent of {site.host} runs as {site.own_user} and cannot become user {user.name}"
+    if site.root and user.uid == 0 and not site.yes("LSF_ROOT_USER"):
+        return f"host {site.host} runs no jobs of {user.name} (LSF_ROOT_USER)"
+    return ""
 
 
 def make_folder(site: Site, user: User) -> None:

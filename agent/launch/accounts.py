@@ -19,18 +19,19 @@ class Accounts:
         self._known: dict[str, tuple[float, User | None]] = {}
 
     def find_known(self, name: str) -> User | None:
-        """The user, if asked for a short time ago."""
+        """The user, if kept a short time ago."""
         found = self._known.get(name)
         if found is None or found[0] < asyncio.get_running_loop().time():
             return None
         return found[1]
 
+    def keep(self, user: User) -> None:
+        """Jobs of this user may start without another look, for a while."""
+        self._known[user.name] = (asyncio.get_running_loop().time() + KEPT, user)
+
     async def find(self, name: str) -> User | None:
         """The user, None when this host knows none of that name."""
-        user = await asyncio.to_thread(look_up, name)
-        if user is not None:
-            self._known[name] = (asyncio.get_running_loop().time() + KEPT, user)
-        return user
+        return await asyncio.to_thread(look_up, name)
 
 
 def look_up(name: str) -> User | None:

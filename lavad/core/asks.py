@@ -12,7 +12,6 @@ class Caller(msgspec.Struct, frozen=True):
     uid: int
     host: str
     """The submission host."""
-    local: bool = True
 
 
 class Refused(Exception):

@@ -213,7 +213,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         if host is None:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only an agent may vouch for users")
             return
-        caller = Caller(user=request.user, uid=request.uid, host=host, local=False)
+        caller = Caller(user=request.user, uid=request.uid, host=host)
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield pb.CommandFrame(frame=frame)

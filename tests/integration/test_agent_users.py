@@ -95,6 +95,20 @@ def test_a_report_goes_by_mail_where_there_is_a_mailer(master: FakeMaster, host:
     assert (host.folder / "work" / "out2").read_text() == "kept\n"
 
 
+@needs_root
+def test_no_master_makes_an_agent_run_jobs_of_root_where_its_own_site_does_not(folder: Path, master: FakeMaster) -> None:
+    """Nor because it has looked root up before, to show a file of root's."""
+    with running(AgentHost(folder, master.port, conf="LSF_ROOT_USER=N\n"), lambda: master.hellos) as host:
+        master.send(peek=pb.Peek(id=9, uid="over", path="/etc/hostname", user="root"))
+        wait_until(lambda: master.peeks, 10, "peek")
+        order = run(master, host, "touch started", user="root", cwd=str(folder))
+        refused = master.wait_for(order.uid, "refused").refused
+        assert (refused.code, refused.why) == ("no_user", "host h1 runs no jobs of root (LSF_ROOT_USER)")
+        assert not (folder / "started").exists()
+        other = run(master, host, "true", user="nobody", cwd="/")
+        assert master.wait_for(other.uid, "ended").ended.status == 0
+
+
 def openssl(*words: str) -> None:
     subprocess.run(["openssl", *words], check=True, capture_output=True)
 

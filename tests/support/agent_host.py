@@ -33,7 +33,7 @@ class AgentHost:
         self.log = folder / "log" / f"agent-{name}.log"
         for path in (self.run, folder / "conf", folder / "log", folder / "work"):
             path.mkdir(parents=True, exist_ok=True)
-        (folder / "conf" / "lsf.conf").write_text(conf)
+        (folder / "conf" / "lsf.conf").write_text(f"LSF_ROOT_USER=Y\n{conf}")
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

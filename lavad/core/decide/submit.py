@@ -68,7 +68,7 @@ def submit(
 
 
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
-    if caller.uid == 0 and not cluster.conf.params.root_jobs:
+    if (caller.uid == 0 or caller.user == "root") and not cluster.conf.params.root_jobs:
         raise Refused("User permission denied")
     if not ask.command.strip() and not ask.script and not ask.restart_of:
         raise Refused("No command is specified")

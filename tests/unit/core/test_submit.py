@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lavad.core.asks import OptionValue, Refused, Submit
+from lavad.core.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.conf import Params
 from lavad.core.decide.options import READERS
 from lavad.core.decide.submit import submit
@@ -235,5 +235,7 @@ def test_a_command_that_cannot_be(bench: Bench, command: str, text: str) -> None
 def test_root_is_refused_unless_the_site_lets_it(bench: Bench) -> None:
     with pytest.raises(Refused, match="User permission denied"):
         bench.bsub(ROOT)
+    with pytest.raises(Refused, match="User permission denied"):
+        bench.bsub(Caller(user="root", uid=1000, host="h1"))  # as an agent may vouch that lies
     bench.configure(params=Params(root_jobs=True))
     assert bench.bsub(ROOT)["job"] == 1
