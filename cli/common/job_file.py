@@ -5,6 +5,8 @@ Rule: the command line wins over the file, and the file over the script.
 
 from __future__ import annotations
 
+import sys
+
 from cli.common.fail import Fail
 
 TYPE_CHECKING = False
@@ -15,6 +17,23 @@ if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
 LARGEST = 1 << 20
+ALIASES = {
+    "appSpecific": "a", "allocFlags": "alloc_flags", "appName": "app", "autoResize": "ar", "notifyJobDispatch": "B",
+    "specifiedStartTime": "b", "coreLimit": "C", "cpuTimeLimit": "c", "computeNodeComputeUnit": "cn_cu",
+    "computeNodeMem": "cn_mem", "coreIsolation": "core_isolation", "dataLimit": "D", "dataGroup": "datagrp",
+    "preExecCmd": "E", "postExecCmd": "Ep", "errorAppendFile": "e", "errorFile": "e", "errorOverwriteFile": "eo",
+    "eligiblePendTimeLimit": "eptl", "extSched": "ext", "fileLimit": "F", "userGroup": "G", "jobGroupName": "g", "hold": "H",
+    "hostLimit": "hl", "hostFile": "hostfile", "inputFile": "i", "inputHandleFile": "is", "jobName": "J",
+    "jobDescription": "Jd", "checkpoint": "k", "loginShell": "L", "licenseProject": "Lp", "memLimit": "M", "machines": "m",
+    "migThreshold": "mig", "notifyJobDone": "N", "notifyJobExit": "Ne", "notifyJobStart": "Ns", "numTasks": "n",
+    "numNodes": "nnodes", "networkReq": "network", "outputAppendFile": "o", "outputFile": "o", "outputOverwriteFile": "oo",
+    "outputDir": "outdir", "projectName": "P", "processLimit": "p", "pendTimeLimit": "ptl", "exitCode": "Q",
+    "queueName": "q", "resReq": "R", "rerun": "r", "rerunNever": "rn", "resizeNotifCmd": "rnc", "stackLimit": "S",
+    "signal": "s", "serviceClassName": "sla", "jobPriority": "sp", "threadLimit": "T", "specifiedTerminateTime": "t",
+    "rsvId": "U", "mailUser": "u", "userLimit": "ul", "swapLimit": "v", "runtimeLimit": "W", "estimateRuntime": "We",
+    "dependency": "w", "warningAction": "wa", "warningTime": "wt", "exclusive": "x",
+}  # fmt: skip
+"""What keys of job files are called beside the options' own names: as IBM's examples have them, else in their manner."""
 PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
 
 
@@ -34,16 +53,16 @@ def read_text(context: Context, name: str) -> str:
 
 def read_job_file(context: Context, options: Options, table: Table) -> tuple[Options, str]:
     """-> (the options that the file of -json or -yaml gives, its command); takes these two away from ``options``."""
-    found: Options = {}
-    command = ""
-    for kind in ("json", "yaml"):
-        name = options.pop(kind, None)
-        if isinstance(name, str):
-            text = read_text(context, name)
-            values = _json(name, text) if kind == "json" else _yaml(name, text)
-            command = str(values.pop("command", "") or command)
-            found.update(_options(name, values, table))
-    return found, command
+    kinds = [kind for kind in ("json", "yaml") if kind in options]
+    if len(kinds) > 1:
+        raise Fail("-json and -yaml cannot be given together")
+    name = str(options.pop(kinds[0]))
+    text = read_text(context, name)
+    values = _json(name, text) if kinds[0] == "json" else _yaml(name, text)
+    command = values.pop("command", None)
+    if not isinstance(command, str | None):
+        raise Fail(f"{name}: command: it is one line of text")
+    return _options(name, values, table), command or ""
 
 
 def _json(name: str, text: str) -> dict[str, Any]:
@@ -70,47 +89,39 @@ def _flat(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _yaml(name: str, text: str) -> dict[str, Any]:
-    """The part of YAML that job files use: ``key: value`` lines, indented under categories, and lists of ``- value``."""
-    found: dict[str, Any] = {}
-    last = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip()
-        if not bare or bare.startswith("#") or bare in ("---", "..."):
-            continue
-        if bare.startswith("- ") and last:
-            known = found.get(last)
-            found[last] = [*(known if isinstance(known, list) else []), _scalar(bare[2:])]
-            continue
-        key, colon, value = bare.partition(":")
-        if not colon or (value and not value[0].isspace()):
-            raise Fail(f"{name}: line {number}: no key with a value")
-        last = key.strip().strip("'\"")
-        if value.strip():
-            found[last] = _scalar(value)
-    return found
+    if sys.flags.no_site:
+        # Commands start without site-packages; the few that read YAML need them.
+        import site
 
+        site.main()
+    from cli.jobs.yaml_text import read_yaml
 
-def _scalar(text: str) -> Any:
-    text = text.strip()
-    if text[:1] in ("'", '"') and text[-1:] == text[0] and len(text) > 1:
-        return text[1:-1]
-    text = text.partition(" #")[0].strip()
-    return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
+    documents = read_yaml(name, text)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise Fail(f"{name}: a job file is one mapping of options")
+    return _flat(documents[0])
 
 
 def _options(name: str, values: dict[str, Any], table: Table) -> Options:
     found: Options = {}
     for key, value in values.items():
         option = key.lstrip("-")
+        option = ALIASES.get(option, option)
         if option not in table.valued:
             raise Fail(f"{name}: {key}: illegal option")
-        if value is None or value is False:
-            continue
         if not table.valued[option]:
-            table.keep(found, option, True)
+            if value in (None, True, "", "yes", "y", "Y", "true"):
+                table.keep(found, option, True)
+            elif value not in (False, "no", "n", "N", "false"):
+                raise Fail(f"{name}: {key}: it takes no value")
             continue
+        if isinstance(value, list) and option not in table.repeated:
+            raise Fail(f"{name}: {key}: it takes one value")
         for item in value if isinstance(value, list) else [value]:
-            table.keep(found, option, str(item))
+            if isinstance(item, bool | list | dict):
+                raise Fail(f"{name}: {key}: it takes a text or a number")
+            if item is not None:
+                table.keep(found, option, str(item))
     return found
 
 

@@ -101,7 +101,7 @@ def _decoded(data: bytes, name: str) -> str:
     if b"\0" in data:
         raise Fail(f"{name}: not a text file")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Fail(f"{name}: not a text in UTF-8") from None
 

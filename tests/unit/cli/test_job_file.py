@@ -36,7 +36,43 @@ def test_yaml(tmp_path: Path) -> None:
     assert command == "sleep 1"
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"nosuch": 1}', "[" * 100_000])
+IBM = """io:
+    inputFile: /tmp/input
+    outputDir: /tmp/output
+limit:
+    coreLimit: 5
+    cpuTimeLimit: 1:30
+resource:
+    hostFile: /tmp/hosts
+properties:
+    queueName: normal
+    rerun: null
+schedule:
+    hold: ""
+    userGroup: mine
+notify:
+    notifyJobDone: ""
+    notifyJobExit:
+    mailUser: user@example.com
+command: |
+    echo a
+    echo b
+"""
+
+
+def test_ibms_names_and_their_flags_without_a_value(tmp_path: Path) -> None:
+    found, command = read(tmp_path, "yaml", IBM)
+    assert found == {
+        "i": "/tmp/input", "outdir": "/tmp/output", "C": "5", "c": "1:30", "hostfile": "/tmp/hosts", "q": "normal", "r": True,
+        "H": True, "G": "mine", "N": True, "Ne": True, "u": "user@example.com",
+    }  # fmt: skip
+    assert command == "echo a\necho b\n"
+
+
+BAD = ["[1]", "{", '{"nosuch": 1}', "[" * 100_000, '{"n": [1, 2]}', '{"n": true}', '{"r": "x"}', '{"command": ["a"]}']
+
+
+@pytest.mark.parametrize("text", BAD)
 def test_bad_json(tmp_path: Path, text: str) -> None:
     with pytest.raises(Fail):
         read(tmp_path, "json", text)
