@@ -14,6 +14,7 @@ import tempfile
 
 from cli.common.esub_names import file_lines, from_file, names_of, parse_assignments
 from cli.common.fail import Fail
+from cli.common.submit_options import propagated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Site:
         for name, arguments in self._calls:
             program = self._program("esub", name)
             if program:
-                self._parameters = file_lines(work, options, asked)
+                self._parameters = file_lines(work, options, asked, self.command)
                 self._run(program, arguments, work, options, env)
         if left:
             options["a"] = left
@@ -78,7 +79,12 @@ class Site:
         status, changes, environment = self._call(program, arguments, {})
         if status == ABORT_VALUE:
             raise Fail("Request aborted by esub")
-        from_file(parse_assignments(changes), work, options)
+        wish = options.get("env")
+        from_file(parse_assignments(changes), work, options, self.command)
+        if options.get("env") != wish and isinstance(new := options.get("env"), str):
+            kept = propagated(self.context.environ, new)
+            env.clear()
+            env.update(kept)
         env.update(parse_assignments(environment))
 
     def _call(self, program: str, arguments: list[str], told: dict[str, str]) -> tuple[int, str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from cli.common.esub_names import file_lines, from_file, names_of, parse_assignments
 from cli.common.fail import Fail
 from cli.common.script import Work
+from lavad.core import when
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import FakeMaster
 
@@ -105,3 +108,51 @@ def test_names_may_have_arguments():
     for wrong in ("a(b", "../x", "(x)"):
         with pytest.raises(Fail, match="Bad esub"):
             names_of(wrong)
+
+
+def lines(command: str = "bsub", **options: str | bool | list[str]) -> dict[str, str]:
+    return parse_assignments(file_lines(None, dict(options), [], command))
+
+
+def test_what_an_esub_reads_is_in_lsfs_units_and_parts():
+    found = lines(W="1:30/hostA", k="/ck init=2 10 method=app", f=["a > b", "c < d"], sp="5", J='a"b$c')
+    assert found == {
+        "LSB_SUB_RLIMIT_RUN": "5400", "LSB_SUB_HOST_SPEC": "hostA", "LSB_SUB_CHKPNT": "/ck init=2 10 method=app",
+        "LSB_SUB_CHKPNT_DIR": "/ck", "LSB_SUB_CHKPNT_PERIOD": "600", "LSB_SUB3_INIT_CHKPNT_PERIOD": "120",
+        "LSB_SUB_CHKPNT_METHOD": "app", "LSB_SUB_OTHER_FILES": "2", "LSB_SUB_OTHER_FILES_0": "a > b",
+        "LSB_SUB_OTHER_FILES_1": "c < d", "LSB_SUB_USER_PRIORITY": "5", "LSB_SUB2_JOB_PRIORITY": "5", "LSB_SUB_JOB_NAME": 'a"b$c',
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["13:00", "1:13:00", "2:1:13:05", "23:59", "0:00"])
+def test_a_date_is_the_next_of_its_kind_in_seconds(text: str):
+    seconds = int(lines(b=text)["LSB_SUB_BEGIN_TIME"])
+    assert time.time() - 60 <= seconds <= time.time() + 370 * 86400
+    assert time.localtime(seconds)[3:5] == tuple(int(word) for word in text.split(":")[-2:])
+    options: dict[str, str | bool | list[str]] = {"b": text}
+    from_file({"LSB_SUB_BEGIN_TIME": str(seconds)}, None, options)
+    assert lines(b="x")["LSB_SUB_BEGIN_TIME"] == "x"
+    assert when.parse_point(str(options["b"]), datetime.now()).timestamp() == pytest.approx(seconds, abs=60)
+
+
+def test_what_an_esub_writes_is_taken_in_the_same_units():
+    options: dict[str, str | bool | list[str]] = {"k": "/ck 10", "f": ["x > y"]}
+    changes = {
+        "LSB_SUB_RLIMIT_RUN": "61", "LSB_SUB_CHKPNT_PERIOD": "1200", "LSB_SUB_OTHER_FILES": "1", "LSB_SUB_OTHER_FILES_0": "p < q",
+        "LSB_SUB2_JOB_GROUP": "/g", "LSB_SUB4_ORPHAN_TERM_NO_WAIT": "Y", "LSB_SUB3_RESIZE_NOTIFY_CMD": "/bin/true",
+    }  # fmt: skip
+    from_file(changes, None, options)
+    assert options == {"W": "2", "k": "/ck 20", "f": ["p < q"], "g": "/g", "ti": True, "rnc": "/bin/true"}
+
+
+def test_bmod_tells_and_takes_resets():
+    assert lines("bmod", Wn=True, J="n") == {"LSB_SUB_MODIFY": "Y", "LSB_SUB_RLIMIT_RUN": "SUB_RESET", "LSB_SUB_JOB_NAME": "n"}
+    options: dict[str, str | bool | list[str]] = {"J": "n"}
+    from_file({"LSB_SUB_JOB_NAME": "SUB_RESET", "LSB_SUB_QUEUE": "night"}, None, options, "bmod")
+    assert options == {"Jn": True, "q": "night"}
+
+
+def test_an_esub_changes_which_variables_are_passed_on(site: Caller):
+    program(site, "esub", "echo 'LSF_SUB4_SUB_ENV_VARS=\"none, A=1\"' > $LSB_SUB_MODIFY_FILE\n")
+    _, (ask,) = submit(site, "true")
+    assert ask["env"] == {"A": "1"}
