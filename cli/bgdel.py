@@ -9,15 +9,16 @@ from cli.common.options import Table, read_letters, show_help
 
 
 def run(context: Context) -> int:
-    """Remove it, or with 0 all empty ones."""
-    table = Table("bgdel", "", "u c", "job_group_name | 0", refused="c")
+    """Remove it, with 0 all empty ones, with -c it and those below it that are empty."""
+    table = Table("bgdel", "c", "u", "job_group_name | 0")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
         return helped
     if len(words) != 1:
         raise Fail(table.usage())
-    ok = change(context, "bgdel", {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", ""))})
+    frame = {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", "")), "below": "c" in options}
+    ok = change(context, "bgdel", frame)
     groups = ok.get("groups")
     for name in groups if isinstance(groups, list) else []:
         context.out(f"Group {name} removed successfully.\n")

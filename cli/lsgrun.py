@@ -43,7 +43,7 @@ def _hosts(context: Context, options: Options, words: list[str]) -> tuple[list[s
         return hosts, words
     if "n" not in options and "R" not in options:
         raise Fail(TABLE.usage())
-    return chosen_hosts(context, str(options.get("R", "")), str(options.get("n", "0"))), words
+    return chosen_hosts(context, "lsgrun", str(options.get("R", "")), str(options.get("n", "0"))), words
 
 
 def _typed(context: Context) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.common.context import Context, start
 from cli.common.fail import Fail
 from cli.common.options import Table, read_command_options, show_help
-from cli.common.remote_task import run_task
+from cli.common.remote_task import chosen_hosts, run_task
 
 TABLE = Table("lsrun", "l L P S v", "m R", "command [argument ...]")
 
@@ -19,6 +19,8 @@ def run(context: Context) -> int:
     if not words:
         raise Fail(TABLE.usage())
     wishes = {name: value for name, value in options.items() if name in ("m", "R")}
+    if "R" in options and "m" not in options:
+        chosen_hosts(context, "lsrun", str(options["R"]), "1")  # a task that no host suits would wait for ever
     return run_task(context, "lsrun", words, wishes, _mode(options), "v" in options)
 
 

@@ -42,11 +42,14 @@ def _unsaid(_: str) -> None:
     """A task says nothing but what it writes."""
 
 
-def chosen_hosts(context: Context, resreq: str, count: str) -> list[str]:
-    """Hosts as lsplace chooses them."""
+def chosen_hosts(context: Context, command: str, resreq: str, count: str) -> list[str]:
+    """Hosts as lsplace chooses them; Refused where there are not so many."""
     client = Client(context, read_conf(context, BASE))
     options: Options = {"n": count, **({"R": resreq} if resreq else {})}
-    names = client.text_of({"ask": "query", "command": "lsplace", "options": options, "words": []}).split()
+    try:
+        names = client.text_of({"ask": "query", "command": "lsplace", "options": options, "words": []}).split()
+    except Refused as refused:
+        raise Refused(f"{command}: {refused.text.removeprefix('lsplace: ')}", refused.status) from None
     if not names:
         raise Fail("", 1)
     return names

@@ -206,10 +206,11 @@ class AddGroup(Ask, frozen=True):
 
 
 class DropGroup(Ask, frozen=True):
-    """bgdel; group ``0``: all that are empty, of ``user`` ("": the caller, ``all``)."""
+    """bgdel; group ``0``: all that are empty, of ``user`` ("": the caller, ``all``); ``below``: of it and those under it."""
 
     group: str
     user: str = ""
+    below: bool = False
 
 
 class ChangeGroup(Ask, frozen=True):

@@ -61,3 +61,15 @@ def test_groups_survive_a_restart(cluster: Cluster) -> None:
     shown = cluster.run("bjgroup").stdout
     assert "/kept" in shown
     assert "/gone" not in shown
+
+
+def test_the_empty_groups_of_a_branch_go_together(cluster: Cluster) -> None:
+    for name in ("/branch/a/b", "/branch/c", "/other"):
+        cluster.run(f"bgadd {name}")
+    job = cluster.submit("-H -g /branch/c true")
+    done = cluster.run("bgdel -c /branch")
+    assert done.stdout == "Group /branch/a/b removed successfully.\nGroup /branch/a removed successfully.\n"
+    assert cluster.run("bgdel -c /branch/c", ok=False).stderr == "bgdel: The job group is not empty.\n"
+    cluster.run(f"bkill {job}")
+    assert cluster.run("bgdel -c /branch").stdout.splitlines()[-1] == "Group /branch removed successfully."
+    assert "/other" in cluster.run("bjgroup").stdout

@@ -39,6 +39,8 @@ def test_a_task(cluster: Cluster, tmp_path: Path) -> None:
     done = cluster.run("lsrun -m nosuch hostname", ok=False)
     words = "lsrun: ls_rtaske() failed on host nosuch: Bad host name\nls_rwait(): No remote child\n"
     assert (done.stdout, done.stderr, done.returncode) == ("", words, 0)
+    done = cluster.run("lsrun -R 'select[mem>99999999]' hostname", ok=False, timeout=20)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "lsrun: Not enough host(s) currently eligible\n", 1)
 
 
 def test_a_task_on_each_host(cluster: Cluster, tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> 
         raise Refused("The job group is not empty." if _in_use(cluster, path) else f"{BAD}.")
     if row.owner != caller.user and not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
+    if ask.below:
+        names = [name for name in _empty(cluster, "all") if f"{name}/".startswith(f"{path}/")]
+        if not names:
+            raise Refused("The job group is not empty.")
+        return _dropped(names, names, now)
     below = [name for name in cluster.groups.rows if name.startswith(path + "/")]
     if _in_use(cluster, path):
         raise Refused("The job group is not empty.")
