@@ -6,11 +6,10 @@ from config.model import GroupConfig, HostConfig, Limit
 from config.model_queue import QueueConfig
 from config.names import base_host
 from config.problems import Place, Problems
-from config.units import Window, window
+from config.units import week_spans
 
 PlaceOf = Callable[[str, str], Place]
 """Queue and parameter to where it stands."""
-_WEEK = 7 * 1440
 
 
 def check_queues(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig], place: PlaceOf, problems: Problems) -> None:
@@ -54,27 +53,8 @@ def _against_policy(queue: QueueConfig) -> Iterable[tuple[str, str]]:
 
 
 def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    minutes = _minutes(one)
-    return any(first < last2 and first2 < last for first, last in minutes for first2, last2 in _minutes(other))
-
-
-def _minutes(texts: tuple[str, ...]) -> list[tuple[int, int]]:
-    """The windows in minutes of the week."""
-    found: list[tuple[int, int]] = []
-    for parsed in map(window, texts):
-        for day in range(7) if parsed.begin.day is None else (parsed.begin.day % 7,):
-            first, last = _span(parsed, day)
-            found += [(first, last)] if last <= _WEEK else [(first, _WEEK), (0, last - _WEEK)]
-    return found
-
-
-def _span(parsed: Window, day: int) -> tuple[int, int]:
-    begin, end = parsed.begin, parsed.end
-    first = day * 1440 + begin.minute
-    last = (day if end.day is None else end.day % 7) * 1440 + end.minute
-    if last <= first:
-        last += 1440 if end.day is None else _WEEK
-    return first, last
+    spans = week_spans(one)
+    return any(first < last2 and first2 < last for first, last in spans for first2, last2 in week_spans(other))
 
 
 def _check_guarantees(

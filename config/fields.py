@@ -187,7 +187,7 @@ def take(
 
 def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) -> None:
     """A parameter that is read and changes nothing here: a note where nothing is missing without it, else a warning."""
-    file = cell.place.file.rpartition("/")[2]
+    file = cell.place.kind
     if key in without_effect.NEEDLESS.get(file, ()):
         problems.note(cell.place, f"{owner}: {cell.name} is not needed by lava and has no effect")
     elif key in without_effect.MISSING.get(file, ()):
@@ -195,7 +195,7 @@ def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) 
 
 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:
-    if cell.name.upper() in UNSUPPORTED.get(cell.place.file.rpartition("/")[2], ()):
+    if cell.name.upper() in UNSUPPORTED.get(cell.place.kind, ()):
         problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
     else:
         problems.warn(cell.place, f"{owner}: unknown parameter {shortened(cell.name)}")

@@ -6,6 +6,7 @@ Rule: never raises for what a folder holds. A folder that is empty or missing is
 
 import os
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from config import values as v
 from config.check_queues import check_limits, check_queues
 from config.check_shares import check_groups, check_shares
+from config.lines import Reading
 from config.model import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, HostConfig, Params
 from config.names import base_host
 from config.problems import Place, Problem, Problems
@@ -59,18 +61,20 @@ class Folders(msgspec.Struct, frozen=True):
     lsb: str
 
 
-def load(confdir: str) -> Loaded:
+def load(confdir: str, minute: int | None = None) -> Loaded:
+    """``minute``: of the week, for what the files say by time; None: now."""
     problems = Problems()
+    reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
     conf_path = os.path.join(confdir, "lsf.conf")
     lsf, fields = read_lsf_text(_text(conf_path, problems), conf_path, problems)
     scope = v.Scope(unit=str(fields.get("lsf_unit_for_limits", "K"))[0])
     lsf_dir = _confdir_of(confdir, lsf, problems)
-    shared = read_shared(_sections(os.path.join(lsf_dir, "lsf.shared"), problems), scope, problems)
+    shared = read_shared(_sections(os.path.join(lsf_dir, "lsf.shared"), reading), scope, problems)
     name = cluster_name(lsf_dir, shared.clusters, problems)
-    cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), problems), shared, problems)
+    cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
-    config = _assembled(folders, confdir, lsf, fields, scope, shared, cluster, problems)
-    return Loaded(config, problems.all())
+    config = _assembled(folders, confdir, lsf, fields, scope, shared, cluster, reading)
+    return Loaded(msgspec.structs.replace(config, time_windows=tuple(reading.windows)), problems.all())
 
 
 def cluster_name(lsf_dir: str, named: tuple[str, ...], problems: Problems) -> str:
@@ -117,10 +121,10 @@ def _assembled(
     scope: v.Scope,
     shared: Shared,
     cluster: Cluster,
-    problems: Problems,
+    reading: Reading,
 ) -> ClusterConfig:
-    paths = {file: os.path.join(folders.lsb, file) for file in FILES}
-    sections = {file: _sections(path, problems) for file, path in paths.items()}
+    problems = reading.problems
+    sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
     _report_files_not_read(folders, problems)
     numeric = {name for name, resource in shared.resources.items() if resource.type == "Numeric"}
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
@@ -222,8 +226,13 @@ def _report_files_not_read(folders: Folders, problems: Problems) -> None:
             problems.warn(Place(path, 0), f"{file} is not supported by lava and has no effect")
 
 
-def _sections(path: str, problems: Problems) -> list[Section]:
-    return read_sections(_text(path, problems), path, problems)
+def _minute(given: int | None) -> int:
+    now = time.localtime()
+    return (now.tm_wday + 1) % 7 * 1440 + now.tm_hour * 60 + now.tm_min if given is None else given
+
+
+def _sections(path: str, reading: Reading) -> list[Section]:
+    return read_sections(_text(path, reading.problems), path, reading)
 
 
 def _text(path: str, problems: Problems) -> str:
@@ -243,5 +252,5 @@ def _text(path: str, problems: Problems) -> str:
     if len(content) > LARGEST_FILE:
         problems.error(Place(path, 0), f"is larger than {LARGEST_FILE >> 20} MB")
         return ""
-    return content.decode("utf-8", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
 

@@ -217,6 +217,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     lsb_params: tuple[tuple[str, str], ...] = ()
     """lsb.params as it stands."""
     confdir: str = ""
+    time_windows: tuple[str, ...] = ()
+    """What `#if time(…)` asks about: when one of them opens or closes, the files are to be read again."""
 
     def queue(self, name: str) -> QueueConfig | None:
         return next((queue for queue in self.queues if queue.name == name), None)

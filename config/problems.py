@@ -21,8 +21,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
+    """``root`` is the file of LSF's that an included ``file`` is a part of."""
+
     file: str
     line: int
+    root: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The name of LSF's file: ``lsb.queues``."""
+        return (self.root or self.file).rpartition("/")[2]
 
 
 class Problems:

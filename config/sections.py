@@ -9,14 +9,10 @@ import re
 
 import msgspec
 
+from config.lines import BLANKS, Line, Reading, lines_of
 from config.problems import Place, Problems
 
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]*)\s*=(.*)", re.DOTALL)
-# `# if you like` is a plain comment: a directive has no blank after its `#`, and its own form behind it.
-_CONDITION = re.compile(
-    r"#(if(?=\s+time\b)|elif(?=\s+time\b)|else(?=\s*$)|endif(?=\s*$)|include(?=\s+\"))", re.IGNORECASE
-)
-_BLANKS = " \t\r\f\v\0"
 _CLOSING = {")": "(", "]": "["}
 
 
@@ -46,16 +42,13 @@ class Section(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
-class _Line(msgspec.Struct, frozen=True):
-    place: Place
-    text: str
-
-
-def read_sections(text: str, file: str, problems: Problems) -> list[Section]:
+def read_sections(text: str, file: str, reading: Reading) -> list[Section]:
+    """The sections of a file, and of what it includes."""
+    problems = reading.problems
     sections: list[Section] = []
-    body: list[_Line] | None = None
+    body: list[Line] | None = None
     name, begin = "", Place(file, 0)
-    for line in _lines(text, file, problems):
+    for line in lines_of(text, file, reading):
         words = line.text.split(None, 2)
         keyword = words[0].lower()
         if keyword == "begin" and len(words) > 1 and words[1][:1] != "=":
@@ -90,7 +83,7 @@ def split_words(text: str) -> list[str]:
             depth += 1
         elif not quoted and balanced and char in ")]":
             depth -= 1
-        if char in _BLANKS and not quoted and depth <= 0:
+        if char in BLANKS and not quoted and depth <= 0:
             if start >= 0:
                 words.append(text[start:position])
             start = -1
@@ -103,15 +96,15 @@ def split_words(text: str) -> list[str]:
 
 def bare(text: str) -> str:
     """Without the quotes or the one pair of parentheses that enclose the whole."""
-    text = text.strip(_BLANKS)
+    text = text.strip(BLANKS)
     if len(text) >= 2 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
-        return text[1:-1].strip(_BLANKS)
+        return text[1:-1].strip(BLANKS)
     if text[:1] == "(" and text[-1:] == ")" and _closes_at_end(text):
-        return text[1:-1].strip(_BLANKS)
+        return text[1:-1].strip(BLANKS)
     return text
 
 
-def _rows(name: str, lines: list[_Line], problems: Problems) -> tuple[Row, ...]:
+def _rows(name: str, lines: list[Line], problems: Problems) -> tuple[Row, ...]:
     if not lines:
         return ()
     if _KEY.match(lines[0].text):
@@ -119,7 +112,7 @@ def _rows(name: str, lines: list[_Line], problems: Problems) -> tuple[Row, ...]:
     return tuple(_horizontal(name, lines, problems))
 
 
-def _vertical(name: str, lines: list[_Line], problems: Problems) -> Row:
+def _vertical(name: str, lines: list[Line], problems: Problems) -> Row:
     cells: dict[str, Cell] = {}
     for line in lines:
         match = _KEY.match(line.text)
@@ -133,7 +126,7 @@ def _vertical(name: str, lines: list[_Line], problems: Problems) -> Row:
     return Row(lines[0].place, cells)
 
 
-def _horizontal(name: str, lines: list[_Line], problems: Problems) -> list[Row]:
+def _horizontal(name: str, lines: list[Line], problems: Problems) -> list[Row]:
     header = lines[0].text.split()
     seen: set[str] = set()
     for key in header:
@@ -152,60 +145,6 @@ def _horizontal(name: str, lines: list[_Line], problems: Problems) -> list[Row]:
         }
         rows.append(Row(line.place, cells))
     return rows
-
-
-def _lines(text: str, file: str, problems: Problems) -> list[_Line]:
-    """Lines that hold something: comments gone, continuations joined, `#if` branches chosen."""
-    lines: list[_Line] = []
-    parts: list[str] = []
-    start = 0
-    skipping: list[bool] = []
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.strip(_BLANKS)
-        place = Place(file, number)
-        condition = _CONDITION.match(line)
-        if condition and not parts:
-            _take_condition(condition.group(1).lower(), place, skipping, problems)
-            continue
-        if any(skipping):
-            continue
-        line = _without_comment(line).rstrip(_BLANKS)
-        if not parts:
-            start = number
-        if line.endswith("\\"):
-            parts.append(line[:-1].rstrip(_BLANKS))
-            continue
-        joined = " ".join([*parts, line]).strip(_BLANKS)
-        parts = []
-        if joined.strip():
-            lines.append(_Line(Place(file, start), joined))
-    joined = " ".join(parts).strip(_BLANKS)
-    if joined.strip():
-        lines.append(_Line(Place(file, start), joined))
-    return lines
-
-
-def _take_condition(word: str, place: Place, skipping: list[bool], problems: Problems) -> None:
-    if word == "include":
-        problems.error(place, "#INCLUDE is not supported: put the lines into this file")
-    elif word == "if":
-        problems.warn(place, "#if (configuration by time) is not supported: the lines after #else hold")
-        skipping.append(True)
-    elif skipping and word == "else":
-        skipping[-1] = False
-    elif skipping and word == "endif":
-        skipping.pop()
-
-
-def _without_comment(line: str) -> str:
-    """Cut at the first `#` outside double quotes; a quote that never closes is a plain character."""
-    quoted = False
-    for position, char in enumerate(line):
-        if char == '"' and (quoted or line.find('"', position + 1) > 0):
-            quoted = not quoted
-        elif char == "#" and not quoted:
-            return line[:position]
-    return line
 
 
 def _balanced(text: str) -> bool:

@@ -13,6 +13,8 @@ _MOMENT = re.compile(r"(?:(?:([0-9]):)?([0-9]{1,2}):([0-9]{1,2})|([0-9]{1,2}))")
 _POWERS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 LARGEST_KB = 2**62
+WEEK = 7 * 1440
+"""Minutes."""
 
 
 class Moment(NamedTuple):
@@ -88,6 +90,25 @@ def windows(text: str) -> tuple[str, ...]:
     for one in found:
         window(one)
     return found
+
+
+def week_spans(texts: tuple[str, ...]) -> list[tuple[int, int]]:
+    """The windows as (first, last) minutes of the week, the last not in it."""
+    found: list[tuple[int, int]] = []
+    for parsed in map(window, texts):
+        for day in range(7) if parsed.begin.day is None else (parsed.begin.day % 7,):
+            first, last = _span(parsed, day)
+            found += [(first, last)] if last <= WEEK else [(first, WEEK), (0, last - WEEK)]
+    return found
+
+
+def _span(parsed: Window, day: int) -> tuple[int, int]:
+    begin, end = parsed.begin, parsed.end
+    first = day * 1440 + begin.minute
+    last = (day if end.day is None else end.day % 7) * 1440 + end.minute
+    if last <= first:
+        last += 1440 if end.day is None else WEEK
+    return first, last
 
 
 def _moment(text: str, whole: str) -> Moment:

@@ -55,6 +55,7 @@ def core_conf(config: ClusterConfig) -> Conf:
         apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
+        time_windows=config.time_windows,
     )  # fmt: skip
 
 

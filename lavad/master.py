@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from datetime import datetime
 from typing import Any, BinaryIO
 
 import grpc
@@ -21,10 +22,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.conf import Conf
 from lavad.core.decide.accept import accepted
 from lavad.core.decide.decided import Decided
+from lavad.core.decide.depend import local_of
 from lavad.core.limit_book import LimitBook
 from lavad.core.plan import Plan
 from lavad.core.rights import is_admin
 from lavad.core.soft import Soft, SoftUpdate, update
+from lavad.core.windows import is_open, parse_windows
 from lavad.engine import Committed, Engine
 from lavad.hangs import Hangs
 from lavad.held import HeldWatch
@@ -53,6 +56,8 @@ log = logging.getLogger(__name__)
 VERSION = "0.1.0"
 MAX_EXTENSION = 86_400.0
 LOG_PAUSE = 30.0
+TIME_PAUSE = 10.0
+"""Seconds between two looks at the windows of ``#if time(…)``."""
 
 
 class Site(msgspec.Struct):
@@ -183,6 +188,7 @@ class Master:
             group.create_task(self.loops.migrations())
             group.create_task(self.loops.groups())
             group.create_task(self.loops.reservations())
+            group.create_task(self._reconfigure_by_time())
             group.create_task(self.hangs.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
@@ -241,6 +247,25 @@ class Master:
         """badmin reconfig: the whole configuration anew, or nothing."""
         if not is_admin(self.cluster.conf, caller):
             raise Refused("User permission denied")
+        await self._reconfigure()
+        return {"text": "Reconfiguration initiated"}
+
+    async def _reconfigure_by_time(self) -> None:
+        """`#if time(…)`: the files are read again when a window that they name opens or closes."""
+        seen: tuple[object, ...] = ()
+        while True:
+            local = local_of(datetime.fromtimestamp(time.time()))  # noqa: DTZ006 - the site's time
+            windows = self.cluster.conf.time_windows
+            now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
+            if windows and seen and seen[0] == windows and seen != now:
+                try:
+                    await self._reconfigure()
+                except Refused as refusal:
+                    log.warning("configuration by time: %s", refusal)
+            seen = now
+            await asyncio.sleep(TIME_PAUSE)
+
+    async def _reconfigure(self) -> None:
         loaded = await asyncio.to_thread(load_files, self.site.confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
@@ -252,5 +277,4 @@ class Master:
 
         await self.engine.ask(decide)
         self.conf = conf
-        return {"text": "Reconfiguration initiated"}
 

@@ -258,6 +258,8 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model name and CPU factor."""
     site_params: tuple[tuple[str, str], ...] = ()
     """lsb.params as it stands: names and values, for ``bparams``."""
+    time_windows: tuple[str, ...] = ()
+    """When one of these opens or closes, the site's files say something else (``#if time(…)``)."""
 
 
 class QueueAdmin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -2,13 +2,14 @@
 
 import pytest
 
+from config.lines import Reading
 from config.problems import Problems
 from config.sections import bare, read_sections, split_words
 
 
 def rows(text):
     problems = Problems()
-    sections = read_sections(text, "f", problems)
+    sections = read_sections(text, "f", Reading(problems))
     return [{cell.name: cell.value for cell in row.cells.values()} for s in sections for row in s.rows], problems.all()
 
 
@@ -25,8 +26,7 @@ def test_a_horizontal_section_has_a_row_a_line():
 
 
 def test_continued_lines_keep_the_number_of_the_first():
-    problems = Problems()
-    [section] = read_sections("Begin Q\n\nD = one \\\n  two \\\n three\nE = 4\nEnd Q", "f", problems)
+    [section] = read_sections("Begin Q\n\nD = one \\\n  two \\\n three\nE = 4\nEnd Q", "f", Reading(Problems()))
     cells = section.rows[0].cells
     assert (cells["D"].value, cells["D"].place.line, cells["E"].place.line) == ("one two three", 3, 6)
 
@@ -42,20 +42,13 @@ def test_continued_lines_keep_the_number_of_the_first():
         ("Begin Q\nA = 1\nA = 2\nEnd Q", 3, "set twice"),
         ("Begin H\nNAME MXJ\nh1\nEnd H", 3, "has 1 values for 2 columns"),
         ("Begin H\nNAME NAME\nh1 2\nEnd H", 2, "appears twice"),
-        ('#INCLUDE "other"\n', 1, "not supported"),
+        ('#INCLUDE "other"\n', 1, "there is no file other"),
     ],
 )
 def test_what_makes_no_sense_is_reported_with_its_line(text, line, words):
     [problem] = rows(text)[1]
     assert problem.line == line
     assert words in problem.text
-
-
-def test_of_an_if_the_else_branch_holds():
-    found, [problem] = rows("Begin P\n#if time(18:30-19:30)\nA = 1\n#else\nA = 2\n#endif\nB = 3\n# if you like\nEnd P")
-    assert found == [{"A": "2", "B": "3"}]
-    assert problem.line == 2
-    assert not problem.fatal
 
 
 def test_brackets_that_never_close_are_plain_characters():
