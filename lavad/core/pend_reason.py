@@ -177,7 +177,7 @@ _TEXTS = {
     _R.JOB_MODIFY: "Waiting for re-scheduling after parameters have been changed",
     _R.JOB_REQUEUED: "Requeue the job for the next run",
     _R.SYS_UNABLE: "System is unable to schedule the job",
-    _R.JOB_ARRAY_LIMIT: "The job array has reached its running element limit",
+    _R.JOB_ARRAY_LIMIT: "The job array has reached its job slot limit",
     _R.JOB_PREEMPTED: "Job was preempted and is waiting for rescheduling",
     _R.JGROUP_LIMIT: "The specified job group has reached its job limit",
     _R.QUE_INACT: "The queue is inactivated by the administrator",

@@ -174,6 +174,8 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     pre_exec: str = ""
     post_exec: str = ""
     description: str = ""
+    on_hold: bool = False
+    """Submitted with ``-H``; it says so for good."""
     umask: int = 0o022
     label: bool = False
     """Prefix each line of a rank with its number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby, islice
@@ -31,8 +32,11 @@ def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
     options = request.options("a b d e l p r s w t UF gpu aff hostfile", "P q m J Jd u T C S D n N app G g Lp f")
     request, log = lsf_log.opened(request, options)
+    period = window(request, options.text("T") or ".-7/,.")
+    if "n" in options and not re.fullmatch(r"\d+(,\d*)?", options.text("n")):
+        raise Refused(f"{options.text('n')}: Bad number of event log files")
     if "t" in options:
-        yield from bhist_time.show(request, window(request, options.text("T") or ".-7/,."))
+        yield from bhist_time.show(request, period)
         return
     wanted = _wanted(request, options)
     found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0) if log is None else log.chosen(wanted))

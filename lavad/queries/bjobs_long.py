@@ -106,7 +106,8 @@ class Record:
     def submitted(self) -> str:
         """Submitted from host …"""
         options = paragraphs.submission(self.view, self.spec, self.text, self.job.depend)
-        words = f"Submitted from host <{self.spec.from_host}>{options};"
+        hold = " on hold" if self.text.on_hold else ""
+        words = f"Submitted from host <{self.spec.from_host}>{hold}{options};"
         return self.line(self.job.submitted, words)
 
     def promised(self) -> str:

@@ -36,9 +36,9 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
         words.append(f"Host file <{text.host_file}>")
     words += _notices(text) + _flags(spec)
     words += _requests(view, spec, depend)
+    words += ['Copy Files "' + '", "'.join(text.copies) + '"'] if text.copies else []
     if text.pre_exec:
         words.append(f"Pre-execute Command <{text.pre_exec}>")
-    words += ['Copy Files "' + '", "'.join(text.copies) + '"'] if text.copies else []
     if text.post_exec:
         words.append(f"Post-execute Command <{text.post_exec}>")
     if text.login_shell:

@@ -37,8 +37,8 @@ def of(view: View, job: Job) -> list[Reason]:
 
 
 _INELIGIBLE = frozenset({
-    _R.JOB_START_TIME, _R.JOB_DEPEND, _R.JOB_DEP_INVALID, _R.JOB_DELAY_SCHED, _R.QUE_INACT, _R.QUE_WINDOW, _R.USER_STOP,
-    _R.ADMIN_STOP,
+    _R.JOB_START_TIME, _R.JOB_DEPEND, _R.JOB_DEP_INVALID, _R.JOB_DELAY_SCHED, _R.JOB_PRE_EXEC, _R.QUE_INACT,
+    _R.QUE_WINDOW, _R.USER_STOP, _R.ADMIN_STOP,
 })  # fmt: skip
 """A job with one of these would not start on an empty cluster either."""
 

@@ -38,6 +38,8 @@ from lavad.sched.rows import Row
 from lavad.sched.view import View
 from lavad.sched.walk import Walk, order_now
 
+_POSTPONED: dict[int, PendReason] = {PendReason.JOB_PRE_EXEC: PendReason.JOB_PRE_EXEC}
+"""Why a job was put off, where that says more than that it was."""
 MOST = 10_000
 """Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
 LOOKS = 100_000
@@ -242,7 +244,7 @@ class Visit:
         view = self.view
         if job.not_before > view.now:
             view.wake(job.not_before)
-            self.reasons[job.key] = PendReason.JOB_DELAY_SCHED
+            self.reasons[job.key] = _POSTPONED.get(job.reason, PendReason.JOB_DELAY_SCHED)
             return True
         if job.promised:
             self.reasons[job.key] = PendReason.SLOTS_HELD

@@ -310,7 +310,7 @@ def _submitted(
     spec = spec_number(cluster, draft.spec, events, now)
     events += missing_groups(cluster, draft.spec.group, caller.user, now)
     array = name if isinstance(name, ArraySpec) else None
-    text = draft.text if array is None else replace(draft.text, array_spec=draft.name)
+    text = replace(draft.text, array_spec="" if array is None else draft.name, on_hold=draft.held)
     events.append(
         ev.JobSubmitted(
             at=now, key=job, spec=spec, held=draft.held, by=caller.user,
