@@ -72,7 +72,7 @@ def report(
             status = status if why in said.harmless else LSF_FAILED
     if not results:
         none = str(ok.get("none") or "No matching job found")
-        named = select.get("name") and not select.get("ids")
+        named = select.get("name") and select.get("ids", ["0"]) == ["0"]
         context.err(f"Job <{select['name']}> is not found\n" if named else f"{none}\n")
         status = LSF_FAILED
     return status

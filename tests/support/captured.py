@@ -137,6 +137,10 @@ class Captured:
 
         wait_until(there, 30, lambda: f"job {mine} to be {states}: {now}")
 
+    def wait_for_words(self, job: str, words: str) -> None:
+        """Until a job has written them."""
+        wait_until(lambda: words in self.run(f"bpeek {job}").out, 30, f"job {job} to write {words}")
+
     def neutral(self, name: str) -> tuple[Ran, Ran]:
         """(the capture, what happened here), both without what must differ."""
         row, ran = CAPTURES[name], self.ran[name]
