@@ -1,12 +1,14 @@
 """What a running OpenLava says, sentence by sentence: (user, command, exit status, standard output, standard error).
 
-``USAGE`` stands for LSF's words followed by any usage text; ``...`` for anything. Jobs are named in braces: ``{run}`` runs, ``{wait}``
-waits for a time far ahead, ``{held}`` is held, ``{done}`` has ended well, ``{exit}`` with 3, ``{array}`` is an array of three held.
+``USAGE`` stands for any usage text, ``...`` for anything. Jobs are named in braces: ``{run}`` runs, ``{wait}`` waits for a
+time far ahead, ``{held}`` is held, ``{done}`` has ended well, ``{exit}`` with 3, ``{array}`` is an array of three held.
 """
 
 from __future__ import annotations
 
 NO_JOB = "Job <99999>: No matching job found\n"
+CHECKING = "\nChecking configuration files ...\n\n"
+LIM = "Shut down LIM on <ol1> ...... ls_limcontrol: Operation permission denied by LIM\n"
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified\nUSAGE"
 NOT = "Job not submitted.\n"
 SAME = "Parameters of job <{wait}> are being changed\n"
@@ -149,8 +151,8 @@ ADMINISTERING = [
     ("alice", "bgdel /nosuch", 255, "", "bgdel: Bad/empty job group name.\n"),
     ("alice", "badmin qclose normal", 255, "", "normal: User permission denied\n"),
     ("alice", "badmin hclose ol3", 255, "", "Close <ol3> ...... Host control failed.: User permission denied\n"),
-    ("alice", "badmin mbdrestart", 255, "No errors found.\n\nFailed: User permission denied\n", "\nChecking configuration files ...\n\n"),
-    ("openlava", "badmin mbdrestart", 0, "No errors found.\n\nMBD restart initiated\n", "\nChecking configuration files ...\n\n"),
+    ("alice", "badmin mbdrestart", 255, "No errors found.\n\nFailed: User permission denied\n", CHECKING),
+    ("openlava", "badmin mbdrestart", 0, "No errors found.\n\nMBD restart initiated\n", CHECKING),
     ("openlava", "badmin qclose nosuch normal", 255, "", "nosuch: No such queue\n"),
     ("openlava", "badmin qclose night", 0, "Queue <night> is closed\n", ""),
     ("alice", "bsub -q night true", 255, "", f"night: Queue has been closed. {NOT}"),
@@ -161,7 +163,7 @@ ADMINISTERING = [
     ("openlava", "badmin hopen ol3", 0, "", "Open <ol3> ...... done\n"),
     ("openlava", "badmin nosuch", 255, "", "Invalid command <nosuch> \nUSAGE"),
     ("openlava", "badmin quit", 0, "", ""),
-    ("alice", "lsadmin limshutdown ol1", 255, "", "Shut down LIM on <ol1> ...... ls_limcontrol: Operation permission denied by LIM\n"),
+    ("alice", "lsadmin limshutdown ol1", 255, "", LIM),
     ("alice", "bkill -g /risk 0", 255, "", "Job <{done}>: Job has already finished\n"),
     ("alice", "bkill 0", 0, "Job <{run}> is being terminated\nJob <{array}> is being terminated\n..."
      "Job <{held}> is being terminated\n", ""),

@@ -96,7 +96,7 @@ class Captured:
         environ["PATH"] = f"{self.outputs}/bin:{environ['PATH']}"
         environ |= {"HOME": who.pw_dir, "USER": user, "LOGNAME": user, "LANG": "C", "TZ": "UTC", "SHELL": "/bin/sh"}
         done = subprocess.run(
-            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60 * SLOW, env=environ, user=who.pw_uid,
+            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=90 * SLOW, env=environ, user=who.pw_uid,
             group=who.pw_gid, extra_groups=[], cwd=who.pw_dir, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
         return Ran(done.stdout, done.stderr, done.returncode)
@@ -135,11 +135,11 @@ class Captured:
             now[:] = self.run(f"bjobs -a -noheader -u all -o stat '{here}'").out.split()
             return bool(now) and all(state in states for state in now)
 
-        wait_until(there, 30, lambda: f"job {mine} to be {states}: {now}")
+        wait_until(there, 60, lambda: f"job {mine} to be {states}: {now}")
 
     def wait_for_words(self, job: str, words: str) -> None:
         """Until a job has written them."""
-        wait_until(lambda: words in self.run(f"bpeek {job}").out, 30, f"job {job} to write {words}")
+        wait_until(lambda: words in self.run(f"bpeek {job}").out, 60, f"job {job} to write {words}")
 
     def neutral(self, name: str) -> tuple[Ran, Ran]:
         """(the capture, what happened here), both without what must differ."""
