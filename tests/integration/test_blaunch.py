@@ -270,7 +270,7 @@ def test_use_of_tasks_is_the_jobs(cluster: Cluster, tmp_path: Path) -> None:
     def seen() -> bool:
         return str(task) in cluster.run(f"bjobs -l {job}").stdout.split("PIDs:")[-1]
 
-    wait_until(seen, 20, lambda: f"{task} in\n" + cluster.run(f"bjobs -l {job}").stdout)
+    wait_until(seen, 60, lambda: f"{task} in\n" + cluster.run(f"bjobs -l {job}").stdout)
     (tmp_path / "over").touch()
     cluster.wait_for(job, "DONE")
 
