@@ -29,6 +29,7 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     hist | hhist | qhist | mbdhist [-t time0,time1] [-f file] [name ...]   show what was done
     showconf mbd | sbd                   show the parameters in force
     showstatus                           show the cluster in numbers
+    perfmon start [period] | stop | view [-json] | setperiod period    count what the master does
     mbdrestart [-v] [-f]                 as reconfig
     lease extend time                    for so long (30m, 2h, seconds) no job is taken for lost
     help                                 show this
@@ -162,6 +163,24 @@ def _lease(context: Context, name: str, words: list[str]) -> int:
     return 0
 
 
+def _perfmon(context: Context, name: str, words: list[str]) -> int:
+    what, rest = (words[0], words[1:]) if words else ("", [])
+    if what not in ("start", "stop", "view", "setperiod") or len(rest) > 1 or (what == "setperiod" and not rest):
+        raise Fail(f"{name}: say start, stop, view or setperiod\n{USAGE}")
+    frame: dict[str, object] = {"ask": "perfmon", "what": what}
+    if rest and what == "view" and rest[0] == "-json":
+        frame["json"] = True
+    elif rest:
+        number, _, fraction = rest[0].partition(".")
+        good = number.isascii() and number.isdigit() and int(number) and not fraction.strip("0")
+        if what not in ("start", "setperiod") or not good:
+            raise Fail(f"{rest[0]}: Bad sampling period")
+        frame["period"] = int(number[:9])
+    text = str(_client(context).change(frame).get("text", ""))
+    context.out(text + "\n")
+    return LSF_FAILED if text.endswith("has not been started") else 0
+
+
 def _restart(context: Context, name: str, words: list[str]) -> int:
     """What a restart of LSF's master is for: the files are read again, running jobs go on."""
     from cli.common import configuration
@@ -192,8 +211,9 @@ COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
     "hopen": _hosts, "hclose": _hosts, "qopen": _queues, "qclose": _queues, "qact": _queues, "qinact": _queues,
     "ckconfig": _configuration, "reconfig": _configuration, "showconf": _showconf, "hist": _history,
     "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease, "mbdrestart": _restart,
+    "perfmon": _perfmon,
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup", "showstatus"), _asked),
-    **dict.fromkeys(("mbddebug", "mbdtime", "sbddebug", "sbdtime", "schddebug", "schdtime", "perfmon", "diagnose"), _unsupported),
+    **dict.fromkeys(("mbddebug", "mbdtime", "sbddebug", "sbdtime", "schddebug", "schdtime", "diagnose"), _unsupported),
 }  # fmt: skip
 
 

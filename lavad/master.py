@@ -36,6 +36,7 @@ from lavad.metrics import Metrics, Server
 from lavad.outbox import Outbox
 from lavad.outputs import Outputs
 from lavad.peeks import Peeks
+from lavad.perfmon import Perfmon
 from lavad.procs import spawn
 from lavad.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.rpc.agents import Agents
@@ -108,8 +109,9 @@ class Master:
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
+        self.perfmon = Perfmon(cluster, time.time)
         self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases,
-                                 secret(store))  # fmt: skip
+                                 secret(store), self.perfmon)  # fmt: skip
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
@@ -117,11 +119,9 @@ class Master:
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)
-        self.engine.listen(self.publisher.committed)
-        self.engine.listen(self._note_configuration)
-        self.engine.listen(self.outbox.committed)
-        self.engine.listen(self.waits.committed)
-        self.engine.listen(self.hangs.committed)
+        for listener in (self.publisher.committed, self._note_configuration, self.outbox.committed, self.waits.committed,
+                         self.hangs.committed, self.perfmon.committed):  # fmt: skip
+            self.engine.listen(listener)
         if self.metrics is not None:
             self.engine.listen(self.metrics.committed)
         self.engine.listen(self.held.committed)
@@ -212,6 +212,7 @@ class Master:
         if not isinstance(message, Plan):
             return
         kept = False
+        self.perfmon.planned(message)
         if self.metrics is not None:
             self.metrics.planned(message)
         if message.decides and message.version >= self._configured:

@@ -315,6 +315,14 @@ class Lease(Ask, frozen=True):
     seconds: float
 
 
+class Perfmon(Ask, frozen=True):
+    """badmin perfmon: ``what`` is ``start``, ``stop``, ``setperiod`` or ``view``; ``period`` in seconds, 0: the usual one."""
+
+    what: str
+    period: int = 0
+    json: bool = False
+
+
 class Query(Ask, frozen=True):
     """A command that only shows: its name and options; answered with text."""
 
@@ -349,5 +357,5 @@ class Peek(Ask, frozen=True):
 AnyAsk = (
     Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
     | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Resize | Post | Run | Judge
-    | AddReservation | DropReservation | ChangeReservation
+    | AddReservation | DropReservation | ChangeReservation | Perfmon
 )  # fmt: skip

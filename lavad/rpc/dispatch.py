@@ -37,10 +37,12 @@ from lavad.core.decide.former import find_former
 from lavad.core.decide.named import Known
 from lavad.core.decide.restart import Former
 from lavad.core.ids import job_of
+from lavad.core.rights import is_admin
 from lavad.core.secrets import without_secrets
 from lavad.engine import Decide, Engine
 from lavad.lookups import Lookups
 from lavad.outputs import Outputs
+from lavad.perfmon import LONGEST, Perfmon
 from lavad.replicas import QueryProcess
 from lavad.texts import Texts
 from lavad.waits import Waits, answer_for
@@ -81,6 +83,7 @@ class Dispatch:
     def __init__(
         self, engine: Engine, texts: Texts, waits: Waits, queries: QueryProcess, outputs: Outputs,
         reconfig: Callable[[Caller], Any], extend: Callable[[float, Caller], dict[str, Any]], secret: bytes,
+        perfmon: Perfmon,
     ) -> None:  # fmt: skip
         self._engine = engine
         self._texts = texts
@@ -91,6 +94,7 @@ class Dispatch:
         self._reconfig = reconfig
         self._extend = extend
         self._secret = secret
+        self._perfmon = perfmon
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
@@ -106,6 +110,7 @@ class Dispatch:
         if why:
             yield _refusal(Refused(why))
             return
+        self._perfmon.asked(ask)
         try:
             if isinstance(ask, asks.Query):
                 async for piece in self._queries.answer(ask, caller):
@@ -146,7 +151,24 @@ class Dispatch:
             return answer
         if isinstance(ask, asks.Lease):
             return self._extend(ask.seconds, caller)
+        if isinstance(ask, asks.Perfmon):
+            return self._sampled(ask, caller)
         return await self._engine.ask(_bound(ask, caller), ask.uuid)
+
+    def _sampled(self, ask: asks.Perfmon, caller: Caller) -> dict[str, Any]:
+        if ask.what == "view":
+            return {"text": self._perfmon.view(ask.json)}
+        if not is_admin(self._engine.cluster.conf, caller):
+            raise Refused("User permission denied")
+        if not 0 <= ask.period <= LONGEST:
+            raise Refused(f"{ask.period}: a sampling period is at most {LONGEST} seconds")
+        if ask.what == "start":
+            return {"text": self._perfmon.start(ask.period)}
+        if ask.what == "setperiod":
+            return {"text": self._perfmon.set_period(max(ask.period, 1))}
+        if ask.what == "stop":
+            return {"text": self._perfmon.stop()}
+        raise Refused(f"perfmon {ask.what[:40]}: Invalid command")
 
     async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
         env = without_secrets(ask.env, ask.options.get("secret"))
