@@ -17,7 +17,7 @@ COMMANDS = (
     "bjgroup", "blimits", "badmin", "brestart", "lsid", "lsload", "lshosts", "lsclusters", "lsinfo", "lsadmin", "lava",
     "blaunch", "mpirun.lsf", "bgadd", "bgdel", "bgmod", "bjdep", "bpost", "bread", "bstatus", "brun", "bwait", "bslots",
     "lseligible", "lsplace", "lsrun", "lsgrun", "bresize",
-    "brsvadd", "brsvdel", "brsvmod", "brsvs", "bresources",
+    "brsvadd", "brsvdel", "brsvmod", "brsvs", "bresources", "bclusters", "bsla", "lsacct", "lsacctmrg",
 )  # fmt: skip
 MODULES = {"lava": "cli.lava", "mpirun.lsf": "cli.mpirun_lsf"}
 WITH_PACKAGES = ("lava",)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cli.common.options import Options
 
 STDIN = "-"
+ANY = "*"
+"""In place of kinds: lines of any form."""
 LARGEST = 15 << 20
 """Bytes of an ask, as the master takes them."""
 
@@ -30,6 +32,8 @@ def send(context: Context, options: Options, jobs: list[str], kinds: str = "", s
 
 
 def _wanted(words: list[str], kinds: str) -> Callable[[bytes], bool]:
+    if kinds == ANY:
+        return lambda line: True
     known = tuple(f'"{kind}"'.encode() for kind in kinds.split())
     jobs = {word.partition("[")[0].encode() for word in words}
     if not jobs or b"0" in jobs:

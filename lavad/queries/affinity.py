@@ -5,10 +5,11 @@ Rule: a unit's id is /NUMA node/socket/core/thread, each counted within the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lavad.core import resreq
 from lavad.core.cpus import Binding
+from lavad.core.host import Host
 from lavad.core.job import Job
 from lavad.core.resreq import Affinity
 from lavad.core.resreq_ways import ways
@@ -85,7 +86,18 @@ def of_host(view: View, name: str) -> str:
         return "\n AFFINITY: Disabled\n"
     use = view.cluster.use.hosts.get(name)
     taken = use.cpus if use is not None else {}
-    lines = ["\n AFFINITY: Enabled\n", f" Host[{_size(host.facts.max_mem)}]    {name}\n"]
+    return "\n AFFINITY: Enabled\n" + _tree(host, topology, taken)
+
+
+def topology(view: View, name: str) -> str:
+    """The processors of a host alone, as lshosts -T has them."""
+    host = view.cluster.hosts.rows.get(name)
+    known = parse_topology(view.cluster.topology_of(name)) if host is not None else None
+    return f"Host {name}: its topology is not known\n" if host is None or known is None else _tree(host, known, {})
+
+
+def _tree(host: Host, topology: Topology, taken: Collection[int]) -> str:
+    lines = [f" Host[{_size(host.facts.max_mem)}]    {host.name}\n"]
     for node in topology.units["numa"]:
         lines.append(f"    NUMA[{topology.nodes[min(node)]}]\n")
         for socket in dict.fromkeys(topology.home["socket"][cpu] for cpu in sorted(node)):

@@ -11,7 +11,7 @@ from lavad.queries.request import Request, Shown, out
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a x X aff alloc gpu noheader json"
+FLAGS = "w l s a x X aff alloc gpu noheader json e"
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -32,7 +32,11 @@ def show(request: Request) -> Iterator[Shown]:
     if not names:
         raise Refused("No suitable host found" if "R" in options else "No host found")
     given = options.find("o") or options.text("LSB_BHOSTS_FORMAT") or request.view.lsf.get("LSB_BHOSTS_FORMAT", "")
-    if "gpu" in options:
+    if "e" in options:
+        yield out("No host is exported to another cluster\n")
+    elif options.any("gpu") and "l" in options:
+        yield out("\n".join(hostgpus.show_long(request, name) for name in names))
+    elif "gpu" in options:
         yield from hostgpus.show_use(request, names, "noheader" not in options)
     elif "l" in options:
         yield from bhosts_long.show(request, names, "aff" in options)

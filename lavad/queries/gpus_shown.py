@@ -5,7 +5,7 @@ Rule: the columns are LSF's; of the MIG slices, the factor and the reserved memo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lavad.core import gpureq
 from lavad.core.host import Gpu
@@ -42,7 +42,7 @@ def _rows(view: View, part: Part) -> Iterator[str]:
         model, socket = gpu.model.replace(" ", "") or "-", str(gpu.numa) if gpu.numa >= 0 else "-"
         yield (
             f" {part.host if not at else '':<16.16} {_task(at, len(mine), part.slots):<4} {gpu.index:<7} {'-':<20} {'-':<20} "
-            f"{model:<12.12} {_size(gpu.memory):<7} {0.0:<6} {'0M':<7} {socket:<6} {_links(gpu, mine):<32}\n"
+            f"{model:<12.12} {_size(gpu.memory):<7} {0.0:<6} {'0M':<7} {socket:<6} {gpu_links(gpu, mine):<32}\n"
         )
 
 
@@ -51,7 +51,7 @@ def _task(at: int, gpus: int, tasks: int) -> str:
     return str(at // (gpus // tasks)) if gpus >= tasks and gpus % tasks == 0 else "-"
 
 
-def _links(gpu: Gpu, mine: list[Gpu]) -> str:
+def gpu_links(gpu: Gpu, mine: Sequence[Gpu]) -> str:
     """``-/Y/N``: whether NVLink joins it to each of the job's GPUs on this host."""
     if not gpu.links:
         return "-"

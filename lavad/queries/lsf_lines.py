@@ -26,14 +26,14 @@ Runs = dict[int, ev.JobDispatched]
 
 
 class Fields:
-    """The fields of one line, taken from left to right."""
+    """The fields of one line, taken from left to right; ``kind``: its first is the kind of the record."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, kind: bool = True) -> None:
         found = list(_FIELD.finditer(line))
         self._words = [match[1].replace('""', '"') if match[2] is None else match[2] for match in found]
         self._texts = [match[2] is None for match in found]
-        self.kind = self._words[0] if self._words else ""
-        self._at = 1
+        self.kind = self._words[0] if kind and self._words else ""
+        self._at = int(kind)
 
     def text(self) -> str:
         """The next field."""

@@ -38,7 +38,7 @@ def opened(request: Request, options: Options) -> tuple[Request, FileLog | None]
     """The request of a view of the file that -f names, and the file; the request itself and None without -f. Raises Refused."""
     if "f" not in options:
         return request, None
-    log = FileLog(_text(options))
+    log = FileLog(text_of(options))
     view, cluster = request.view, Cluster()
     cluster.configure(request.cluster.conf)
     for spec in log.specs_known():
@@ -49,8 +49,8 @@ def opened(request: Request, options: Options) -> tuple[Request, FileLog | None]
     return Request(again, request.query, request.caller, request.now), log
 
 
-def _text(options: Options) -> str:
-    """As the command sent it: deflated, in base64."""
+def text_of(options: Options) -> str:
+    """The file's text, which the command sent deflated, in base64. Raises Refused."""
     try:
         inflate = zlib.decompressobj()
         data = inflate.decompress(base64.b64decode(options.text("f"), validate=True), LARGEST)

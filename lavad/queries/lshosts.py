@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Refused
 from lavad.core.states import HostState
-from lavad.queries import hostfacts, hostgpus, jobfacts, rowfields, units
+from lavad.queries import affinity, hostfacts, hostgpus, jobfacts, rowfields, units
 from lavad.queries.bhosts_shared import places, shared
+from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 from lavad.queries.thresholds import BUILT_IN, site_indices
 
@@ -20,21 +21,16 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
-    options = request.options("l w s a gpu noheader json", "R o LSF_LSHOSTS_FORMAT", "o")
+    options = request.options("l w s a gpu T noheader json", "R o LSF_LSHOSTS_FORMAT", "o")
     if "s" in options:
         yield from _shared(request)
         return
-    known = hostfacts.all_hosts(request.view)
-    for name in request.words:
-        if name not in known:
-            raise Refused(f"lshosts: Bad host name: {name}" if "l" in options else f"main: invalid hostname {name}")
-    names = request.words or known
-    if "R" in options:
-        names = hostfacts.fitting(request, list(names), options.text("R"))
-        if not names:
-            raise Refused("lshosts: No host satisfies the resource requirement")
-    if "gpu" in options:
-        yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
+    names = _names(request, options)
+    if options.any("T", "gpu"):
+        if "T" in options:
+            yield out("\n".join(affinity.topology(request.view, name) for name in names))
+        else:
+            yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
         return
     given = options.find("o") or options.text("LSF_LSHOSTS_FORMAT") or request.view.lsf.get("LSF_LSHOSTS_FORMAT", "")
     if options.any("o", "json") or (given and not options.any("l", "w")):
@@ -49,6 +45,19 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(HEADER)
     for name in names:
         yield out(_row(request, name, "w" in options))
+
+
+def _names(request: Request, options: Options) -> list[str]:
+    known = hostfacts.all_hosts(request.view)
+    for name in request.words:
+        if name not in known:
+            raise Refused(f"lshosts: Bad host name: {name}" if "l" in options else f"main: invalid hostname {name}")
+    names = request.words or known
+    if "R" in options:
+        names = hostfacts.fitting(request, list(names), options.text("R"))
+        if not names:
+            raise Refused("lshosts: No host satisfies the resource requirement")
+    return names
 
 
 def _row(request: Request, name: str, wide: bool) -> str:

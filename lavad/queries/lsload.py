@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.asks import Refused
 from lavad.core.states import HostState
-from lavad.queries import hostfacts, jobfacts, rowfields, units
+from lavad.queries import hostfacts, hostgpus, jobfacts, rowfields, units
 from lavad.queries.bhosts_long import MB, load_text
 from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
@@ -20,11 +20,18 @@ _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each host."""
-    options = request.options("l w N E s a noheader json", "R n I o LSF_LSLOAD_FORMAT", "o")
+    options = request.options("l w N E s a noheader json gpu gpuload", "R n I o LSF_LSLOAD_FORMAT", "o")
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
         return
     names = _hosts(request, options)
+    if options.any("gpu", "gpuload"):
+        header = "noheader" not in options
+        if "gpuload" in options:
+            yield from hostgpus.show_load(request, names, header, "w" in options)
+        else:
+            yield from hostgpus.show_sums(request, names, header)
+        return
     given = options.find("o") or options.text("LSF_LSLOAD_FORMAT") or request.view.lsf.get("LSF_LSLOAD_FORMAT", "")
     if options.any("o", "json") or (given and not options.any("l", "w", "I", "N", "E")):
         known = rowfields.fields(_table(request, options))

@@ -1,0 +1,55 @@
+"""lsacctmrg: put task logs of LSF (lsf.acct of several hosts) together in one, by the time when the tasks ended."""
+
+from __future__ import annotations
+
+import os
+
+from cli.common.context import Context, start
+from cli.common.fail import Fail
+from cli.common.options import Table, read_letters, show_help
+
+ENDED = 4
+"""Which field of a line is the time of the end."""
+
+
+def run(context: Context) -> int:
+    """Read all, write one; a target that is there is only replaced with -f."""
+    table = Table("lsacctmrg", "f", "", "logfile_name ... target_logfile_name")
+    options, names = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if len(names) < 2:
+        raise Fail(table.usage())
+    *sources, target = names
+    if os.path.exists(context.path(target)) and "f" not in options:
+        raise Fail(f"{target}: File exists; -f replaces it")
+    lines: list[tuple[int, bytes]] = []
+    for name in sources:
+        lines += _lines(context, name)
+    lines.sort(key=lambda line: line[0])
+    part = f"{context.path(target)}.{os.getpid()}"
+    try:
+        with open(part, "wb") as file:
+            file.writelines(line for _, line in lines)
+        os.replace(part, context.path(target))
+    except OSError as error:
+        raise Fail(f"{target}: {error.strerror}") from None
+    return 0
+
+
+def _lines(context: Context, name: str) -> list[tuple[int, bytes]]:
+    try:
+        with open(context.path(name), "rb") as file:
+            found = [line if line.endswith(b"\n") else line + b"\n" for line in file]
+    except OSError as error:
+        raise Fail(f"{name}: {error.strerror}") from None
+    try:
+        return [(int(line.split()[ENDED]), line) for line in found if line.strip()]
+    except (IndexError, ValueError):
+        raise Fail(f"{name}: not a task log of LSF") from None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    return start(run, argv)

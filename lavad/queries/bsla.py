@@ -1,0 +1,17 @@
+"""bsla: service classes. lava guarantees slots by queue (bresources -g) and has no service classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.asks import Refused
+from lavad.queries.request import Request, Shown
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """Always that there is none."""
+    request.options("N l", "")
+    for word in request.words:
+        raise Refused(f"{word[:80]}: No such service class")
+    raise Refused("No service class is configured")
+    yield  # as every command: a generator
