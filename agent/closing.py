@@ -63,11 +63,23 @@ class Closing:
             return None
         if not text.notify_start and "start" not in text.notify.split():
             return None
-        if entry.begun or entry.order.start.place:
+        if entry.uid + BEGUN in entry.mailed or entry.order.start.place:
             return None
-        entry.begun = True
-        head = report.begun(text, saying.story_so_far(entry, self._host))
+        entry.mailed.add(entry.uid + BEGUN)
+        head = report.so_far(text, saying.story_so_far(entry, self._host), "Started")
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
+
+    def suspended(self, entry: Entry) -> dict[str, Any] | None:
+        """The part that mails that the job was suspended (``-notify suspend``), each time, if that is asked for."""
+        made, text = entry.made, entry.text
+        if made is None or text is None or not (text.report_mail and self._mail):
+            return None
+        if "suspend" not in text.notify.split() or entry.order.start.place:
+            return None
+        head = report.so_far(text, saying.story_so_far(entry, self._host), "Suspended")
+        uid = f"{entry.uid}.suspended{len(entry.mailed)}{MAILER}"
+        entry.mailed.add(uid)
+        return report.mail(uid, entry.order, made, self._mail, (head, "", ""))
 
     def command(self, entry: Entry, command: str) -> dict[str, Any] | None:
         """The part that runs a warning command, or one of the queue's JOB_CONTROLS."""

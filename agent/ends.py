@@ -36,6 +36,10 @@ class Ends:
         """It runs: whoever wants to know is mailed."""
         self._add(entry, self._closing.begun(entry))
 
+    def suspended(self, entry: Entry) -> None:
+        """It was suspended: the same."""
+        self._add(entry, self._closing.suspended(entry))
+
     def close(self, entry: Entry) -> None:
         """Order what is written about its end, if anything is."""
         file, mail = self._closing.orders(entry, time.time())

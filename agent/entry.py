@@ -21,7 +21,6 @@ class Entry:
     __slots__ = (
         "acked",
         "address",
-        "begun",
         "checkpoint",
         "cwd",
         "door",
@@ -33,6 +32,7 @@ class Entry:
         "looked",
         "lost",
         "made",
+        "mailed",
         "noted",
         "order",
         "orphan",
@@ -76,8 +76,8 @@ class Entry:
         self.noted = Peaks()
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
-        self.begun = False
-        """Its beginning was mailed."""
+        self.mailed: set[str] = set()
+        """The uids of the parts that mailed what became of it: that it began, each time that it was suspended."""
         self.looked = 0.0
         """When a look into its checkpoint folder was begun that is not answered yet."""
         self.over_limit: dict[int, str] = {}

@@ -151,6 +151,13 @@ class Parts:
         self._ends.put(saying.started(entry), entry)
         self._ends.begun(entry)
 
+    def stop(self, entry: Entry, stopped: bool) -> None:
+        """Suspend it, or let it go on."""
+        was = entry.part.stopped
+        self.decided(entry, *decide.stop(entry.part, stopped, now()))
+        if stopped and not was:
+            self._ends.suspended(entry)
+
     def _task_started(self, entry: Entry, said: dict[str, Any]) -> None:
         entry.task_started(int(said["rank"]), int(said["pid"]), int(said["starttime"]))
         self._ends.put(saying.task_started(entry, said), entry)

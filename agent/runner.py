@@ -163,7 +163,7 @@ class Runner:
         elif what == "amend":
             amend(entry, dict(order.amend.values), self._site)
         elif what == "stop":
-            self.parts.decided(entry, *decide.stop(entry.part, order.stop.stopped, now()))
+            self.parts.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
             wish = Wish(asked.wish, asked.kind, asked.signal, asked.reason, asked.kill_after, now())

@@ -17,7 +17,9 @@ def run(context: Context) -> int:
         return helped
     if len(words) != 1:
         raise Fail(table.usage())
-    frame = {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", "")), "below": "c" in options}
+    frame: dict[str, str | bool] = {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", ""))}
+    if "c" in options:
+        frame["below"] = True
     ok = change(context, "bgdel", frame)
     groups = ok.get("groups")
     for name in groups if isinstance(groups, list) else []:

@@ -44,7 +44,9 @@ def run(context: Context) -> int:
         check_options(options)
         frame = {"ask": "modify", "job": job, "options": options}
         if work is not None:
-            frame |= {"command": work.command, "script": work.script}
+            frame["command"] = work.command
+            if work.script:
+                frame["script"] = work.script
         ok = Client(context, conf).change(frame)
     except Fail as fail:
         raise not_done(context, fail, "bmod", NOT_MODIFIED) from None

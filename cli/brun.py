@@ -10,7 +10,7 @@ from cli.common.options import Table, read_letters, show_help
 
 
 def run(context: Context) -> int:
-    """Force it."""
+    """Force it. Slots are given by what is free on each host, which is what -c asks for."""
     table = Table("brun", "b c f", "m", "job_ID | job_ID[index]")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
@@ -20,6 +20,8 @@ def run(context: Context) -> int:
         raise Fail(table.usage())
     job = check_id(words[0])
     frame = {"ask": "run", "job": job, "hosts": str(options.get("m", "")).split(), "force": "f" in options}
+    if "b" in options:
+        frame["afresh"] = True
     try:
         Client(context, read_conf(context)).change(frame)
     except Refused as refused:

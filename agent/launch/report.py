@@ -244,10 +244,10 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     return fields
 
 
-def begun(text: pb.JobText, story: Story) -> str:
-    """The mail of ``-B``: the head of a report of a job that has only begun."""
+def so_far(text: pb.JobText, story: Story, became: str) -> str:
+    """The mail of ``-B`` and ``-notify suspend``: the head of a report of a job that has not ended. ``became``: Started …"""
     lines = _head(text, story, story.started)
-    lines[1] = f"Subject: Job {show(story.key)}: <{story.name}> in cluster <{text.cluster}> Started"
+    lines[1] = f"Subject: Job {show(story.key)}: <{story.name}> in cluster <{text.cluster}> {became}"
     return "\n".join([*(line for line in lines if not line.startswith(("Terminated at", "Results reported"))), ""])
 
 

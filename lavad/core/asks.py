@@ -276,11 +276,12 @@ class Post(Ask, frozen=True):
 
 
 class Run(Ask, frozen=True):
-    """brun; ``force``: -f, ``hosts`` as of -m."""
+    """brun; ``force``: -f, ``hosts`` as of -m, ``afresh``: -b."""
 
     job: str
     hosts: list[str] = []
     force: bool = False
+    afresh: bool = False
 
 
 class Judge(Ask, frozen=True):

@@ -137,6 +137,10 @@ class JobDispatched(JobEvent, frozen=True):
     """Which of the alternatives of its requirement it was placed by."""
     alone: tuple[str, ...] = ()
     """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
+    forced: bool = False
+    """brun -f: run windows and load do not suspend it."""
+    afresh: bool = False
+    """brun -b: not from its checkpoint."""
 
 
 class ReservationFaded(JobEvent, frozen=True):

@@ -29,12 +29,15 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
         for seat, one in enumerate(event.parts)
     )  # fmt: skip
     spec = cluster.specs.rows[job.spec]
+    known = -1 if event.afresh else job.checkpoint
     run = Attempt(
-        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=job.checkpoint, way=event.way,
-        alone=event.alone,
+        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=known, way=event.way,
+        alone=event.alone, forced=event.forced,
         tasks=tasks_of(spec, event.parts) if spec.roles else (), elastic=elastic, seats=len(parts) if elastic else 0,
     )  # fmt: skip
-    job = replace(job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=())
+    job = replace(
+        job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
+    )
     put(cluster, job)
 
 

@@ -204,6 +204,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why the whole job starts again once this attempt is over."""
     limits: Limits | None = None
     """Its limits, where they were changed while it ran."""
+    forced: bool = False
+    """brun -f: neither a run window nor load suspends it."""
     amended: tuple[tuple[str, str], ...] = ()
     """Output files and mail of bmod while it ran: names of the text's fields and what they are now."""
     elastic: bool = False

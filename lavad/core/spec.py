@@ -202,7 +202,7 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     input_data: str = ""
     """The input file as it was at submission (``-is``), in base64."""
     notify: str = ""
-    """With what a job's mail is sent beside ``-B`` and ``-N``: words of ``exit done start``."""
+    """With what a job's mail is sent beside ``-B`` and ``-N``: words of ``exit done start suspend``."""
     copies: tuple[str, ...] = ()
     """``-f``: files that are copied before and after the job."""
     pend_limit: int = 0

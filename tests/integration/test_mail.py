@@ -94,6 +94,20 @@ def test_mail_of_the_ends_that_were_asked_for(cluster: Cluster, tmp_path: Path) 
     assert "Successfully completed" in text
 
 
+def test_mail_of_each_suspension(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-notify suspend -u dan -o out5 sleep 60", cwd=tmp_path)
+    cluster.wait_for(job, "RUN")
+    for _ in range(2):
+        cluster.run(f"bstop {job}")
+        ((to, text),) = wait_until(lambda: mails(cluster), 20, "a mail of the suspension").items()
+        assert to == "dan"
+        assert " Suspended\n" in text
+        cluster.run(f"bresume {job}")
+        cluster.wait_for(job, "RUN")
+    cluster.run(f"bkill {job}")
+    cluster.wait_end(job)
+
+
 def test_a_mailer_that_hangs_holds_up_no_job(cluster: Cluster, tmp_path: Path) -> None:
     mailer = cluster.folder.path.parent / "mailer"
     before = mailer.read_text()

@@ -28,6 +28,8 @@ def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> D
         raise Refused("A job with roles cannot be forced to run by lava")
     if spec.gpu is not None:
         raise Refused("A job with GPUs cannot be forced to run by lava")
+    if "affinity" in spec.resreq:
+        raise Refused("A job that binds CPUs (affinity[]) cannot be forced to run by lava")
     parts = _placed(cluster, spec, ask.hosts)
     events: list[ev.Event] = []
     if job.blocked:
@@ -35,7 +37,10 @@ def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> D
         events.append(ev.DependencyJudged(at=now, key=job.key, stands=MET))
     if job.state is JobState.PSUSP:
         events.append(ev.JobReleased(at=now, key=job.key, by=caller.user))
-    events.append(ev.JobDispatched(at=now, key=job.key, attempt=job.attempt + 1, uid=uid, parts=parts))
+    dispatched = ev.JobDispatched(
+        at=now, key=job.key, attempt=job.attempt + 1, uid=uid, parts=parts, forced=ask.force, afresh=ask.afresh
+    )
+    events.append(dispatched)
     return Decided(events=events, answer={"job": ask.job})
 
 

@@ -79,14 +79,12 @@ def user_limits(draft: Draft, value: OptionValue) -> None:
 
 
 def notify(word: str = "") -> Callable[[Draft, OptionValue], None]:
-    """``-notify "exit done start"`` and its short forms."""
+    """``-notify "exit done start suspend"`` and its short forms."""
 
     def read(draft: Draft, value: OptionValue) -> None:
         words = [word] if word and value else text_of("notify", value).split() if not word else []
         for one in words:
-            if one == "suspend":
-                raise Refused("-notify suspend is not supported by lava")
-            if one not in ("exit", "done", "start"):
+            if one not in ("exit", "done", "start", "suspend"):
                 raise Refused(f"{one[:80]}: Bad notification specification")
         if not words and not word:
             raise Refused("Bad notification specification")
