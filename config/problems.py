@@ -29,8 +29,9 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The name of LSF's file: ``lsb.queues``."""
-        return (self.root or self.file).rpartition("/")[2]
+        """The name of LSF's file: ``lsb.queues``, ``lsf.cluster``."""
+        name = (self.root or self.file).rpartition("/")[2]
+        return "lsf.cluster" if name.startswith("lsf.cluster.") else name
 
 
 class Problems:

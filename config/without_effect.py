@@ -17,6 +17,8 @@ NEEDLESS = {
     "lsf.conf": frozenset(_NEEDLESS_CONF.split()),
     "lsb.params": frozenset(_NEEDLESS_PARAMS.split()),
     "lsb.queues": frozenset(_NEEDLESS_QUEUES.split()),
+    "lsb.hosts": frozenset(("CHKPNT", "CONDENSE")),
+    "lsf.cluster": frozenset(("REXPRI",)),
 }
 """They tune daemons, or name files, that lava does not have."""
 
@@ -25,9 +27,10 @@ _PARAMS = """
 DEFAULT_RESREQ_ORDER ENFORCE_ONE_UG_LIMITS FAIRSHARE_ADJUSTMENT_FACTOR
 PREEMPTABLE_RESOURCES PREEMPTION_WAIT_TIME RELAX_JOB_DISPATCH_ORDER STRICT_UG_CONTROL USE_SUSP_SLOTS
 """
+_HOSTS = "EXIT_RATE"
+_USERS = "PRIORITY"
 _QUEUES = "HOST_TIMEOUT LEASE LEASE_MARGIN PRE_POST_EXEC_USER"
 _APPLICATIONS = """
-CHKPNT_INITPERIOD CHKPNT_METHOD RUNTIME
 USE_PAM_CREDS
 """
 
@@ -35,6 +38,9 @@ MISSING = {
     "lsf.conf": frozenset(_CONF.split()),
     "lsb.params": frozenset(_PARAMS.split()),
     "lsb.queues": frozenset(_QUEUES.split()),
+    "lsb.hosts": frozenset(_HOSTS.split()),
+    "lsb.users": frozenset(_USERS.split()),
+    "lsf.shared": frozenset(("RELEASE",)),
     "lsb.applications": frozenset(_APPLICATIONS.split()),
 }
 """The site that sets one of these is told."""

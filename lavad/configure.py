@@ -55,8 +55,18 @@ def core_conf(config: ClusterConfig) -> Conf:
         apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
+        user_group_admins=tuple((group.name, _controlling(group.admins)) for group in config.user_groups if group.admins),
+        host_group_admins=(
+            *((group.name, group.admins) for group in config.host_groups if group.admins),
+            *((unit.name, unit.admins) for unit in config.units if unit.admins),
+        ),
         time_windows=config.time_windows,
     )  # fmt: skip
+
+
+def _controlling(admins: tuple[str, ...]) -> tuple[str, ...]:
+    """`name`, `name[full]`; those with `[usershares]` may change shares only."""
+    return tuple(word.partition("[")[0] for word in admins if "[usershares]" not in word)
 
 
 def _params(config: ClusterConfig) -> Params:

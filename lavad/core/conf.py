@@ -192,6 +192,10 @@ class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
     gpu: str = ""
     rerunnable: bool | None = None
     checkpoint: str = ""
+    checkpoint_method: str = ""
+    checkpoint_initial: int = 0
+    estimate: int = 0
+    """RUNTIME: seconds that a job of it is taken to run."""
     pre_exec: str = ""
     post_exec: str = ""
     host_pre_exec: str = ""
@@ -258,6 +262,10 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model name and CPU factor."""
     site_params: tuple[tuple[str, str], ...] = ()
     """lsb.params as it stands: names and values, for ``bparams``."""
+    user_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """GROUP_ADMIN of lsb.users: they control the jobs of the group's members."""
+    host_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """GROUP_ADMIN and ADMINS of lsb.hosts: they open and close the group's hosts."""
     time_windows: tuple[str, ...] = ()
     """When one of these opens or closes, the site's files say something else (``#if time(…)``)."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lavad.core.asks import Caller
 from lavad.core.conf import Conf, QueueConf
+from lavad.core.host_names import members
 
 
 def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
@@ -42,6 +43,22 @@ def may_use_queue(conf: Conf, queue: QueueConf, user: str) -> bool:
     return "all" in names or user in expand_users(conf, names)
 
 
+def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
+    """An administrator of a user group that the owner is in."""
+    return any(
+        caller.user in expand_users(conf, admins) and owner in expand_users(conf, (group,))
+        for group, admins in conf.user_group_admins
+    )
+
+
+def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
+    """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
+    return is_admin(conf, caller) or any(
+        caller.user in expand_users(conf, admins) and {host, "all"}.intersection(members(conf, group))
+        for group, admins in conf.host_group_admins
+    )
+
+
 def may_control(conf: Conf, owner: str, queue: str, caller: Caller) -> bool:
     """Whether a caller may change a job of ``owner`` in ``queue``."""
-    return caller.user == owner or is_queue_admin(conf, queue, caller)
+    return caller.user == owner or is_queue_admin(conf, queue, caller) or is_group_admin(conf, owner, caller)

@@ -14,7 +14,7 @@ from lavad.core.effects import is_released
 from lavad.core.host import Facts
 from lavad.core.job import Attempt, End, Job, Part
 from lavad.core.resize import may_lose, staying, uid_of
-from lavad.core.rights import is_admin
+from lavad.core.rights import may_switch_host
 from lavad.core.states import SUSPENDED, HostState, JobState, PartState
 
 
@@ -117,7 +117,7 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
     for name in [member for group in names for member in groups.get(group, (group,))]:
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
-        if not is_admin(cluster.conf, caller):
+        if not may_switch_host(cluster.conf, name, caller):
             decided.answer["results"].append({"host": name, "ok": False, "why": "User permission denied"})
             continue
         event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)

@@ -131,13 +131,16 @@ def apply_app(draft: Draft) -> None:
     checkpoint = spec.checkpoint
     if checkpoint is None and app.checkpoint:
         folder, _, period = app.checkpoint.partition(" ")
-        checkpoint = Checkpoint(folder=folder, period=int(period or 0) * 60, method="app")
+        checkpoint = Checkpoint(
+            folder=folder, period=int(period or 0) * 60, method=app.checkpoint_method or "app", initial=app.checkpoint_initial
+        )
     slots, most = spec.slots, spec.max_slots
     if slots == 1 and most == 1 and app.default_slots > 1 and not spec.roles:
         slots = most = app.default_slots
     may_resize = not why_not_resizable(spec.launch) and not spec.roles
     draft.spec = replace(
         spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
+        estimate=spec.estimate or app.estimate,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
         resreq=_with_app(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,

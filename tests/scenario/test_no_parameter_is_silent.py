@@ -1,0 +1,50 @@
+"""Every parameter that is read from any of LSF's files reaches code that decides or runs, or badmin ckconfig names it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from config import model
+from config.fields import APPLICATION
+from config.read_limits import LIMIT
+from config.read_params import LSB_PARAMS, LSF_CONF
+from config.without_effect import MISSING, NEEDLESS
+
+ROOT = Path(__file__).parents[2]
+LISTED = frozenset().union(*NEEDLESS.values(), *MISSING.values())
+OF_FIELDS = {
+    "lsb.params": (LSB_PARAMS, model.Params), "lsf.conf": (LSF_CONF, model.Params),
+    "lsb.applications": (APPLICATION, model.ApplicationConfig), "lsb.resources": (LIMIT, model.Limit),
+}  # fmt: skip
+KNOWN_OTHERWISE = {
+    "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
+    "LSF_CONFDIR": "config.load finds the files by it",
+    "LSB_CONFDIR": "config.load finds the files by it",
+    "LSF_MASTER_LIST": "cli.common.client reads lsf.conf itself",
+}
+
+
+@cache
+def source(folders: tuple[str, ...]) -> str:
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return "\n".join(path.read_text() for path in files if "_pb2" not in path.name)
+
+
+CASES = [(file, name) for file, (table, _) in OF_FIELDS.items() for name in table if name not in LISTED]
+
+
+@pytest.mark.parametrize(("file", "name"), CASES)
+def test_a_parameter_has_an_effect_or_is_named(file: str, name: str) -> None:
+    field = name.lower()
+    record = OF_FIELDS[file][1]
+    if name in KNOWN_OTHERWISE:
+        return
+    assert field in record.__struct_fields__
+    code = source(("lavad",))
+    used = re.search(rf"\.{field}\b", code) or re.search(rf'"{field}"', code) or re.search(rf"\bdef {field}s?\b", code)
+    read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad")))
+    assert used or read, f"{file}: nothing acts on {name}, and config/without_effect.py does not list it"

@@ -1,0 +1,102 @@
+"""Columns of lsb.hosts, lsb.users and lsb.applications, from the text of the files to what is allowed and decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lavad.core.asks import Caller, Hosts
+from lavad.core.decide.hosts import switch_hosts
+from lavad.core.rights import may_control
+from tests.scenario.queue_site import CLUSTER, QueueSite
+from tests.support.site_world import read_site, site_world
+
+GROUPS = (
+    "Begin HostGroup\nGROUP_NAME GROUP_MEMBER GROUP_ADMIN\nrack (h1 h2) (ann dev)\nrow (rack h3) ()\nEnd HostGroup\n"
+    "Begin ComputeUnit\nNAME MEMBER TYPE ADMINS\ne1 (rack) enclosure (kim)\nEnd ComputeUnit\n"
+)
+USERS = (
+    "Begin UserGroup\nGROUP_NAME GROUP_MEMBER GROUP_ADMIN USER_SHARES\n"
+    "dev (bob eve) (kim[full] lee[usershares] max) ([default, 1])\nall_of_us (all) () ()\nEnd UserGroup\n"
+    "Begin User\nUSER_NAME MAX_JOBS JL/P MAX_PEND_JOBS\nbob 2 - 3\ndev@ 4 0.5 -\ndev 6 - -\ndefault 5 - -\nEnd User\n"
+)
+UNITS = "Begin Parameters\nCOMPUTE_UNIT_TYPES = enclosure!\nEnd Parameters\n"
+
+
+def caller(user: str) -> Caller:
+    return Caller(user=user, uid=1000, host="h1")
+
+
+def test_who_administers_a_group_of_hosts(tmp_path: Path) -> None:
+    world = site_world(tmp_path, lsb__hosts=GROUPS, lsb__users=USERS, lsb__params=UNITS, lsf__cluster__lava=CLUSTER)
+    world.hosts("h1", "h2", "h3")
+
+    def may(user: str, host: str) -> bool:
+        ask = Hosts(hosts=[host], close=True)
+        return bool(switch_hosts(world.cluster, ask, caller(user), world.now).answer["results"][0]["ok"])
+
+    assert [may(user, "h2") for user in ("ann", "bob", "kim", "lee", "boss")] == [True, True, True, False, True]
+    assert [may(user, "h3") for user in ("ann", "bob", "kim", "boss")] == [False, False, False, True]
+
+
+def test_who_administers_a_group_of_users(tmp_path: Path) -> None:
+    conf = site_world(tmp_path, lsb__users=USERS).cluster.conf
+    may = {user: may_control(conf, "bob", "normal", caller(user)) for user in ("kim", "max", "lee", "ann")}
+    assert may == {"kim": True, "max": True, "lee": False, "ann": False}
+    assert not may_control(conf, "ann", "normal", caller("kim")), "not of the group"
+
+
+def test_limits_of_users_and_groups(tmp_path: Path) -> None:
+    world = site_world(tmp_path, lsb__users=USERS)
+    world.hosts("h1", "h2", "h3", slots=4)
+    jobs = [world.submit(user=user) for user in ("bob",) * 3 + ("eve",) * 9 + ("ann",) * 6]
+    begun = world.step()
+    counts = [sum(1 for key in jobs[first:last] if key in begun) for first, last in ((0, 3), (3, 12), (12, 18))]
+    assert counts == [2, 4, 5], "bob's own line, eve's as a member (dev@), ann's as anybody; dev has 6 in all"
+
+
+def test_slots_thresholds_windows_and_users_of_hosts(tmp_path: Path) -> None:
+    hosts = (
+        "Begin Host\nHOST_NAME MXJ JL/U r1m   DISPATCH_WINDOW  MIG AFFINITY\n"
+        "h1        !   1    3.5/4  ()               5   Y\n"
+        "h2        1   ()   ()     (8:00-9:00)      ()  ()\n"
+        "default   2   -    -      -                -   -\nEnd Host\n"
+    )
+    world = site_world(tmp_path, lsb__hosts=hosts, lsf__cluster__lava=CLUSTER)
+    world.hosts("h1", "h2", "h3", slots=4)
+    keys = [world.submit(user="ann") for _ in range(9)]
+    begun = world.step()
+    assert sorted(next(iter(begun[key])) for key in keys if key in begun) == ["h1", "h3", "h3"]
+    assert world.cluster.host_conf["h1"].migrate_after == 300
+    world.submit(user="bob")
+    world.load("h1", r1m=3.6)
+    world.local = (1, 8 * 3600 + 60)
+    assert {next(iter(hosts)) for hosts in world.step().values()} == {"h2"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("lsb__hosts", "Begin Host\nHOST_NAME EXIT_RATE\ndefault 10\nEnd Host\n", "lsb.hosts:3: host default: EXIT_RATE is not"),
+        ("lsb__hosts", "Begin Host\nHOST_NAME CHKPNT\ndefault C\nEnd Host\n", "lsb.hosts:3: host default: CHKPNT is not needed"),
+        ("lsb__users", "Begin User\nUSER_NAME PRIORITY\nann 10\nEnd User\n", "lsb.users:3: user ann: PRIORITY is not supported"),
+    ],
+)
+def test_columns_without_effect_are_named(file: str, text: str, said: str, tmp_path: Path) -> None:
+    _, problems = read_site(tmp_path, **{file: text})
+    assert [problem[: len(said)] for problem in problems] == [said]
+
+
+def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_path: Path) -> None:
+    app = (
+        "Begin Application\nNAME = sim\nRUNTIME = 1:30\nCHKPNT_DIR = /ckpt\nCHKPNT_PERIOD = 30\nCHKPNT_INITPERIOD = 60\n"
+        "CHKPNT_METHOD = criu\nMIG = 4\nEnd Application\n"
+    )
+    site = QueueSite(tmp_path, "", lsb__applications=app)
+    assert site.problems == []
+    spec = site.spec(app="sim")
+    checkpoint = spec.checkpoint
+    assert checkpoint is not None
+    assert (spec.estimate, site.spec(app="sim", We="10").estimate) == (5400, 600)
+    assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "criu")
