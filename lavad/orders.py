@@ -27,6 +27,7 @@ from lavad.core.job import Array, Attempt, Job
 from lavad.core.mail_to import mail_to
 from lavad.core.spec import JobText, Limits, Spec
 from lavad.joblink import credentials, token
+from lavad.queries import resreqs
 from lavad.sessions import Session
 from proto import agent_pb2 as pb
 
@@ -64,6 +65,7 @@ def text_message(
     array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
     app = next((app for app in conf.apps if app.name == spec.app), None) or AppConf(name=spec.app)
     checkpoint = spec.checkpoint
+    array_end, array_step = _array_range(array)
     return pb.JobText(
         id=number, job=job_of(key), user=spec.user, command=text.command, script=text.script, env=env, cwd=text.cwd,
         home=text.home, shell=text.shell, input=text.input, output=text.output, output_overwrite=text.output_overwrite,
@@ -72,7 +74,7 @@ def text_message(
         login_shell=text.login_shell, queue=spec.queue, project=spec.project,
         name=record.name if array is None else array.spec_text, from_host=spec.from_host,
         launch=spec.launch, resreq=spec.resreq, cluster=conf.cluster, submitted=record.submitted,
-        array_end=_array_end(array), array_step=_array_step(array),
+        array_end=array_end, array_step=array_step, effective_resreq=resreqs.shown(queue.resreq, spec.resreq),
         limits=limits_message(spec.limits, *scales(cluster, spec, host)), direct_output=params.stdout_direct,
         leased=spec.rerunnable or checkpoint is not None,
         checkpoint_dir=checkpoint.folder if checkpoint else "", checkpoint_period=checkpoint.period if checkpoint else 0,
@@ -130,12 +132,14 @@ def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
     return {"warn_action": action, "warn_before": before} if action and before else {}
 
 
-def _array_end(array: Array | None) -> int:
-    return array.indices.max() if array is not None else 0
-
-
-def _array_step(array: Array | None) -> int:
-    return array.indices.parts[0][2] if array is not None else 0
+def _array_range(array: Array | None) -> tuple[int, int]:
+    """(LSB_JOBINDEX_END, LSB_JOBINDEX_STEP): the last index and the first step of the array's name; (0, 0) for none."""
+    if array is None:
+        return 0, 0
+    ranges = [word for word in array.spec_text.partition("[")[2].partition("]")[0].split(",") if word]
+    ends = [int(number) for word in ranges for number in word.partition(":")[0].split("-") if number.strip().isdecimal()]
+    step = ranges[0].partition(":")[2].strip() if ranges else ""
+    return max([array.indices.max(), *ends]), int(step) if step.isdecimal() else 1
 
 
 def placement(cluster: Cluster, run: Attempt) -> list[pb.HostSlots]:

@@ -68,7 +68,6 @@ def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
         "LSF_EAUTH_SERVER": f"mbatchd@{text.cluster}",
         "HOSTNAME": site.host,
         "HOSTTYPE": "linux",
-        "XLSF_UIDDIR": f"{site.conf.get('LSF_LIBDIR', '')}/uid",
         "LAVA_SOCKET": site.socket,
         "LAVA_HOST": site.host,
     }
@@ -83,6 +82,8 @@ def _folders(site: Site) -> dict[str, str]:
     for name in ("LSF_BINDIR", "LSF_LIBDIR", "LSF_SERVERDIR", "LSF_LOGDIR"):
         if value := site.conf.get(name):
             found[name] = value
+    if "LSF_LIBDIR" in found:
+        found["XLSF_UIDDIR"] = f"{found['LSF_LIBDIR']}/uid"
     return found
 
 
@@ -90,7 +91,7 @@ def _optional(text: pb.JobText) -> dict[str, str]:
     """Variables that only some submissions have."""
     found: dict[str, str] = {}
     for name, value in (
-        ("LSB_EFFECTIVE_RSRCREQ", text.resreq),
+        ("LSB_EFFECTIVE_RSRCREQ", text.effective_resreq),
         ("LSB_SUB_RES_REQ", text.resreq),
         ("LSB_APPLICATION_NAME", text.app),
         ("LSB_JOB_GROUP", text.group),

@@ -83,6 +83,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
         "LSF_LOGDIR": str(folder.log),
         "LSF_BINDIR": str(BINDIR),
         "LSF_SERVERDIR": str(folder.path / "etc"),
+        "LSF_LIBDIR": str(folder.path / "lib"),
         # short, so that a lost host is noticed within seconds; a site keeps the defaults
         "LAVA_HEARTBEAT": "1",
         "LAVA_HOST_TIMEOUT": "4",
@@ -152,7 +153,8 @@ def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
     if not path.exists():
         return
     known = read_lsf_conf(str(path))
-    places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", "LAVA_PORT", "LSF_BINDIR", "LSF_SERVERDIR", "LSF_CONFDIR", "LSF_LOGDIR")
+    folders = ("LSF_BINDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_CONFDIR", "LSF_LOGDIR")
+    places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", "LAVA_PORT", *folders)
     lines = [f'{name}="{value}"' for name, value in extra.items() if name in places or name not in known]
     with path.open("a") as file:
         file.write("\n# --- this cluster\n" + "\n".join(lines) + "\n")

@@ -14,7 +14,8 @@ DEFAULT_ORDER = "order[r15s:pg]"
 
 
 @lru_cache(maxsize=4096)
-def _shown(queue: str, job: str) -> str:
+def shown(queue: str, job: str) -> str:
+    """The requirements of a queue and of a job as one, with what holds where none says otherwise."""
     try:
         req = resreq.combine(resreq.parse(queue), resreq.parse(job))
     except resreq.ResReqError:
@@ -29,7 +30,7 @@ def _chosen(queue: str, job: str, way: int) -> str:
         found = ways(resreq.parse(queue), resreq.parse(job))
     except resreq.ResReqError:
         return job
-    return _text(found[way].whole) if way < len(found) else _shown(queue, job)
+    return _text(found[way].whole) if way < len(found) else shown(queue, job)
 
 
 def _text(req: resreq.ResReq) -> str:
@@ -48,7 +49,7 @@ def _text(req: resreq.ResReq) -> str:
 
 def combined(view: View, spec: Spec) -> str:
     """The combined requirement."""
-    return _shown(view.queue(spec.queue).resreq, spec.resreq)
+    return shown(view.queue(spec.queue).resreq, spec.resreq)
 
 
 def effective(view: View, spec: Spec, job: Job) -> str:
