@@ -11,6 +11,8 @@ from lavad.core.decide.placement import accept_plan
 from lavad.core.ids import key_of
 from lavad.core.job import Placed
 from lavad.core.plan import Placement, Plan
+from lavad.core.reservation import Reservation
+from lavad.core.spec import Limits
 from tests.support.world import World
 
 
@@ -94,3 +96,26 @@ def test_an_element_that_was_killed_meanwhile():
         key_of(array, 1),
         key_of(array, 3),
     ]
+
+
+def test_no_more_elements_than_the_array_lets_run():
+    world = two_hosts()
+    array = world.submit(array="1-3", limit=1)
+    both = [Placement(key_of(array, index), (Placed(host="h1", slots=1),)) for index in (1, 2)]
+    assert accepted(world, *both) == [key_of(array, 1)]
+    world.apply(ev.JobDispatched(
+        at=world.now, key=key_of(array, 3), attempt=1, uid="x", parts=(Placed(host="h2", slots=1),)
+    ))  # fmt: skip
+    assert accepted(world, *both) == []
+
+
+@pytest.mark.parametrize(("begins_in", "minutes", "kept"), [(0, 1, False), (30, 60, False), (30, 10, True)])
+def test_slots_that_were_reserved_meanwhile(begins_in, minutes, kept):
+    """A job starts on what a reservation is to have only if it is over by then."""
+    world = two_hosts()
+    key = world.submit(hosts=("h1",), slots=2, limits=Limits(run=60 * minutes))
+    plan = world.schedule()
+    begin = world.now + 60 * begins_in
+    row = Reservation(name="bob#0", users=("bob",), hosts=(("h1", 2),), begin=begin, end=begin + 3600)
+    world.apply(ev.ReservationSet(at=world.now, value=row))
+    assert accepted(world, *plan.placements) == ([key] if kept else [])
