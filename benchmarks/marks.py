@@ -23,7 +23,7 @@ from lavad.core.plan import Plan
 from lavad.core.ranges import Ranges
 from lavad.core.soft import Soft
 from lavad.core.spec import Spec
-from lavad.sched import cycle
+from lavad.sched import cycle, draft
 from lavad.sched.memory import Memory
 
 METRICS = ("mark_million_start", "mark_million_bytes", "mark_element_bytes", "mark_classes_first", "mark_classes_idle")
@@ -71,7 +71,7 @@ def million() -> list[tuple[str, str, list[float], str]]:
         apply(cluster, ev.JobSubmitted(at=NOW, key=key, spec=1 + key % classes, name="job"))
         if not key % 1000:
             cluster.forget_changes()
-    cycle.MOST = STARTED
+    draft.MOST = STARTED
     memory = Memory()
     times = []
     for turn in range(6):

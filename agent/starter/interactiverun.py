@@ -16,7 +16,7 @@ class InteractiveRun(PartRun):
         if self.killing or self.phase is not Phase.RUNNING:
             return
         if what == "signal":
-            self.signal(sig, tasks_only=False)
+            self.signals.send(sig)
         elif what == "came" and self._outfit.held_up:
             self._or_refuse(self._start_tasks)
         elif what == "left" and self._started:

@@ -11,17 +11,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.starter import account, frames, kernel, prepare, proctree
+from agent.starter import account, frames, kernel, prepare
 from agent.starter.account import Task
 from agent.starter.begin import as_refused, begin, begin_setup, why_setup_failed
-from agent.starter.catching import LOOK_AGAIN as ASK_AGAIN
-from agent.starter.catching import Catching
 from agent.starter.ending import Ending
 from agent.starter.gang import Gang
 from agent.starter.lease import LOOK_AGAIN, Lease
 from agent.starter.led import Led
 from agent.starter.outfit import Outfit
 from agent.starter.phase import Phase, why_no_task
+from agent.starter.signals import Signals
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
 from agent.starter.terminal import Terminal
@@ -52,8 +51,8 @@ class PartRun:
         self._outfit = Outfit(spec, host, watch, self._gang_says, self._user_does, self._why_no_task)
         self._led = Led(spec, tell) if spec.get("led") else None
         self._started = 0.0
-        self._asking: Catching | None = None
         self._timers: dict[str, float] = {}
+        self.signals = Signals(self._by_pid, self._timers, lambda sig: tell({"uid": self.uid, "is": "deaf", "sig": sig}))
         self._ending = Ending(self._timers, lambda: self._tell({"uid": self.uid, "is": "stuck"}))
         self._ended_report: bytes | None = None
 
@@ -96,34 +95,11 @@ class PartRun:
         if self.phase is Phase.PREPARED and not self.killing:
             self._or_refuse(lambda: self._go(root))
 
-    def signal(self, sig: int, tasks_only: bool) -> None:
-        """Signal the task processes, or every process group that the part has."""
-        for pid in self._by_pid if tasks_only else ():
-            proctree.send(pid, sig)
-        proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
-
-    def ask(self, sig: int, within: float) -> None:
-        """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
-        self._asking = Catching(sig, within)
-        self._ask()
-
-    def _ask(self) -> None:
-        if self._asking and not self._asking.send(self._by_pid):
-            self._timers["ask"] = time.monotonic() + ASK_AGAIN
-        elif self._asking and self._asking.in_vain:
-            self._tell({"uid": self.uid, "is": "deaf", "sig": self._asking.sig})
-
     def start_task(self, rank: int, number: int, delay: float) -> None:
         """Start a task of a led part, late or again."""
         if self._led and self.phase is Phase.RUNNING and not self.killing:
             self._led.ask(rank, number, delay)
             self._start_due()
-
-    def end_task(self, rank: int) -> None:
-        """SIGKILL one task and all below it."""
-        for task in self._tasks:
-            if task.rank == rank and task.pid in self._by_pid:
-                proctree.kill_all(lambda root=task.pid: {root} | proctree.below([root]))  # type: ignore[misc]
 
     def finish(self, first: dict[str, Any] | None, leave: bool) -> None:
         """The tasks of a led part have decided its end: end what runs, or (``leave``) wait for it."""
@@ -182,7 +158,7 @@ class PartRun:
             if name == "started":
                 self._report_started()
             elif name == "ask":
-                self._ask()
+                self.signals.ask_again()
             elif name == "sweep":
                 self._ending.sweep()
             elif name == "kill" and self._gang and self.phase is Phase.RUNNING:

@@ -132,15 +132,15 @@ class Shepherd:
             part.kill()
         elif do == "signal":
             if order.get("scope") == "catching":
-                part.ask(int(order["sig"]), float(order.get("within") or 0.0))
+                part.signals.ask(int(order["sig"]), float(order.get("within") or 0.0))
             else:
-                part.signal(int(order["sig"]), order.get("scope") == "tasks")
+                part.signals.send(int(order["sig"]), order.get("scope") == "tasks")
         elif do == "go":
             part.go(order.get("root"))
         elif do == "task":
             part.start_task(int(order["rank"]), int(order["number"]), float(order.get("delay") or 0.0))
         elif do == "end_task":
-            part.end_task(int(order["rank"]))
+            part.signals.end_task(int(order["rank"]))
         elif do == "finish":
             part.finish(order.get("first"), bool(order.get("leave")))
         elif do in ("note", "hosts", "leave"):

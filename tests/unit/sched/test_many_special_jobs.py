@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lavad.core.topology import regular
-from lavad.sched import cycle
+from lavad.sched import visit
 from lavad.sched.memory import Memory
 from tests.support.world import World
 
@@ -13,7 +13,7 @@ from tests.support.world import World
 @pytest.mark.parametrize("few", [1, 64])
 @pytest.mark.parametrize("resreq", ["order[spread]", "1*{}+1*{select[ncpus>1]}", "same[model]", "affinity[core(1)]"])
 def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
-    monkeypatch.setattr(cycle, "LOOKS", 9)
+    monkeypatch.setattr(visit, "LOOKS", 9)
     world = World()
     world.memory = Memory(few=few)
     world.hosts("h1", "h2", "h3", slots=8, topology=regular(1, 1, 8, 1))
@@ -30,8 +30,8 @@ def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
 @pytest.mark.parametrize("few", [1, 64])
 def test_hosts_that_have_nothing_for_a_class_are_asked_once_a_cycle(monkeypatch, few):
     asked = []
-    real = cycle.units
-    monkeypatch.setattr(cycle, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
+    real = visit.units
+    monkeypatch.setattr(visit, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
     world = World()
     world.memory = Memory(few=few)
     world.hosts(*(f"h{at}" for at in range(20)), slots=8, topology=regular(1, 1, 1, 1))

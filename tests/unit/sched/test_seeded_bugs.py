@@ -10,7 +10,7 @@ from lavad.core.conf import Params, UnitConf
 from lavad.core.cpus import give_cpus
 from lavad.core.gpus import pick
 from lavad.core.topology import regular
-from lavad.sched import choose, compound, cycle, fit
+from lavad.sched import choose, compound, fit, visit
 from tests.support.world import World
 
 
@@ -51,7 +51,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, object]]] 
         {"resreq": "span[stripe]", "slots": 12},
     ),
     "units of others": (
-        lambda patch: patch.setattr(cycle, "whole_units", lambda view, need, parts: ("h1", "h2")),
+        lambda patch: patch.setattr(visit, "whole_units", lambda view, need, parts: ("h1", "h2")),
         {"resreq": "same[model]", "slots": 2},
     ),
 }  # fmt: skip

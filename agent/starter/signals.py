@@ -1,4 +1,4 @@
-"""A signal that asks a job for something, and would end whoever does not expect it: sent only to those who catch it.
+"""Signals to a part. One that asks for something, and would end whoever does not expect it, goes only to those who catch it.
 
 Rule: of each task the process itself, or the first below it that catch it; who does not yet is looked at again until a
 time. A program that is still starting gets it when it is ready, a shell around the program never.
@@ -6,10 +6,12 @@ time. A program that is still starting gets it when it is ready, a shell around 
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from agent.starter import proctree
+from agent.starter.account import Task
 
 LOOK_AGAIN = 0.1
 
@@ -62,3 +64,39 @@ class Catching:
             if found:
                 self._done.add(pid)
         return self._done.issuperset(waiting) or time.monotonic() >= self._until
+
+
+class Signals:
+    """Signals to a part: to its tasks, to every process group, or to the tasks that catch them (``ask``).
+
+    ``running``: the tasks by pid; ``deaf`` is told of a signal that nobody has caught. Sets the timer ``ask`` of the part.
+    """
+
+    def __init__(self, running: Mapping[int, Task], timers: dict[str, float], deaf: Callable[[int], None]) -> None:
+        self._running = running
+        self._timers = timers
+        self._deaf = deaf
+        self._asking: Catching | None = None
+
+    def send(self, sig: int, tasks_only: bool = False) -> None:
+        """Signal the task processes, or every process group that the part has."""
+        for pid in self._running if tasks_only else ():
+            proctree.send(pid, sig)
+        proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
+
+    def ask(self, sig: int, within: float) -> None:
+        """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
+        self._asking = Catching(sig, within)
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """The timer is due."""
+        if self._asking and not self._asking.send(self._running):
+            self._timers["ask"] = time.monotonic() + LOOK_AGAIN
+        elif self._asking and self._asking.in_vain:
+            self._deaf(self._asking.sig)
+
+    def end_task(self, rank: int) -> None:
+        """SIGKILL one task and all below it."""
+        for pid in [task.pid for task in self._running.values() if task.rank == rank]:
+            proctree.kill_all(lambda root=pid: {root} | proctree.below([root]))  # type: ignore[misc]
