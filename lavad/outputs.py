@@ -14,6 +14,7 @@ from lavad.core.ids import job_of, key_of, show
 from lavad.core.job import Job
 from lavad.core.rights import may_control
 from lavad.core.spec import Spec
+from lavad.core.states import JobState
 from lavad.peeks import NoOutput, Peeks
 from lavad.sessions import Sessions
 from lavad.store.read import Find, Reader
@@ -36,6 +37,11 @@ class Outputs:
         found = await asyncio.to_thread(self._reader.finished_jobs, Find(keys=(key,)))
         found = [job for job in found if job.key == key]
         return found[0] if found else None
+
+    async def find_worst_element(self, array: int) -> Job | None:
+        """Of an array that is over: the element that speaks for it, the first that failed or else the first."""
+        elements = await asyncio.to_thread(self._reader.finished_elements, array)
+        return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
 
     async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """Pieces of output, then the exit status."""

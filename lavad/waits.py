@@ -26,9 +26,14 @@ class Waits:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._waiting: dict[tuple[int, str], list[asyncio.Future[dict[str, Any]]]] = {}
+        self._arrays: dict[int, list[asyncio.Future[None]]] = {}
 
     def committed(self, committed: Committed) -> None:
-        """Answer those whose job started or ended."""
+        """Answer those whose job or array started or ended."""
+        for array in [array for array in self._arrays if self._cluster.find_array(array) is None]:
+            for over in self._arrays.pop(array):
+                if not over.done():
+                    over.set_result(None)
         if not self._waiting:
             return
         for event in committed.events:
@@ -59,3 +64,10 @@ class Waits:
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((key, until), []).append(future)
         return await future
+
+    async def array_over(self, job: int) -> None:
+        """Return once no element of the array is live; at once where the job is no live array."""
+        if self._cluster.find_array(job) is not None:
+            over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._arrays.setdefault(job, []).append(over)
+            await over

@@ -236,13 +236,14 @@ class Dispatch:
                 return told
 
     async def _wait(self, ask: asks.Wait) -> dict[str, Any]:
+        await self._waits.array_over(ask.job)
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
             return live
         # What has just left memory is in the store when the turn is over.
         async with self._engine.quiet:
             pass
-        finished = await self._outputs.find_finished(ask.job)
+        finished = await self._outputs.find_finished(ask.job) or await self._outputs.find_worst_element(ask.job)
         if finished is None:
             raise Refused(f"Job <{ask.job}> is not found")
         return answer_for(finished)

@@ -87,6 +87,17 @@ def test_bsub_k_waits_and_returns_the_exit_code(cluster: Cluster, tmp_path: Path
     assert "<<Job is finished>>" in done.stderr
 
 
+def test_bsub_k_of_an_array_waits_for_every_element_and_fails_as_the_first_that_does(cluster: Cluster, tmp_path: Path) -> None:
+    done = cluster.run("bsub -K -J 'all[1-4]' -o /dev/null 'touch done.$LSB_JOBINDEX'", cwd=tmp_path)
+    assert len(list(tmp_path.glob("done.*"))) == 4
+    assert "<<Job is finished>>" in done.stderr
+    done = cluster.run("bsub -K -J 'some[1-4]' -o /dev/null 'exit $((LSB_JOBINDEX / 2 * 2))'", ok=False, cwd=tmp_path)
+    assert done.returncode == 2
+    waiting = subprocess.Popen(["/bin/sh", "-c", "bsub -K -H -J 'held[1-4]' true"], env=cluster.environ, cwd=tmp_path)
+    wait_until(lambda: cluster.run("bkill -J held 0", ok=False).returncode == 0, 20, "the array to be there")
+    assert waiting.wait(30) == 126
+
+
 def test_a_command_waits_for_a_master_that_is_away_and_submits_once(cluster: Cluster, tmp_path: Path) -> None:
     cluster.kill("lavad")
     waiting = subprocess.Popen(
