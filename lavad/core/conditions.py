@@ -41,12 +41,15 @@ class Names:
 class Condition:
     """One condition and those who wait for it. Equal only to itself."""
 
-    __slots__ = ("asked", "depend", "failed", "left", "waiters")
+    __slots__ = ("asked", "depend", "failed", "left", "told", "untold", "waiters")
 
     def __init__(self, depend: Depend) -> None:
         self.depend = depend
         self.waiters: dict[int, None] = {}
         """Keys of jobs, arrays and touched elements, oldest first."""
+        self.told = -1
+        """How the condition stood when all waiters but ``untold`` were told; -1: they are all to be told."""
+        self.untold: dict[int, None] = {}
         self.left: dict[int, list[int]] = {}
         """Number of a question about many jobs to those that do not fit yet: so each is asked once, not at every look."""
         self.asked: dict[int, frozenset[int]] = {}
@@ -77,7 +80,7 @@ class Conditions:
                     self.named.setdefault(job, {})[condition] = None
             if "time" in depend.text:
                 self.timed[condition] = None
-        condition.waiters[key] = None
+        condition.waiters[key] = condition.untold[key] = None
         self.stirred.setdefault(condition, set() if condition.left else None)
 
     def discard(self, depend: Depend, key: int) -> list[int]:
@@ -86,6 +89,7 @@ class Conditions:
         if condition is None or key not in condition.waiters:
             return []
         del condition.waiters[key]
+        condition.untold.pop(key, None)
         if condition.waiters:
             return []
         del self.rows[depend]
@@ -115,4 +119,5 @@ class Conditions:
         for condition in self.rows.values():
             condition.left.clear()
             condition.failed.clear()
+            condition.told = -1
             self.stirred[condition] = None

@@ -145,6 +145,8 @@ class Ranges(msgspec.Struct, frozen=True):
         return _build(piece for part in self.parts for piece in _subtract(_range(part), other._near(part)))
 
     def intersect(self, other: Ranges) -> Ranges:
+        if len(other.parts) < len(self.parts):
+            return other.intersect(self)
         return _build(
             common for part in self.parts for near in other._near(part) if (common := _common(_range(part), near))
         )

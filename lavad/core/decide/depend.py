@@ -49,12 +49,15 @@ def _stands(answer: Answer) -> int:
 
 
 def _tell(cluster: Cluster, condition: Condition, stands: int, now: float, most: int) -> list[ev.Event]:
+    """Of many waiters only those that are new are looked at, where the others know already how it stands."""
     events: list[ev.Event] = []
-    for key in condition.waiters:
+    for key in condition.untold if stands == condition.told else condition.waiters:
         if len(events) >= most:
             cluster.conditions.stirred[condition] = set()
-            break
+            return events
         events += _judged(cluster, key, condition.depend, stands, None, now)
+    condition.told = stands
+    condition.untold.clear()
     return events
 
 

@@ -66,6 +66,22 @@ def world() -> Waiters:
     return found
 
 
+def test_who_joins_others_is_told_how_their_condition_stands(world: Waiters) -> None:
+    first, other = world.submit(), world.submit()
+    waiting = [world.depend(f"done({first})") for _ in range(3)]
+    world.end(first, 256)
+    never = world.depend(f"done({first}) || done({first})", known=Known(jobs={first: Ended(exited=((1, Ranges.span(1, 1)),))}))
+    late = world.depend(f"done({first})")
+    assert {world.blocked(key) for key in (*waiting, never, late)} == {NEVER}
+    joined = [world.depend(f"done({other})") for _ in range(2)]
+    assert {world.blocked(key) for key in joined} == {BLOCKED}
+    assert not settle(world.cluster, world.now, LOCAL, 10)
+    world.cluster.conditions.stir_all()
+    assert world.settle() == 0
+    world.end(other)
+    assert {world.blocked(key) for key in joined} == {MET}
+
+
 def test_a_job_waits_for_another(world: Waiters) -> None:
     first = world.submit()
     second = world.depend(f"done({first})")
