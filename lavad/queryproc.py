@@ -28,6 +28,8 @@ class StoreView:
         self.env = reader.env
         self.specs = reader.specs
         self.finished_array = reader.finished_array
+        self.finished_keys = reader.finished_keys
+        self.finished_marks = reader.finished_marks
         self.events_of = reader.events_of
         self.events_of_many = reader.events_of_many
         self.sums = reader.sums

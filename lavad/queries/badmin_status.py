@@ -60,7 +60,7 @@ def _jobs(request: Request) -> Iterator[tuple[str, object]]:
     suspended = sum(job.state in SUSPENDED for job in started)
     waiting = len(cluster.jobs.rows) - len(started)
     waiting += sum(len(array.pending) + len(array.held) for array in cluster.arrays.rows.values())
-    finished = len(view.finished_jobs(since=request.now - view.params.clean_period))
+    finished = len(view.finished_keys(request.now - view.params.clean_period))
     yield "Number of jobs", len(started) + waiting + finished
     yield "    Running", len(started) - suspended
     yield "    Suspended", suspended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from lavad.core.asks import Refused
@@ -10,8 +10,10 @@ from lavad.core.groups import lineage, read_path
 from lavad.core.spec import Spec
 from lavad.core.states import SUSPENDED, JobState
 from lavad.queries.request import Request, Shown, err, leave, out
+from lavad.store.read import Mark
 
 HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
+_SUSPENDED = SUSPENDED | {JobState.PSUSP}
 COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
 
 
@@ -52,6 +54,25 @@ def _owned(name: str, owners: dict[str, str], user: str) -> bool:
     return user in ("", "all") or owners.get(name, user) == user
 
 
+def _live(request: Request) -> dict[int, Counter[str]]:
+    """Spec number to its jobs, and touched elements, by column."""
+    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for job in request.cluster.jobs.rows.values():
+        kind = "RUN" if job.run is not None else "PEND"
+        found[job.spec]["SUSP" if job.state in _SUSPENDED else kind] += 1
+    return found
+
+
+def _ended(request: Request) -> dict[int, Counter[JobState]]:
+    """Spec number to the jobs that finished lately; of arrays that are live, the array counts."""
+    found: defaultdict[int, Counter[JobState]] = defaultdict(Counter)
+    arrays = request.cluster.arrays.rows
+    for mark in request.view.finished_marks(request.now - request.view.params.clean_period):
+        if mark.key & 0xFFFFFFFF not in arrays:
+            found[mark.spec][mark.state] += 1
+    return found
+
+
 def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
     """Jobs by state; groups that jobs are in come with those above them."""
     cluster, view = request.cluster, request.view
@@ -64,18 +85,17 @@ def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
             counts[kind] += number
             counts["NJOBS"] += number
 
-    for job in cluster.jobs.rows.values():
-        kind = "RUN" if job.run is not None else "PEND"
-        add(view.spec(job), "SUSP" if job.state in SUSPENDED | {JobState.PSUSP} else kind, 1)
+    for number, kinds in _live(request).items():
+        for kind, count in kinds.items():
+            add(cluster.specs.rows[number], kind, count)
     for array in cluster.arrays.rows.values():
         spec = view.spec(array)
         if spec.group:
             pairs = (len(array.pending), len(array.held), array.done, array.exited)
             for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
                 add(spec, kind, count)
-    ended = view.finished_jobs(since=request.now - view.params.clean_period)
-    view.load_specs(ended)
-    for job in ended:
-        if job.key & 0xFFFFFFFF not in cluster.arrays.rows:
-            add(view.spec(job), "DONE" if job.state is JobState.DONE else "EXITED", 1)
+    for number, states in _ended(request).items():
+        spec = view.spec(Mark(key=0, spec=number))
+        for state, count in states.items():
+            add(spec, "DONE" if state is JobState.DONE else "EXITED", count)
     return found

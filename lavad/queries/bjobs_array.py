@@ -57,8 +57,8 @@ def _ended(request: Request, wanted: Wanted) -> Iterator[Array]:
     users = wanted.users
     one = next(iter(users)) if users is not None and len(users) == 1 else None
     since = request.now - view.params.clean_period
-    rows = view.finished_jobs(user=one, since=since)
-    jobs = {job_of(row.key) for row in rows if row.key >> 32} - set(view.cluster.arrays.rows)
+    keys = view.finished_keys(since, one)
+    jobs = {job_of(key) for key in keys if key >> 32} - set(view.cluster.arrays.rows)
     for job in sorted(jobs):
         array = view.reader.finished_array(job)
         if array is not None:

@@ -29,6 +29,7 @@ from lavad.queries.options import Options
 from lavad.queries.request import Request
 from lavad.queries.view import View
 from lavad.store.accounting import Asked, Sums
+from lavad.store.read import Mark
 
 LARGEST = 256 << 20
 MAX_ELEMENTS = 100_000
@@ -176,6 +177,14 @@ class FileLog:
             for row in self.jobs.values()
             if row.state in FINAL and (wanted is None or row.key in wanted) and (job is None or job_of(row.key) == job)
         ]
+
+    def finished_keys(self, since: float, user: str | None) -> list[int]:
+        """Nothing asks a file for these."""
+        raise NotImplementedError("a file is read for bacct and bhist alone")
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """As ``finished_keys``."""
+        raise NotImplementedError("a file is read for bacct and bhist alone")
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         """Specs by number."""

@@ -16,6 +16,7 @@ from lavad.core.job import Array, Job
 from lavad.core.soft import Soft
 from lavad.core.spec import JobText, Spec
 from lavad.store.accounting import Asked, Sums
+from lavad.store.read import Mark
 
 NO_TEXT = JobText(command="")
 
@@ -38,6 +39,12 @@ class Reader(Protocol):
         limit: int | None = None,
     ) -> list[Job]:  # fmt: skip
         """Finished jobs with outcome and last attempt; ``since``: ended at or after it; the newest if limited."""
+
+    def finished_keys(self, since: float, user: str | None) -> list[int]:
+        """Keys of those that ended at this time or later."""
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """Of these what is counted."""
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         """Specs by number, also those that no live job has."""
@@ -101,7 +108,7 @@ class View:
         """LSB_ENABLE_HPC_ALLOCATION: the wording of LSF 10.1 (tasks and allocated slots)."""
         return self.params.hpc_allocation
 
-    def spec(self, job: Job | Array) -> Spec:
+    def spec(self, job: Job | Array | Mark) -> Spec:
         """The spec of a job, live or finished."""
         found = self.cluster.specs.rows.get(job.spec) or self._specs.get(job.spec)
         if found is None:
@@ -117,6 +124,16 @@ class View:
         found = self.reader.finished_jobs(keys=keys, job=job, user=user, since=since)
         return [row for row in found if not self.is_live(row.key)]
 
+    def finished_keys(self, since: float, user: str | None = None) -> list[int]:
+        """Keys of what ended since then, as of ``finished_jobs``."""
+        return [key for key in self.reader.finished_keys(since, user) if not self.is_live(key)]
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """What is counted of these."""
+        found = [mark for mark in self.reader.finished_marks(since) if not self.is_live(mark.key)]
+        self.load_specs(found)
+        return found
+
     def is_live(self, key: int) -> bool:
         """Whether a job or element has not finished in this version of the cluster."""
         if key in self.cluster.jobs.rows:
@@ -124,7 +141,7 @@ class View:
         array = self.cluster.arrays.rows.get(job_of(key))
         return array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
 
-    def load_specs(self, jobs: Iterable[Job | Array]) -> None:
+    def load_specs(self, jobs: Iterable[Job | Array | Mark]) -> None:
         """Read the specs of finished jobs in one go."""
         live = self.cluster.specs.rows
         missing = {job.spec for job in jobs if job.spec not in live and job.spec not in self._specs}

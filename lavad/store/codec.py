@@ -38,7 +38,7 @@ _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
 def row_id(key: int) -> int:
-    """``id`` in table jobs of a core key."""
+    """``id`` in table jobs of a core key, and the core key of such an id: both have the halves of the other changed about."""
     return (key & 0xFFFFFFFF) << 32 | key >> 32
 
 

@@ -19,6 +19,7 @@ from lavad.core.depend import Ended
 from lavad.core.events import Event
 from lavad.core.job import Array, Job
 from lavad.core.spec import JobText, Spec
+from lavad.core.states import JobState
 from lavad.store import codec, schema
 from lavad.store.accounting import Asked, Sums, pages, sums
 from lavad.store.connect import make_engine
@@ -48,6 +49,17 @@ class Find(msgspec.Struct, frozen=True):
     limit: int | None = None
     newest_first: bool = True
     """Else by job id and index."""
+
+
+class Mark(msgspec.Struct, gc=False):
+    """What is counted of a finished job; the rest of its record is not read."""
+
+    key: int
+    spec: int
+    state: JobState = JobState.PEND
+
+
+_marks = msgspec.msgpack.Decoder(Mark)
 
 
 class Reader:
@@ -113,6 +125,16 @@ class Reader:
         newest = find.newest_first
         ordered = sorted(unique, key=lambda row: (row.finished_at, row.id) if newest else row.id, reverse=newest)
         return [codec.decode_job(row.data) for row in islice(ordered, find.limit)]
+
+    def finished_keys(self, since: float, user: str | None) -> list[int]:
+        """Keys of jobs and elements that finished at this time or later; no record is read."""
+        where = _conditions(Find(since=since, user=user))
+        return [codec.row_id(row.id) for row in self._rows(sa.select(_jobs.id).where(*where))]
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """As ``finished_keys``, with what is counted of each."""
+        query = sa.select(_jobs.data).where(*_conditions(Find(since=since)))
+        return [_marks.decode(row.data) for row in self._rows(query)]
 
     def finished_elements(self, job: int) -> list[Job]:
         """Finished elements of an array, live or not, by index."""

@@ -10,9 +10,11 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.cluster import Cluster
+from lavad.core.ids import key_of
 from lavad.core.ranges import Ranges
 from lavad.core.spec import JobText, Spec
 from lavad.core.states import JobState
+from lavad.store.accounting import Asked
 from lavad.store.errors import StoreRefused
 from lavad.store.read import Find, Reader
 from lavad.store.writer import Store
@@ -85,6 +87,33 @@ def test_finished_jobs_by_key(reader: Reader) -> None:
     assert found(reader, keys=[2 << 32 | 6, 5]) == []
     assert found(reader, keys=list(range(1, 2000)), limit=3, newest_first=False) == ["Job_1", "Job_2", "Job_3"]
     assert found(reader, keys=[]) == []
+
+
+def test_what_is_counted_of_finished_jobs(reader: Reader) -> None:
+    assert sorted(reader.finished_keys(13.0, None)) == [3, 4, key_of(6, 1), key_of(6, 3)]
+    assert reader.finished_keys(13.0, "bob") == [4]
+    marks = reader.finished_marks(14.0)
+    assert {(mark.key, mark.spec, mark.state) for mark in marks} == {
+        (4, 2, JobState.DONE), (key_of(6, 1), 1, JobState.EXIT), (key_of(6, 3), 1, JobState.EXIT)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        (Asked(), ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]),
+        (Asked(users=("bob",)), ["Job_2", "Job_4"]),
+        (Asked(keys=(6, 1, 1, 5, 99)), ["Job_1", "arr[1]", "arr[3]"]),
+        (Asked(keys=(6, key_of(6, 3), 2), users=("ann",)), ["arr[1]", "arr[3]"]),
+        (Asked(keys=(key_of(6, 3), 2)), ["Job_2", "arr[3]"]),
+        (Asked(completed=(12.0, 13.0)), ["Job_2", "Job_3"]),
+        (Asked(names=("arr*",), states=(JobState.DONE,)), []),
+    ],
+)
+def test_pages_and_sums_are_about_the_same_jobs(reader: Reader, asked: Asked, names: list[str]) -> None:
+    assert [job.name for page in reader.pages(asked) for job in page] == names
+    sums = reader.sums(asked)
+    assert sums.done + sums.exited == len(names)
 
 
 def test_elements_of_a_live_array(reader: Reader) -> None:

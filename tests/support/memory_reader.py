@@ -16,6 +16,7 @@ from lavad.core.spec import JobText, Spec
 from lavad.core.states import JobState
 from lavad.store.accounting import Asked, Sums
 from lavad.store.killed import killed_jobs
+from lavad.store.read import Mark
 
 
 def _counted(array: Array, event: Event) -> Array:
@@ -87,6 +88,12 @@ class MemoryReader:
             ):
                 found.append(row)
         return found if limit is None else found[-limit:]
+
+    def finished_keys(self, since: float, user: str | None) -> list[int]:
+        return [job.key for job in self.finished_jobs(since=since, user=user)]
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        return [Mark(job.key, job.spec, job.state) for job in self.finished_jobs(since=since)]
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         return {number: self.all_specs[number] for number in ids if number in self.all_specs}
