@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.common.context import Context, start
-from cli.common.control import run_control
+from cli.common.control import run_control, with_reason
 from cli.common.jobs import Said
 from cli.common.options import Table
 
@@ -24,12 +24,12 @@ STATES = (
 
 def _frame(options: Options, words: list[str]) -> dict[str, Any]:
     states = dict.fromkeys(state for option, names in STATES if option in options for state in names)
-    return {"ask": "requeue", "hold": "H" in options, "states": list(states)}
+    return with_reason({"ask": "requeue", "hold": "H" in options, "states": list(states)}, options)
 
 
 def run(context: Context) -> int:
     """Do it to what is selected."""
-    table = Table("brequeue", "d e r a H p", "J u m q g app C", "[job_ID | job_ID[index_list]] ...", refused="p C")
+    table = Table("brequeue", "d e r a H p", "J u m q g app C", "[job_ID | job_ID[index_list]] ...", refused="p")
     return run_control(context, table, _frame, "Job <%s> is being requeued ", Said(colon=" :"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.common.context import Context, start
-from cli.common.control import run_control
+from cli.common.control import run_control, with_reason
 from cli.common.options import Table
 
 TYPE_CHECKING = False
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def _frame(options: Options, words: list[str]) -> dict[str, Any]:
-    return {"ask": "resume"}
+    return with_reason({"ask": "resume"}, options)
 
 
 def run(context: Context) -> int:
     """Do it to what is selected."""
-    table = Table("bresume", "", "J q u m g app C sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="C sla")
+    table = Table("bresume", "", "J q u m g app C sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="sla")
     return run_control(context, table, _frame, "Job <%s> is being resumed")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.common.context import Context, start
-from cli.common.control import run_control
+from cli.common.control import run_control, with_reason
 from cli.common.options import Table
 
 TYPE_CHECKING = False
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def _frame(options: Options, words: list[str]) -> dict[str, Any]:
     if "a" in options and not words:
         words.append("0")
-    return {"ask": "stop"}
+    return with_reason({"ask": "stop"}, options)
 
 
 def run(context: Context) -> int:
     """Do it to what is selected."""
-    table = Table("bstop", "a d", "J q u m g app C N sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="d C N sla")
+    table = Table("bstop", "a d", "J q u m g app C N sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="d N sla")
     return run_control(context, table, _frame, "Job <%s> is being stopped")
 
 

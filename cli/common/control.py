@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"
 
 
+def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
+    """``-C``."""
+    reason = options.get("C")
+    return {**frame, "reason": reason} if isinstance(reason, str) else frame
+
+
 def run_control(
     context: Context,
     table: Table,

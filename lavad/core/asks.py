@@ -119,15 +119,17 @@ class Kill(Ask, frozen=True):
 
 
 class Stop(Ask, frozen=True):
-    """bstop."""
+    """bstop; ``reason``: -C."""
 
     jobs: Select = Select()
+    reason: str = ""
 
 
 class Resume(Ask, frozen=True):
-    """bresume."""
+    """bresume; ``reason``: -C."""
 
     jobs: Select = Select()
+    reason: str = ""
 
 
 class Switch(Ask, frozen=True):
@@ -158,9 +160,10 @@ class Modify(Ask, frozen=True):
 
 
 class Requeue(Ask, frozen=True):
-    """brequeue."""
+    """brequeue; ``reason``: -C."""
 
     jobs: Select = Select()
+    reason: str = ""
     hold: bool = False
     states: list[str] = []
 

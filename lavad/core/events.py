@@ -54,17 +54,19 @@ class JobSubmitted(JobEvent, frozen=True):
 
 
 class ElementsHeld(JobEvent, frozen=True):
-    """Untouched elements of an array: PEND to PSUSP."""
+    """Untouched elements of an array: PEND to PSUSP. ``why``: what bstop -C says."""
 
     elements: Ranges
     by: str = ""
+    why: str = ""
 
 
 class ElementsReleased(JobEvent, frozen=True):
-    """Untouched elements of an array: PSUSP to PEND."""
+    """Untouched elements of an array: PSUSP to PEND. ``why``: what bresume -C says."""
 
     elements: Ranges
     by: str = ""
+    why: str = ""
 
 
 class ElementsKilled(JobEvent, frozen=True):
@@ -83,12 +85,14 @@ class JobHeld(JobEvent, frozen=True):
     """PEND to PSUSP."""
 
     by: str = ""
+    why: str = ""
 
 
 class JobReleased(JobEvent, frozen=True):
     """PSUSP to PEND."""
 
     by: str = ""
+    why: str = ""
 
 
 class JobModified(JobEvent, frozen=True):
@@ -289,6 +293,7 @@ class JobResumed(JobEvent, frozen=True):
     """USUSP or SSUSP to RUN."""
 
     by: str = ""
+    why: str = ""
 
 
 class JobLost(JobEvent, frozen=True):

@@ -152,7 +152,9 @@ def _moved(cluster: Cluster, event: ev.JobEvent) -> None:
     state = move(job, event)
     reason = 0 if state is JobState.PSUSP else job.reason
     stopper = event.by if isinstance(event, ev.JobHeld) else job.stopper
-    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=(), stopper=stopper))
+    why = event.why if isinstance(event, ev.JobHeld | ev.JobReleased) else ""
+    remarks = (why, "") if isinstance(event, ev.JobHeld) else (job.remarks[0], why)
+    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=(), stopper=stopper, remarks=remarks))
 
 
 def _job_lost(cluster: Cluster, event: ev.JobLost) -> None:
@@ -263,7 +265,9 @@ def _job_suspended(cluster: Cluster, event: ev.JobSuspended) -> None:
     state = move(job, event, event.state)
     count = job.preempted + (event.beneficiary not in (0, job.key))
     lent = event.beneficiary or job.lent
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, lent=lent, preempted=count, stopper=event.by))
+    remarks = (event.why if state is JobState.USUSP else "", "")
+    job = replace(job, state=state, since=event.at, lent=lent, preempted=count, stopper=event.by, remarks=remarks)
+    cluster.jobs.put(job.key, job)
 
 
 def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:
@@ -271,7 +275,8 @@ def _job_resumed(cluster: Cluster, event: ev.JobResumed) -> None:
     run = job.run
     if run is not None:
         run = replace(run, paused=run.paused + max(0.0, event.at - job.since))
-    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, lent=0, run=run))
+    remarks = (job.remarks[0], event.why)
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, lent=0, run=run, remarks=remarks))
 
 
 def _slots_reserved(cluster: Cluster, event: ev.SlotsReserved) -> None:

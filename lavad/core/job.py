@@ -139,6 +139,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """requeue: the state the job goes to."""
     done: bool = False
     """kill: the job counts as DONE."""
+    said: str = ""
+    """The reason that its asker gave (-C)."""
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -265,6 +267,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it would have been submitted to stand where its user's btop or bbot put it; 0: it stands by its submission."""
     stopper: str = ""
     """Who suspended or held it last; "" for the system."""
+    remarks: tuple[str, str] = ("", "")
+    """The reasons given with the last bstop -C and bresume -C."""
     reason: int = 0
     """Pend reason that its own history gives it (requeued, resumed by user …), 0: none."""
     checkpoint: int = -1

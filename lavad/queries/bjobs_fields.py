@@ -33,9 +33,9 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("job_priority priority", 12, v.priority),
     ("rsvid", 40, v.spec("reservation")),
     ("esub", 20, v.text("esub")),
-    ("kill_reason", 50, v.kill_reason),
+    ("kill_reason", 50, v.kill_reason), ("suspend_reason", 50, v.suspend_reason), ("resume_reason", 50, v.resume_reason),
     *((name, 50, v.none) for name in (
-        "suspend_reason", "resume_reason", "kill_issue_host", "suspend_issue_host", "resume_issue_host",
+        "kill_issue_host", "suspend_issue_host", "resume_issue_host",
     )),
     ("dependency", 15, v.dependency),
     ("pend_reason", 11, v.pend_reason),

@@ -144,6 +144,14 @@ def kill_reason(row: Row, unit: str) -> str:
     return row.job.outcome.why if row.job.outcome is not None else ""
 
 
+def suspend_reason(row: Row, unit: str) -> str:
+    return row.job.remarks[0]
+
+
+def resume_reason(row: Row, unit: str) -> str:
+    return row.job.remarks[1]
+
+
 def alloc(row: Row, unit: str) -> str:
     return jobfacts.exec_hosts(row.job, row.view)
 

@@ -21,6 +21,11 @@ from lavad.queries import hangs, jobfacts, paragraphs, resreqs, sentences_resize
 from lavad.queries.view import View
 
 
+def _said(reason: str) -> str:
+    """What was said with -C."""
+    return f", Reason <{reason}>" if reason else ""
+
+
 class Teller:
     """Tells the events of one job."""
 
@@ -86,9 +91,9 @@ class Teller:
         """A host did not start it."""
         return [f"Host <{event.host}> did not start the job: {event.why};"]
 
-    def held(self, event: ev.Event) -> list[str]:
+    def held(self, event: ev.JobHeld | ev.ElementsHeld) -> list[str]:
         """bstop of a pending job."""
-        return ["Suspended by the user or administrator while pending;"]
+        return [f"Suspended by the user or administrator while pending{_said(event.why)};"]
 
     def released(self, event: ev.Event) -> list[str]:
         """bresume of it."""
@@ -98,7 +103,7 @@ class Teller:
         """bstop of a running job, or load."""
         if event.state is JobState.SSUSP:
             return [f"Suspended: {event.why or 'by the system'};"]
-        return ["Suspended by the user or administrator;"]
+        return [f"Suspended by the user or administrator{_said(event.why)};"]
 
     def deadlocked(self, event: ev.JobDeadlocked) -> list[str]:
         """GANG=N: it and others wait for each other."""
@@ -116,7 +121,7 @@ class Teller:
     def wished(self, event: ev.JobWished) -> list[str]:
         """Something was asked of it."""
         wish = event.wish
-        by = f"by user or administrator <{wish.by}>;"
+        by = f"by user or administrator <{wish.by}>{_said(wish.said)};"
         if wish.kind == "migrate":
             return [f"Migration requested {by}"]
         if wish.kind == "checkpoint":

@@ -20,6 +20,7 @@ from lavad.core.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
 NOT_STARTED = "Job has not started yet"
 _ENDING = frozenset({0, 2, 9, 15})
 MAX_SIGNAL = 64
+MAX_REASON = 4095
 
 
 def not_started(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
@@ -32,10 +33,17 @@ def _reason(cluster: Cluster, job: Job | Array, caller: Caller) -> TermReason:
     return TermReason.TERM_OWNER if owner else TermReason.TERM_ADMIN
 
 
+def check_reason(text: str) -> None:
+    """``-C``: one line, of 4095 characters at most as in LSF."""
+    if len(text) > MAX_REASON or not text.isprintable():
+        raise Refused(f"The reason must be one line of at most {MAX_REASON} characters")
+
+
 def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     """bkill: the end of a job, or one signal to it."""
     if not 0 <= ask.signal <= MAX_SIGNAL:
         raise Refused(f"{ask.signal}: Illegal signal value")
+    check_reason(ask.reason)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
@@ -46,9 +54,10 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
             return _kill_waiting(job, ask, caller, reason, now)
         if ask.now:
             force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
-            return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user)]
+            by = {"by": caller.user, "why": ask.reason}
+            return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, **by)]
         kind = "kill" if ask.signal == 0 else "signal"
-        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done)
+        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
@@ -63,28 +72,30 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
 def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
     if ask.signal not in _ENDING:
         return NOT_STARTED
-    return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user)]
+    return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user, why=ask.reason)]
 
 
 def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     """bstop: hold what waits, suspend what runs."""
+    check_reason(ask.reason)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if job.state is JobState.PEND:
-            return [ev.JobHeld(at=now, key=job.key, by=caller.user)]
+            return [ev.JobHeld(at=now, key=job.key, by=caller.user, why=ask.reason)]
         if job.state in (JobState.RUN, JobState.SSUSP):
-            return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user)]
+            return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user, why=ask.reason)]
         return []
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         pending = array.pending.intersect(elements)
-        return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user)] if pending else []
+        return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user, why=ask.reason)] if pending else []
 
     return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
     """bresume: let go what was held or suspended; of others' doing only where ENABLE_USER_RESUME lets users."""
+    check_reason(ask.reason)
 
     def denied(job: Job | Array) -> bool:
         own = cluster.conf.params.user_resume or job.stopper in ("", caller.user)
@@ -94,7 +105,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
         if job.state in (JobState.PSUSP, *SUSPENDED) and denied(job):
             return DENIED
         if job.state is JobState.PSUSP:
-            return [ev.JobReleased(at=now, key=job.key, by=caller.user)]
+            return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=ask.reason)]
         if job.lent and job.state in SUSPENDED:
             # its slots are another's now: it goes on when they are free again
             why = "Job was preempted and waits for free slots"
@@ -103,20 +114,21 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
                 ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)
             ]  # fmt: skip
         if job.state in (JobState.USUSP, JobState.SSUSP):
-            return [ev.JobResumed(at=now, key=job.key, by=caller.user)]
+            return [ev.JobResumed(at=now, key=job.key, by=caller.user, why=ask.reason)]
         return []
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         held = array.held.intersect(elements)
         if held and denied(array):
             return DENIED
-        return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user)] if held else []
+        return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=ask.reason)] if held else []
 
     return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
     """brequeue: end what runs and let it wait again, at the head of its class."""
+    check_reason(ask.reason)
     for name in ask.states:
         if name not in JobState.__members__:
             raise Refused(f"{name}: Unknown job state")
@@ -131,7 +143,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         reason = TermReason.TERM_REQUEUE_OWNER
         if cluster.specs.rows[job.spec].user != caller.user:
             reason = TermReason.TERM_REQUEUE_ADMIN
-        wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target)
+        wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
 
     return each(cluster, ask.jobs, caller, now, on_job, not_started)

@@ -24,6 +24,7 @@ from lavad.core.decide.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.submit import (
     apply_queue,
     check_against_queue,
+    check_exclusive,
     check_reservation,
     choose_queue,
     known_names,
@@ -151,6 +152,8 @@ def _modify_one(
     if draft.queues or "qn" in options:
         queue = choose_queue(cluster, draft.queues, draft, caller)
     if queue is not None:
+        if "x" in options:
+            check_exclusive(draft, queue)
         apply_queue(cluster, draft, queue)
         check_against_queue(draft, queue)
     if "U" in options:

@@ -282,8 +282,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     if verdict is None:
         reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
         return ev.JobFinished(
-            at=now, key=job.key, state=JobState.EXIT, status=9 if killed else 255 << 8, reason=reason, why=run.refused,
-            end=end,
+            at=now, key=job.key, state=JobState.EXIT, status=9 if killed else 255 << 8, reason=reason,
+            why=run.refused or (killed.said if killed is not None else ""), end=end,
         )  # fmt: skip
     reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""
     if reason is TermReason.NONE and killed is not None and verdict.status:
@@ -292,6 +292,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
         reason = TermReason.TERM_UNKNOWN
     elif verdict.first_rank >= 0 and verdict.status:
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
+    elif killed is not None and reason is killed.reason:
+        why = killed.said
     good = verdict.status == 0 or is_success(rule.success, os.waitstatus_to_exitcode(verdict.status))
     ok = good and not verdict.lost and reason is TermReason.NONE
     status = verdict.status if not verdict.lost else 255 << 8

@@ -183,6 +183,12 @@ def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller:
     raise refusal
 
 
+def check_exclusive(draft: Draft, queue: QueueConf) -> None:
+    """Whether the queue lets a job have hosts for itself; raises Refused."""
+    if draft.spec.exclusive and not queue.exclusive:
+        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+
+
 def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Caller) -> None:
     if not cluster.queue_state(queue.name).open:
         raise Refused(f"{queue.name}: Queue has been closed")
@@ -190,8 +196,7 @@ def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Calle
         raise Refused(f"{queue.name}: User cannot use the queue")
     if not has_share(cluster.conf, queue.name, caller.user):
         raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
-    if draft.spec.exclusive and not queue.exclusive:
-        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+    check_exclusive(draft, queue)
     if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
         raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
     if draft.spec.interactive and queue.interactive == "no":

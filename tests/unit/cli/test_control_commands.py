@@ -138,6 +138,9 @@ def test_output_is_lsfs(caller: Caller, line, answer, status, out, err):
 
 EVERY = ["RUN", "USUSP", "SSUSP", "PSUSP", "UNKWN", "DONE", "EXIT"]
 ASKS = [
+    ("bstop -C why 7", {"ask": "stop", "reason": "why"}),
+    ("bresume -C why 7", {"ask": "resume", "reason": "why"}),
+    ("brequeue -C why 7", {"ask": "requeue", "reason": "why"}),
     ("bkill -J 'x' 1", {"ask": "kill", "jobs": {"ids": ["1"], "name": "'x'"}, "signal": 0, "now": False, "reason": ""}),
     (
         "bkill -C why -q n -u all -m h -g /g -app a 0",

@@ -7,6 +7,7 @@ import pytest
 from lavad.core.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
 from lavad.core.decide import control
 from lavad.core.decide.checkpoint import checkpoint
+from lavad.core.events import JobFinished
 from lavad.core.ids import key_of
 from lavad.core.states import JobState, TermReason
 from tests.unit.core.conftest import ADMIN, ALICE, BOB, ROOT, Bench
@@ -309,3 +310,25 @@ def test_bchkpnt_once_at_a_time(bench: Bench) -> None:
     assert bench.said("granted", key, host, 1, True, "") == ["WishGranted"]
     assert bench.asked(checkpoint, Checkpoint(jobs=ids(key))) == [(str(key), "")]
     assert key_of(key) == key
+
+
+def test_reasons_are_kept(bench: Bench) -> None:
+    key, waits = bench.placed("RUN"), bench.placed("PEND")
+    bench.asked(control.stop, Stop(jobs=ids(key, waits), reason="too loud"))
+    assert [bench.job(one).remarks for one in (key, waits)] == [("too loud", "")] * 2
+    bench.asked(control.resume, Resume(jobs=ids(key, waits), reason="quiet now"))
+    assert [bench.job(one).remarks for one in (key, waits)] == [("too loud", "quiet now")] * 2
+    bench.asked(control.kill, Kill(jobs=ids(key), reason="no use"))
+    run = bench.job(key).run
+    assert run is not None
+    assert run.wishes[-1].said == "no use"
+    events = control.kill(bench.cluster, Kill(jobs=ids(waits), reason="no use"), ALICE, bench.now).events
+    assert [event.why for event in events if isinstance(event, JobFinished)] == ["no use"]
+
+
+@pytest.mark.parametrize("reason", ["x" * 4096, "a\nb", "\x1b[2J"])
+def test_a_reason_is_one_line(bench: Bench, reason: str) -> None:
+    key = bench.placed("RUN")
+    for verb, ask in ((control.stop, Stop), (control.resume, Resume), (control.requeue, Requeue), (control.kill, Kill)):
+        with pytest.raises(Refused, match="one line of at most 4095 characters"):
+            verb(bench.cluster, ask(jobs=ids(key), reason=reason), ALICE, bench.now)

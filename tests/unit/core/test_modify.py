@@ -302,3 +302,9 @@ def test_one_record_changes_where_no_other_user_is_overtaken(bench: Bench) -> No
     assert len(decided.events) == 1
     bench.take(decided)
     assert order(bench)[:3] == [50, 1, 2]
+
+
+def test_a_queue_without_exclusive_jobs_gets_none_by_bmod(bench: Bench) -> None:
+    key = bench.bsub()["job"]
+    with pytest.raises(Refused, match="normal: Queue does not accept EXCLUSIVE jobs"):
+        bmod(bench, key, x=True)
