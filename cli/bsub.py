@@ -71,7 +71,7 @@ def _submit(
 ) -> tuple[int, str]:
     """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
     described: Options = {}
-    if "json" in given or "yaml" in given:
+    if not {"json", "yaml", "jsdl", "jsdl_strict"}.isdisjoint(given):
         from cli.common.job_file import read_job_file
 
         described, command = read_job_file(context, given, bsub_table())

@@ -1,4 +1,4 @@
-"""Submissions from files: ``bsub -json FILE`` and ``-yaml FILE`` (option names, perhaps under categories), ``-pack FILE``.
+"""Submissions from files: ``bsub -json FILE`` and ``-yaml FILE`` (option names, perhaps under categories), -jsdl, -pack.
 
 Rule: the command line wins over the file, and the file over the script.
 """
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
 LARGEST = 1 << 20
+KINDS = ("json", "yaml", "jsdl", "jsdl_strict")
 ALIASES = {
     "appSpecific": "a", "allocFlags": "alloc_flags", "appName": "app", "autoResize": "ar", "notifyJobDispatch": "B",
     "specifiedStartTime": "b", "coreLimit": "C", "cpuTimeLimit": "c", "computeNodeComputeUnit": "cn_cu",
@@ -52,13 +53,19 @@ def read_text(context: Context, name: str) -> str:
 
 
 def read_job_file(context: Context, options: Options, table: Table) -> tuple[Options, str]:
-    """-> (the options that the file of -json or -yaml gives, its command); takes these two away from ``options``."""
-    kinds = [kind for kind in ("json", "yaml") if kind in options]
+    """-> (the options that the file of -json, -yaml or -jsdl gives, its command); takes that option away from ``options``."""
+    kinds = [kind for kind in KINDS if kind in options]
     if len(kinds) > 1:
-        raise Fail("-json and -yaml cannot be given together")
-    name = str(options.pop(kinds[0]))
+        raise Fail(f"-{kinds[0]} and -{kinds[1]} cannot be given together")
+    kind = kinds[0]
+    name = str(options.pop(kind))
     text = read_text(context, name)
-    values = _json(name, text) if kinds[0] == "json" else _yaml(name, text)
+    if kind.startswith("jsdl"):
+        from cli.common.jsdl import read_jsdl
+
+        values = read_jsdl(name, text, strict=kind == "jsdl_strict")
+    else:
+        values = _json(name, text) if kind == "json" else _yaml(name, text)
     command = values.pop("command", None)
     if not isinstance(command, str | None):
         raise Fail(f"{name}: command: it is one line of text")

@@ -30,8 +30,7 @@ REASONS = {
     "data": _DATA, "datachk": _DATA, "datagrp": _DATA, "stage": "there is no burst buffer", "ext": _EXTERNAL,
     "extsched": _EXTERNAL, "freq": "a host's CPU frequency is not set for a job",
     "mig": "suspended jobs are moved by hand (bmig)", "s": "jobs are suspended when a run window closes",
-    "jobaff": "hosts have no attributes; -R and -m choose hosts", "jsdl": "job files are JSON or YAML (-json, -yaml)",
-    "jsdl_strict": "job files are JSON or YAML (-json, -yaml)", "Lp": "there is no License Scheduler",
+    "jobaff": "hosts have no attributes; -R and -m choose hosts", "Lp": "there is no License Scheduler",
     "network": "it is for IBM's Parallel Environment", "rcacct": "no hosts are borrowed from elsewhere",
     "sla": "there are no service classes",
 }  # fmt: skip

@@ -12,7 +12,9 @@ from cli.jobs.model import JobFile, Policy, Role
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""
-_CLIENT = frozenset(["h", "V", "help", "pack", "json", "yaml", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"])
+_CLIENT = frozenset(
+    ["h", "V", "help", "pack", "json", "yaml", "jsdl", "jsdl_strict", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"]
+)
 
 
 def read_own(value: Any, name: str) -> JobFile:

@@ -28,7 +28,7 @@ from cli.secret import FOLDER
 if TYPE_CHECKING:
     from cli.common.options import Options, Table
 
-_NOT_HERE = ("n", "pack", "json", "yaml", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
+_NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 
 
 def read_job(context: Context, name: str) -> JobFile:

@@ -54,8 +54,11 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
             return _kill_waiting(job, ask, caller, reason, now)
         if ask.now:
             force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
-            by = {"by": caller.user, "why": ask.reason}
-            return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, **by)]
+            return [
+                ev.JobFinished(
+                    at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason
+                )
+            ]
         kind = "kill" if ask.signal == 0 else "signal"
         wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
         return [ev.JobWished(at=now, key=job.key, wish=wish)]
