@@ -82,6 +82,8 @@ class Replica:
             self.changed = self.changed or bool(message.load)
         elif isinstance(message, feed.Ask):
             self.asks.append(message)
+        elif isinstance(message, feed.Drop):
+            self.asks = deque(ask for ask in self.asks if ask.number != message.number)
         elif isinstance(message, feed.PlanDone):
             self.plan_done, self.plan_kept = message.version, message.kept
         elif isinstance(message, feed.Snapshot):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, BinaryIO
 
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 PAUSE = 0.5
 LAZY = 0.05
 """Seconds for which a replica that is only asked now and then may be behind; a request to it brings it up to date first."""
+
+MOST_UNREAD = 256 << 20
+"""Letters of answers that are kept for one user whose commands do not read them."""
 
 
 class ReplicaProcess:
@@ -95,49 +99,85 @@ class ReplicaProcess:
             await asyncio.sleep(PAUSE)  # one that dies at once must not eat the machine
 
 
-class QueryProcess:
-    """The replica that renders listings."""
+class _Open:
+    """A query: what has come of its answer and was not read yet."""
 
-    def __init__(self, process: ReplicaProcess, clock: Callable[[], float]) -> None:
+    def __init__(self, uid: int) -> None:
+        self.uid = uid
+        self.pieces: asyncio.Queue[feed.Answer | Refused] = asyncio.Queue()
+
+    def end(self, why: str) -> int:
+        """Nothing more comes, and what has come is dropped: how much that was."""
+        size = 0
+        while not self.pieces.empty():
+            size += _size(self.pieces.get_nowait())
+        self.pieces.put_nowait(Refused(why))
+        return size
+
+
+def _size(piece: feed.Answer | Refused) -> int:
+    return 0 if isinstance(piece, Refused) else sum(len(text) for _, text in piece.pieces)
+
+
+class QueryProcess:
+    """The replica that renders listings.
+
+    It waits for no reader, so what a user's commands do not read is kept here, up to a limit for each user.
+    """
+
+    def __init__(self, process: ReplicaProcess, clock: Callable[[], float], most: int = MOST_UNREAD) -> None:
         self.process = process
         self._clock = clock
         self._next = 0
-        self._open: dict[int, asyncio.Queue[feed.Answer | None]] = {}
+        self._open: dict[int, _Open] = {}
+        self._most = most
+        self._unread: Counter[int] = Counter()
+        """User to the letters of answers that they have not read."""
 
     async def run(self) -> None:
         """Serve for ever."""
         await self.process.run(self._took, self._ended)
 
     async def _took(self, message: Plan | feed.Answer) -> None:
-        if isinstance(message, feed.Answer):
-            queue = self._open.get(message.number)
-            if queue is not None:
-                queue.put_nowait(message)
+        query = self._open.get(message.number) if isinstance(message, feed.Answer) else None
+        if query is None or not isinstance(message, feed.Answer):
+            return
+        self._unread[query.uid] += _size(message)
+        query.pieces.put_nowait(message)
+        if self._unread[query.uid] > self._most:
+            del self._open[message.number]
+            self._unread[query.uid] -= query.end("The list is too long to be kept until it is read")
 
     def _ended(self) -> None:
-        for queue in self._open.values():
-            queue.put_nowait(None)
+        for query in self._open.values():
+            self._unread[query.uid] -= query.end("The query was interrupted; try again")
 
     async def answer(self, query: Query, caller: Caller) -> AsyncIterator[dict[str, Any]]:
         """The pieces of the answer, last the exit status."""
         await self.process.there.wait()  # what is sent before that is lost, and its caller would wait for ever
         self._next += 1
         number = self._next
-        pieces = self._open[number] = asyncio.Queue()
+        opened = self._open[number] = _Open(caller.uid)
         self.process.send(feed.Ask(number=number, query=query, caller=caller, now=self._clock()))
+        answered = False
         try:
-            while True:
-                answer = await pieces.get()
-                if answer is None:
-                    raise Refused("The query was interrupted; try again")
+            while not answered:
+                answer = await opened.pieces.get()
+                if isinstance(answer, Refused):
+                    raise answer
+                self._unread[opened.uid] -= _size(answer)
+                answered = answer.exit is not None
                 for kind, text in answer.pieces:
                     yield {kind: text}
-                if answer.exit is not None:
+                if answered:
                     yield {"exit": answer.exit}
-                    return
         finally:
-            del self._open[number]
-            self.process.send(feed.Drop(number=number))
+            self._open.pop(number, None)
+            self._unread[opened.uid] -= opened.end("")
+            if not self._unread[opened.uid]:
+                del self._unread[opened.uid]
+            if not answered:
+                self.process.send(feed.Drop(number=number))
 
 
 class Publisher:

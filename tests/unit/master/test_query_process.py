@@ -1,0 +1,100 @@
+"""Answers to queries on their way to commands that read slowly, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from lavad import feed
+from lavad.core.asks import Caller, Query, Refused
+from lavad.core.plan import Plan
+from lavad.replica import Replica as Folds
+from lavad.replicas import QueryProcess
+
+ALICE, BOB = (Caller(user=name, uid=uid, host="h1") for name, uid in (("alice", 1000), ("bob", 1001)))
+
+
+class Replica:
+    """The query process as the master sees it: takes frames, and says what the test has it say."""
+
+    def __init__(self) -> None:
+        self.there = asyncio.Event()
+        self.there.set()
+        self.sent: list[msgspec.Struct] = []
+        self.says: Callable[[Plan | feed.Answer], Awaitable[None]] | None = None
+        self.dies: Callable[[], None] = lambda: None
+
+    def send(self, message: msgspec.Struct) -> None:
+        self.sent.append(message)
+
+    async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
+        self.says, self.dies = took, ended
+
+    async def said(self, number: int, size: int, last: bool = False) -> None:
+        assert self.says is not None
+        await self.says(feed.Answer(number=number, pieces=[("out", "x" * size)], exit=0 if last else None))
+
+
+async def asked(queries: QueryProcess, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+    """A query whose reader has read the first piece."""
+    answer = queries.answer(Query(command="bjobs"), caller)
+    first = asyncio.ensure_future(anext(answer))
+    await asyncio.sleep(0)
+    replica: Any = queries.process
+    await replica.said(queries._next, 1)
+    assert await first == {"out": "x"}
+    return answer
+
+
+def test_what_is_not_read_is_kept_up_to_a_limit_for_each_user() -> None:
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0, most=100)  # type: ignore[arg-type]
+        await queries.run()
+        one = await asked(queries, ALICE)
+        two = await asked(queries, ALICE)
+        other = await asked(queries, BOB)
+        await replica.said(1, 60)
+        await replica.said(2, 60)
+        await replica.said(3, 90, last=True)
+        with pytest.raises(Refused, match="too long"):
+            await anext(two)
+        await replica.said(2, 60, last=True)
+        await replica.said(1, 30, last=True)
+        assert [len(piece["out"]) async for piece in one if "out" in piece] == [60, 30]
+        assert [piece async for piece in other][-1] == {"exit": 0}
+        assert not queries._unread
+        assert [message.number for message in replica.sent if isinstance(message, feed.Drop)] == [2]
+
+    asyncio.run(story())
+
+
+def test_a_query_whose_caller_has_gone_is_not_rendered() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        replica = Folds(theirs)
+        for number in (1, 2):
+            ours.sendall(feed.frame(feed.Ask(number=number, query=Query(command="bjobs"), caller=ALICE, now=0.0)))
+        ours.sendall(feed.frame(feed.Drop(number=1)))
+        assert replica.wait(10)
+        assert [ask.number for ask in replica.asks] == [2]
+
+
+def test_a_query_process_that_dies_ends_the_queries() -> None:
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0)  # type: ignore[arg-type]
+        await queries.run()
+        answer = await asked(queries, ALICE)
+        await replica.said(1, 10)
+        replica.dies()
+        with pytest.raises(Refused, match="interrupted"):
+            await anext(answer)
+        assert not queries._unread
+
+    asyncio.run(story())
