@@ -30,9 +30,10 @@ _LAST = 5.0
 
 
 def programs(folder: str, as_root: bool) -> list[str]:
-    """The elims of a folder; run as root, only what nobody but root can write."""
+    """The elims of a folder; run as root, only what nobody but root can write or put in the place of another."""
     try:
         names = sorted(os.listdir(folder)) if folder else []
+        closed = not names or not as_root or _only_root_writes(folder)
     except OSError:
         return []
     found = []
@@ -42,12 +43,19 @@ def programs(folder: str, as_root: bool) -> list[str]:
             continue
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
-        state = os.stat(path)
-        if as_root and (state.st_uid != 0 or state.st_mode & 0o022):
+        if not closed or (as_root and not _only_root_writes(path)):
             log.error("elim %s: is not run, as others than root may write it", path)
             continue
         found.append(path)
     return found
+
+
+def _only_root_writes(path: str) -> bool:
+    try:
+        state = os.stat(path)
+    except OSError:  # it has just gone
+        return False
+    return state.st_uid == 0 and not state.st_mode & 0o022
 
 
 def dynamic_names(confdir: str) -> list[str]:

@@ -69,6 +69,15 @@ def test_what_others_may_write_is_not_run_by_root(tmp_path: Path) -> None:
     assert programs(str(tmp_path / "none"), True) == programs("", True) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's own programs could be run by root")
+def test_what_others_may_replace_is_not_run_by_root(tmp_path: Path) -> None:
+    program(tmp_path, "elim", "true\n")
+    assert programs(str(tmp_path), True) == [str(tmp_path / "elim")]
+    tmp_path.chmod(0o777)
+    assert programs(str(tmp_path), True) == []
+    assert programs(str(tmp_path), False) == [str(tmp_path / "elim")]
+
+
 @pytest.mark.parametrize("line", ["", "x", "2 a 1", "1 a", "1 a-b 1", "-1", "1 a 1 b", "1 'a 1"])
 def test_lines_that_are_not_of_the_protocol(line: str) -> None:
     with pytest.raises(ValueError):
