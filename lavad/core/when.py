@@ -86,6 +86,8 @@ def parse_interval(text: str, now: datetime) -> tuple[datetime | None, datetime 
         raise WhenError(text) from None
     if not comma and first.startswith(".-"):
         until = now
+    if begin is not None and until is not None and begin > until and last.startswith(".-"):
+        begin, until = until, begin  # `.,.-2`: between now and two days ago
     if begin is not None and until is not None and begin > until:
         raise WhenError(text)
     return begin, until

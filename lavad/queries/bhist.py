@@ -43,7 +43,7 @@ def show(request: Request) -> Iterator[Shown]:
     if options.any("Jd", "hostfile"):
         found = bjobs_filters.by_text(request, options, found)
     jobs = sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))
-    windows = {letter: window(request, options.text(letter)) for letter in "CSD" if letter in options}
+    windows = {letter: window(request, options.text(letter)) for letter in "CSDT" if letter in options}
     rows = _rows(request, jobs, windows)
     first = next(rows, None)
     if first is None:
@@ -71,7 +71,7 @@ def _wanted(request: Request, options: Options) -> Wanted:
         wanted.states = UNFINISHED | FINAL
     else:
         wanted.states = frozenset().union(*asked) if asked else UNFINISHED
-        if any(letter in options for letter in "C"):
+        if "C" in options or "T" in options:
             wanted.states |= FINAL
     return wanted
 
@@ -94,13 +94,19 @@ def _rows(request: Request, jobs: list[Job], windows: dict[str, Window]) -> Iter
             history = History(events.get(job_id, ()))
             for job in group:
                 times = Times(history.of(job.key), request.now)
-                if _inside(job, times, windows):
+                if _inside(job, history, times, windows):
                     yield job, history, times
 
 
-def _inside(job: Job, times: Times, windows: dict[str, Window]) -> bool:
-    points = {"S": job.submitted, "D": times.dispatched, "C": job.outcome.at if job.outcome is not None else 0.0}
-    return all(points[letter] and begin <= points[letter] <= end for letter, (begin, end) in windows.items())
+def _inside(job: Job, history: History, times: Times, windows: dict[str, Window]) -> bool:
+    """-S, -D, -C: when it was submitted, dispatched, completed; -T: whether anything happened to it then."""
+    ended = job.outcome.at if job.outcome is not None else 0.0
+    points = {"S": (job.submitted,), "D": (times.dispatched,), "C": (ended,)}
+    for letter, (begin, end) in windows.items():
+        when = points[letter] if letter in points else [event.at for event in history.of(job.key)]
+        if not any(at and begin <= at <= end for at in when):
+            return False
+    return True
 
 
 def _table(request: Request, rows: Iterator[Row], wide: bool) -> Iterator[Shown]:

@@ -1,4 +1,4 @@
-"""bslots: slots that are held for waiting jobs and could serve shorter ones meanwhile (backfill windows).
+"""bslots: slots that are free, or held for waiting jobs and so can serve shorter ones meanwhile (backfill windows).
 
 Rule: a row counts the slots that are free for its time at least, so those of the rows above it are among them.
 """
@@ -38,18 +38,33 @@ def show(request: Request) -> Iterator[Shown]:
 
 def _windows(request: Request, resreq: str) -> list[Window]:
     ends: dict[float | None, Counter[str]] = {}
+    for host, slots in _free(request):
+        ends.setdefault(None, Counter())[host] += slots
     fitting = set(hostfacts.fitting(request, hostfacts.all_hosts(request.view), resreq)) if resreq else None
     for host, slots, start in _held(request):
         if hostfacts.host_of(request.view, host).state is HostState.OK and (fitting is None or host in fitting):
             left = start - request.now if start else None
             if left is None or left >= 60:
                 ends.setdefault(None if left is None else left // 60 * 60, Counter())[host] += slots
+    if fitting is not None and None in ends:
+        ends[None] = Counter({host: slots for host, slots in ends[None].items() if host in fitting})
     found: list[Window] = []
     total: Counter[str] = Counter()
     for left in sorted(ends, key=lambda left: float("inf") if left is None else left, reverse=True):
         total = total + ends[left]
-        found.append((left, total))
+        if total:
+            found.append((left, total))
     return found
+
+
+def _free(request: Request) -> Iterator[tuple[str, int]]:
+    """What nobody uses and nothing is held for, of hosts that take jobs."""
+    view = request.view
+    for host in hostfacts.all_hosts(view):
+        slots = hostfacts.Slots(view, host)
+        free = slots.max - slots.all - slots.rsv
+        if free > 0 and hostfacts.status(view, host, request.now, slots) == "ok":
+            yield host, free
 
 
 def _held(request: Request) -> Iterator[tuple[str, int, float]]:

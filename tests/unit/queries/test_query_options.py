@@ -233,7 +233,10 @@ def test_resources_at_length_and_in_lsfs_order() -> None:
 
 def test_backfill_windows() -> None:
     c = QueryCluster()
-    assert c.ask("bslots")[0] == "No backfill window exists at this time\n"
+    assert c.ask("bslots")[0] == "SLOTS          RUNTIME\n14             UNLIMITED\n"  # nothing is held for anybody
+    assert c.ask("bslots", R="select[bigmem]")[0].splitlines()[1:] == ["2              UNLIMITED"]
+    c.submit(9, slots=8)
+    c.start(9, hosts="ol1:4 ol2:5 ol3:1")
     c.submit(1)
     c.submit(2)
     c.submit(3)
@@ -242,7 +245,7 @@ def test_backfill_windows() -> None:
         2: Promise(start=c.now + 2700, hosts=(("ol2", 3),), held=(("ol2", 2),)),
         3: Promise(start=0.0, hosts=(("ol3", 1),), held=(("ol3", 1),)),
     }
-    assert c.ask("bslots")[0] == (
+    assert c.ask("bslots")[0] == (  # ol2 has 8 slots: 5 are used and 3 held
         "SLOTS          RUNTIME\n1              UNLIMITED\n4              1 hour 30 minutes\n6              45 minutes\n"
     )
     assert c.ask("bslots", W="1:00", n="2")[0].splitlines()[1:] == ["4              1 hour 30 minutes"]
@@ -250,6 +253,7 @@ def test_backfill_windows() -> None:
     assert c.ask("bslots", R="select[fs]")[0].splitlines()[1:] == [
         "1              1 hour 30 minutes", "3              45 minutes",
     ]  # fmt: skip
+    assert c.ask("bslots", n="99")[0] == "No backfill window exists at this time\n"
     assert c.ask("bslots", n="x")[2] == c.ask("bslots", W="x")[2] == 255
 
 

@@ -78,3 +78,18 @@ def test_the_image_of_a_container_and_the_fields_of_newer_releases() -> None:
     c.submit(1, text={"software": (("container", "/images/x.sif", "", ""),)})
     record = json.loads(c.ask("bjobs", o="image aps longjobid k8s ctxuser", json=True)[0])["RECORDS"][0]
     assert record == {"IMAGE": "/images/x.sif", "APS": "", "LONGJOBID": "", "K8S": "", "CTXUSER": ""}
+
+
+def test_history_of_jobs_to_which_something_happened_in_a_time() -> None:
+    c = QueryCluster()
+    c.submit(1, "11:00:00")
+    c.start(1, "11:05:00")
+    c.finish(1, "11:10:00")
+    c.submit(2, "11:20:00")
+
+    def jobs(time: str) -> list[str]:
+        return [line.split()[0] for line in c.ask("bhist", T=time)[0].splitlines()[2:] if line]
+
+    assert jobs("20/11:04,20/11:06") == ["1"]
+    assert jobs("20/11:09,20/11:21") == ["1", "2"]
+    assert c.ask("bhist", T="20/11:12,20/11:15")[::2] == ("No matching job found\n", 255)
