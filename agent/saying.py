@@ -89,6 +89,8 @@ def ended(entry: Entry, output: str) -> pb.Report:
             max_processes=use.processes,
             max_threads=use.threads,
             avg_mem=use.avg_mem,
+            cpu_peak=use.cpu_peak,
+            cpu_peak_after=use.cpu_peak_after,
             tasks=[_task_end(task) for task in end.get("tasks") or []],
             first_rank=int(first.get("rank", -1)),
             first_reason=str(first.get("reason") or ("lease" if end.get("lease") else "")),
@@ -122,6 +124,8 @@ def use_of(end: dict[str, Any], seen: Final) -> Use:
         max_swap=seen.swap,
         processes=seen.processes or len(end.get("tasks") or []),
         threads=seen.threads,
+        cpu_peak=seen.cpus,
+        cpu_peak_after=seen.cpus_after,
     )
 
 
@@ -144,6 +148,8 @@ def _add(to: Use, told: dict[str, Any], use: dict[str, Any]) -> Use:
         max_swap=to.max_swap + int(use.get("swap") or 0),
         processes=to.processes + (int(use.get("processes") or 0) or int(told.get("tasks") or 0)),
         threads=to.threads + int(use.get("threads") or 0),
+        cpu_peak=to.cpu_peak,
+        cpu_peak_after=to.cpu_peak_after,
     )
 
 

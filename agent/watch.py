@@ -25,6 +25,8 @@ class Final(NamedTuple):
     avg_mem: int = 0
     processes: int = 0
     threads: int = 0
+    cpus: float = 0.0
+    cpus_after: float = 0.0
 
 
 class Watch:
@@ -117,7 +119,7 @@ class Watch:
         else:
             self._usage.forget(uid)
         cpu = newest.cpu if newest is not None else 0.0
-        return Final(cpu, peaks.mem, peaks.swap, peaks.avg_mem, peaks.processes, peaks.threads)
+        return Final(cpu, peaks.mem, peaks.swap, peaks.avg_mem, peaks.processes, peaks.threads, peaks.cpus, peaks.cpus_after)
 
 
 def _memory_limit(entry: Entry) -> int:

@@ -170,7 +170,7 @@ class TaskUsage(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem_mb: _Optional[int] = ..., gpu_util: _Optional[int] = ..., wait_pid: _Optional[int] = ..., waits: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks")
+    __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks", "cpu_peak", "cpu_peak_after")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +185,8 @@ class Usage(_message.Message):
     PIDS_FIELD_NUMBER: _ClassVar[int]
     PGIDS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
+    CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
     key: int
     attempt: int
     at: float
@@ -199,7 +201,9 @@ class Usage(_message.Message):
     pids: _containers.RepeatedScalarFieldContainer[int]
     pgids: _containers.RepeatedScalarFieldContainer[int]
     tasks: _containers.RepeatedCompositeFieldContainer[TaskUsage]
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[float] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., swap: _Optional[int] = ..., threads: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., avg_mem: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., pgids: _Optional[_Iterable[int]] = ..., tasks: _Optional[_Iterable[_Union[TaskUsage, _Mapping]]] = ...) -> None: ...
+    cpu_peak: float
+    cpu_peak_after: float
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[float] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., swap: _Optional[int] = ..., threads: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., avg_mem: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., pgids: _Optional[_Iterable[int]] = ..., tasks: _Optional[_Iterable[_Union[TaskUsage, _Mapping]]] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("reports",)
@@ -276,7 +280,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post_status")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post_status", "cpu_peak", "cpu_peak_after")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -295,6 +299,8 @@ class Ended(_message.Message):
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     POST_STATUS_FIELD_NUMBER: _ClassVar[int]
+    CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
+    CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -313,7 +319,9 @@ class Ended(_message.Message):
     output: str
     gone: bool
     post_status: int
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post_status: _Optional[int] = ...) -> None: ...
+    cpu_peak: float
+    cpu_peak_after: float
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post_status: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
 
 class Gone(_message.Message):
     __slots__ = ("post_status",)

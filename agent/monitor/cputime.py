@@ -154,3 +154,26 @@ def _seen(proc: Proc, rank: int) -> _Seen:
 def _lives(pid: int, seen: _Seen, now: Mapping[int, _Seen]) -> bool:
     found = now.get(pid)
     return found is not None and found.start == seen.start
+
+
+class CpuPeak:
+    """The most CPUs that were in use at a time, over ``SPAN`` at least: less would show the noise of single samples."""
+
+    SPAN = 10.0
+
+    def __init__(self, now: float) -> None:
+        self.cpus = 0.0
+        self.after = 0.0
+        """Seconds from the first sample to when that was."""
+        self._first = now
+        self._since = now
+        self._before = 0.0
+
+    def see(self, now: float, cpu: float) -> None:
+        """``cpu``: seconds used so far."""
+        if now - self._since < self.SPAN:
+            return
+        rate = max(cpu - self._before, 0.0) / (now - self._since)
+        self._since, self._before = now, cpu
+        if rate > self.cpus:
+            self.cpus, self.after = rate, now - self._first

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from agent.monitor.cputime import CpuTime
+from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.gpu import GpuSource
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
@@ -43,6 +43,10 @@ class Peaks(NamedTuple):
     avg_mem: int = 0
     processes: int = 0
     threads: int = 0
+    cpus: float = 0.0
+    """The most CPUs in use at a time."""
+    cpus_after: float = 0.0
+    """When that was, in seconds after the first sample."""
 
 
 class UsageSampler:
@@ -129,6 +133,7 @@ class _Book:
         self._pss_pause = PSS_SECOND
         self._at = now
         self._weighed = 0.0
+        self._cpu_peak = CpuPeak(now)
         self._seconds = 0.0
         self._newest = pb.Usage()
         self._stillness = Stillness()
@@ -156,9 +161,12 @@ class _Book:
                 _add(task, proc, share, gpu_use.get(proc.pid))
         self._look_at_still(now, tasks, ticks, living)
         self._weigh(now, rss, swap, len(living), threads)
+        self._cpu_peak.see(now, sum(ticks.values()) / TICKS)
+        self.peaks = self.peaks._replace(cpus=self._cpu_peak.cpus, cpus_after=self._cpu_peak.after)
         self._newest = pb.Usage(
             key=roots.key, attempt=roots.attempt, at=now, cpu=sum(ticks.values()) / TICKS, rss=rss, pss=pss, swap=swap,
-            threads=threads, max_mem=self.peaks.mem, max_swap=self.peaks.swap, avg_mem=self.peaks.avg_mem,
+            threads=threads, cpu_peak=self.peaks.cpus, cpu_peak_after=self.peaks.cpus_after,
+            max_mem=self.peaks.mem, max_swap=self.peaks.swap, avg_mem=self.peaks.avg_mem,
             pids=[proc.pid for proc, _ in living], pgids=sorted({proc.pgrp for proc, _ in living}),
             tasks=[tasks[rank] for rank in sorted(tasks)],
         )  # fmt: skip
@@ -207,12 +215,12 @@ class _Book:
         self._seconds += passed
         self._weighed += rss * passed
         old = self.peaks
-        self.peaks = Peaks(
-            max(old.mem, rss),
-            max(old.swap, swap),
-            int(self._weighed / self._seconds) if self._seconds else rss,
-            max(old.processes, processes),
-            max(old.threads, threads),
+        self.peaks = old._replace(
+            mem=max(old.mem, rss),
+            swap=max(old.swap, swap),
+            avg_mem=int(self._weighed / self._seconds) if self._seconds else rss,
+            processes=max(old.processes, processes),
+            threads=max(old.threads, threads),
         )
 
 

@@ -66,6 +66,9 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where output without ``-o`` is kept on the first host."""
     post: int = 0
     """Wait status of the post-execution command, where that was over too."""
+    cpu_peak: float = 0.0
+    """The most CPUs that it used at a time, and when, in seconds after its start."""
+    cpu_peak_after: float = 0.0
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

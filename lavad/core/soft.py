@@ -40,6 +40,9 @@ class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     pids: tuple[int, ...] = ()
     pgids: tuple[int, ...] = ()
     tasks: tuple[TaskUsage, ...] = ()
+    cpu_peak: float = 0.0
+    """The most CPUs that it used at a time, and when, in seconds after its start."""
+    cpu_peak_after: float = 0.0
 
 
 class WhyClass(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -172,11 +172,16 @@ class _Report:
         cpu, wait, turnaround = self._times(job)
         usage = jobfacts.Usage(job, self.view)
         hog = cpu / turnaround if turnaround > 0 else 0.0
+        share = jobfacts.Efficiency(job, self.view.spec(job), usage, self.request.now)
         memory = [_size(usage.max_mem), _size(usage.max_swap)]
         state = "done" if job.state is JobState.DONE else "exit"
         return (
             "     CPU_T     WAIT     TURNAROUND   STATUS     HOG_FACTOR    MEM    SWAP\n"
             f"{cpu:>10.2f} {wait:>8.0f} {turnaround:>14.0f} {state:>8} {hog:>14.4f} {memory[0]:>6} {memory[1]:>7}\n"
+            "     CPU_PEAK     CPU_PEAK_DURATION     CPU_PEAK_EFFICIENCY\n"
+            f"{usage.cpu_peak:>13.2f} {usage.cpu_peak_after:>11.0f} second(s) {share.peak:>22.2f}%\n"
+            "     CPU_AVERAGE_EFFICIENCY      MEM_EFFICIENCY\n"
+            f"{share.cpu:>26.2f}% {share.memory:>18.2f}%\n"
         )
 
     def _times(self, job: Job) -> tuple[float, int, int]:

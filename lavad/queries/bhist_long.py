@@ -63,8 +63,7 @@ def _peaks(request: Request, job: Job) -> str:
     usage = jobfacts.Usage(job, request.view)
     if not usage.max_mem:
         return ""
-    peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
-    text = f"\n MEMORY USAGE:\n MAX MEM: {peak};  AVG MEM: {mean}\n"
+    text = "\n" + paragraphs.efficiency(job, request.view.spec(job), usage, request.now, "")
     ends = [(part.host, part.end) for part in jobfacts.parts_of(job) if part.end is not None]
     if len(ends) > 1:
         text += "\n HOST USAGE:\n HOST               CPU_TIME    MAX_MEM   MAX_SWAP PROCESSES  THREADS\n"

@@ -179,9 +179,8 @@ class Record:
         usage = self.usage
         if self.job.run is None or not usage.max_mem:
             return ""
-        peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
         lead = "" if usage.parts and self.job.outcome is None else "\n"
-        return f"{lead} MEMORY USAGE:\n MAX MEM: {peak};  AVG MEM: {mean}\n"
+        return lead + paragraphs.efficiency(self.job, self.spec, usage, self.now, " ")
 
     def scheduling(self) -> str:
         """Load thresholds of the queue."""

@@ -293,16 +293,23 @@ def hrusage(row: Row, unit: str) -> str:
     )
 
 
-def cpu_efficiency(row: Row, unit: str) -> str:
-    ran = jobfacts.run_time(row.job, row.now) * jobfacts.slots_of(row.job, row.spec)
-    return f"{row.usage.cpu / ran * 100:.2f}%" if ran and row.usage.known else ""
+def efficiency(name: str) -> Value:
+    """``cpu``, ``peak`` or ``memory`` of ``Efficiency``."""
+
+    def value(row: Row, unit: str) -> str:
+        if row.job.run is None or not row.usage.known:
+            return ""
+        return f"{getattr(jobfacts.Efficiency(row.job, row.spec, row.usage, row.now), name):.2f}%"
+
+    return value
 
 
-def mem_efficiency(row: Row, unit: str) -> str:
-    asked = sum(amount for part in jobfacts.parts_of(row.job) for name, amount in part.reserved if name == "mem")
-    if not row.usage.known:
-        return ""
-    return f"{row.usage.max_mem / 1024 / asked * 100:.2f}%" if asked else "0.00%"
+def cpu_peak(row: Row, unit: str) -> str:
+    return f"{row.usage.cpu_peak:.2f}" if row.usage.known else ""
+
+
+def cpu_peak_after(row: Row, unit: str) -> str:
+    return row.seconds(row.usage.cpu_peak_after) if row.usage.known else ""
 
 
 def priority(row: Row, unit: str) -> str:

@@ -157,6 +157,9 @@ class Usage:
         self.max_mem = sum(max(u.max_mem, u.rss) for u in values) + sum(e.max_mem for e in gone)
         self.max_swap = sum(max(u.max_swap, u.swap) for u in values) + sum(e.max_swap for e in gone)
         self.avg_mem = sum(u.avg_mem or u.rss for u in values) + sum(e.avg_mem for e in gone)
+        peaks = [(u.cpu_peak, u.cpu_peak_after) for u in values] + [(e.cpu_peak, e.cpu_peak_after) for e in gone]
+        self.cpu_peak = sum(peak for peak, _ in peaks)
+        self.cpu_peak_after = max((after for _, after in peaks), default=0.0)
         self.pids = [pid for u in values for pid in u.pids]
         if job.outcome is not None:
             self.mem, self.swap = self.max_mem, self.max_swap
@@ -164,6 +167,17 @@ class Usage:
 
 def _ended_parts(job: Job) -> list[tuple[str, End]]:
     return [(part.host, part.end) for part in parts_of(job) if part.end is not None]
+
+
+class Efficiency:
+    """How well a job uses, or used, what it has: percent of its slots and of the memory that it reserves (0: none)."""
+
+    def __init__(self, job: Job, spec: Spec, usage: Usage, now: float) -> None:
+        slots, ran = slots_of(job, spec), run_time(job, now)
+        asked = sum(amount for part in parts_of(job) for name, amount in part.reserved if name == "mem")
+        self.cpu = 100 * usage.cpu / (ran * slots) if ran and slots else 0.0
+        self.peak = 100 * usage.cpu_peak / slots if slots else 0.0
+        self.memory = 100 * usage.max_mem / 1024 / asked if asked else 0.0
 
 
 def exit_code(job: Job) -> int | None:

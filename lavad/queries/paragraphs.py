@@ -140,6 +140,23 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
     return tables
 
 
+_COMPUTES = 0.05
+"""CPUs: a job that never used as many has nothing to tell of them."""
+
+
+def efficiency(job: Job, spec: Spec, usage: jobfacts.Usage, now: float, lead: str) -> str:
+    """What of its memory a job uses, and of its CPUs, if it computes at all; each line begins with ``lead``."""
+    share = jobfacts.Efficiency(job, spec, usage, now)
+    peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
+    memory = f"{lead}MEMORY USAGE:\n{lead}MAX MEM: {peak};  AVG MEM: {mean}; MEM Efficiency: {share.memory:.2f}%\n"
+    if usage.cpu_peak < _COMPUTES:
+        return memory
+    return memory + (
+        f"\n{lead}CPU USAGE:\n{lead}CPU PEAK: {usage.cpu_peak:.2f} ;  CPU PEAK DURATION: {usage.cpu_peak_after:.0f} second(s)\n"
+        f"{lead}CPU AVERAGE EFFICIENCY: {share.cpu:.2f}% ;  CPU PEAK EFFICIENCY: {share.peak:.2f}%\n"
+    )
+
+
 def places(view: View, job: Job) -> str:
     """``on <ol1>``, ``on 2 Hosts/Processors <ol1> <ol2>``, or tasks and slots."""
     hosts = jobfacts.host_slots(job, view.short_hosts)

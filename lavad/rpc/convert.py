@@ -39,7 +39,8 @@ def end(message: pb.Ended) -> End:
         max_threads=message.max_threads, avg_mem=message.avg_mem, tasks=tasks,
         first_rank=message.first_rank if message.first_reason else -1, first_reason=message.first_reason,
         limit=limit(message.limit),
-        lost=message.lost, output=message.output, post=message.post_status,
+        lost=message.lost, output=message.output, post=message.post_status, cpu_peak=message.cpu_peak,
+        cpu_peak_after=message.cpu_peak_after,
     )  # fmt: skip
 
 
@@ -62,4 +63,5 @@ def usage(message: pb.Usage) -> PartUsage:
         key=message.key, attempt=message.attempt, at=message.at, cpu=message.cpu, rss=message.rss, pss=message.pss,
         swap=message.swap, threads=message.threads, max_mem=message.max_mem, max_swap=message.max_swap,
         avg_mem=message.avg_mem, pids=tuple(message.pids), pgids=tuple(message.pgids), tasks=tasks,
+        cpu_peak=message.cpu_peak, cpu_peak_after=message.cpu_peak_after,
     )  # fmt: skip

@@ -25,7 +25,7 @@ CAPTURES = {
 }
 CONF = Path(__file__).with_name("captured_conf")
 ADDED = re.compile(
-    r"\n ?MEMORY USAGE:\n[^\n]*\n|\n TASK USAGE:\n(?: [^\n]*\n)+"
+    r"\n ?MEMORY USAGE:\n[^\n]*\n|\n ?CPU USAGE:\n[^\n]*\n[^\n]*\n|\n TASK USAGE:\n(?: [^\n]*\n)+"
     r"|\n RESOURCE REQUIREMENT DETAILS:\n(?: [CE][^\n]*\n| {21}[^\n]*\n)+"
     r"|[^\n]*: (?:Output kept in|Completed <exit>; TERM_OWNER)[^\n]*\n(?: {21}[^\n]*\n)*"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.monitor.cputime import CpuTime
+from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.procscan import Proc
 from agent.monitor.tree import REST
 
@@ -176,3 +176,10 @@ def test_growth_that_pays_a_debt_is_not_given_to_a_rank_as_well():
     for pid in (13, 14, 15):
         world.end(pid)
     assert sum(look(world, time).values()) == 1
+
+
+def test_the_peak_is_of_a_span_and_says_when_it_was() -> None:
+    peak = CpuPeak(100.0)
+    for now, cpu in ((105.0, 20.0), (110.0, 20.0), (115.0, 21.0), (121.0, 53.0), (140.0, 60.0)):
+        peak.see(now, cpu)
+    assert (peak.cpus, peak.after) == (3.0, 21.0)  # 33 s in 11 s; the 20 s in the first 5 s are 2 CPUs over their span

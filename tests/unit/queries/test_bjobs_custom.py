@@ -48,7 +48,8 @@ def two() -> QueryCluster:
     c.submit(1, "11:30:00", name="waits", command="sleep 9")
     c.submit(2, "11:30:00", name="runs", slots=3, max_slots=3, limits={"run": 3600, "mem": 20480})
     c.start(2, "11:32:00", hosts="ol2:2 ol1")
-    usage = {"cpu": 90.5, "rss": 1300 * 1024, "swap": 2048, "threads": 7, "max_mem": 1400 * 1024, "pids": (11, 12)}
+    usage = {"cpu": 90.5, "rss": 1300 * 1024, "swap": 2048, "threads": 7, "max_mem": 1400 * 1024, "pids": (11, 12),
+             "cpu_peak": 1.5, "cpu_peak_after": 20.0}
     c.soft.usage[2] = {"ol2": PartUsage(key=2, attempt=1, at=at("11:39:00"), **usage)}
     return c
 
@@ -77,7 +78,9 @@ def test_values_of_a_running_job() -> None:
         "mem": "1.3 Gbytes", "max_mem": "1.4 Gbytes", "memlimit": "20 Mbytes", "nthreads": "7", "pids": "11,12",
         "max_req_proc": "3", "runtimelimit": "60.0", "exit_code": "-", "pend_reason": "-", "sub_cwd": "$HOME",
         "exec_cwd": "/home/alice", "command": "sleep 1", "user": "alice", "proj_name": "default", "pend_time": "120",
-        "combined_resreq": "select[type == local] order[r15s:pg]", "idle_factor": "0.19", "cpu_efficiency": "6.28%",
+        "combined_resreq": "select[type == local] order[r15s:pg]", "idle_factor": "0.19", "average_cpu_efficiency": "6.28%",
+        "cpu_peak": "1.50", "cpu_peak_efficiency": "50.00%", "cpu_efficiency": "50.00%", "mem_efficiency": "0.00%",
+        "cpu_peak_reached_duration": "20 second(s)",
     }  # fmt: skip
     found = rows(two(), " ".join(fields) + " delimiter='|'", "2")
     assert dict(zip(fields, found[1].split("|"), strict=True)) == fields

@@ -140,7 +140,7 @@ def test_ends_name_their_reason() -> None:
     out = c.ask("bjobs", "1", l=True)[0]
     assert "Fri Nov 20 11:39:00: Exited by signal 9. The CPU time used is 0.0 seconds.\n" in out
     assert "Fri Nov 20 11:39:00: Completed <exit>; TERM_OWNER: job killed by owner.\n" in out
-    assert " MAX MEM: 6 Mbytes;  AVG MEM: 6 Mbytes\n" in out
+    assert " MAX MEM: 6 Mbytes;  AVG MEM: 6 Mbytes; MEM Efficiency: 0.00%\n" in out
 
 
 def test_a_job_killed_while_it_waited() -> None:

@@ -199,7 +199,7 @@ def test_totals_and_peaks_stay_after_the_end() -> None:
     c.finish(1, utime=2.0, stime=1.0, max_mem=10 * 1024, avg_mem=8 * 1024, max_processes=3, max_threads=4)
     out = c.ask("bhist", "1", l=True)[0]
     assert "Done successfully. The CPU time used is 6.0 seconds;" in out
-    assert " MAX MEM: 20 Mbytes;  AVG MEM: 16 Mbytes\n" in out
+    assert "MAX MEM: 20 Mbytes;  AVG MEM: 16 Mbytes; MEM Efficiency: 0.00%\n" in out
     assert [row.split() for row in out.partition(" HOST USAGE:\n")[2].splitlines()[1:3]] == [
         ["ol1", "3.0s", "10.0M", "-", "3", "4"], ["ol2", "3.0s", "10.0M", "-", "3", "4"],
     ]  # fmt: skip

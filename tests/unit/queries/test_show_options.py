@@ -93,3 +93,28 @@ def test_history_of_jobs_to_which_something_happened_in_a_time() -> None:
     assert jobs("20/11:04,20/11:06") == ["1"]
     assert jobs("20/11:09,20/11:21") == ["1", "2"]
     assert c.ask("bhist", T="20/11:12,20/11:15")[::2] == ("No matching job found\n", 255)
+
+
+def test_how_well_a_job_uses_what_it_has(tmp_path: Path) -> None:
+    c = QueryCluster()
+    c.submit(1, slots=2, max_slots=2, resreq="rusage[mem=20]")
+    c.start(1, "11:30:00", hosts="ol2:2", reserved=(("mem", 20.0),))
+    c.finish(1, "11:31:40", utime=140.0, stime=10.0, max_mem=10 * 1024, avg_mem=5 * 1024, cpu_peak=1.7, cpu_peak_after=30.0)
+    c.submit(2)
+    c.start(2, "11:30:00")
+    c.finish(2, "11:31:00")
+    with stored(c, tmp_path) as store:
+        for command, lead in (("bjobs", " "), ("bhist", "")):
+            lines = [line.removeprefix(lead) for line in store.ask(command, "1", l=True, a=True)[0].splitlines()]
+            at = lines.index("MEMORY USAGE:")
+            assert lines[at + 1 : at + 6] == [
+                "MAX MEM: 10 Mbytes;  AVG MEM: 5 Mbytes; MEM Efficiency: 50.00%", "", "CPU USAGE:",
+                "CPU PEAK: 1.70 ;  CPU PEAK DURATION: 30 second(s)",
+                "CPU AVERAGE EFFICIENCY: 75.00% ;  CPU PEAK EFFICIENCY: 85.00%",
+            ]  # fmt: skip
+            assert "CPU USAGE" not in store.ask(command, "2", l=True, a=True)[0]  # it slept
+        told = store.ask("bacct", "1", l=True)[0]
+    figures = [line.split() for line in told.splitlines()]
+    at = figures.index(["CPU_PEAK", "CPU_PEAK_DURATION", "CPU_PEAK_EFFICIENCY"])
+    assert figures[at + 1] == ["1.70", "30", "second(s)", "85.00%"]
+    assert figures[at + 2 : at + 4] == [["CPU_AVERAGE_EFFICIENCY", "MEM_EFFICIENCY"], ["75.00%", "50.00%"]]
