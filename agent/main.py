@@ -55,7 +55,8 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     gc.freeze()
 
     async def serve() -> None:
-        await Daemon(site, options.master.split(","), options.gpus, options.slots_hint, starter_log).serve()
+        masters = options.master.split(",") if options.master else site.masters
+        await Daemon(site, masters, options.gpus, options.slots_hint, starter_log).serve()
 
     try:
         asyncio.run(serve())
@@ -71,7 +72,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--conf", required=True, type=os.path.abspath)
     parser.add_argument("--run", required=True, type=os.path.abspath)
     parser.add_argument("--spool", required=True, type=os.path.abspath)
-    parser.add_argument("--master", required=True, help="HOST:PORT[,HOST:PORT…]")
+    parser.add_argument("--master", default="", help="HOST:PORT[,HOST:PORT…]; else LSF_MASTER_LIST of lsf.conf, at LAVA_PORT")
     parser.add_argument("--address", default="127.0.0.1", help="where other hosts reach this one")
     parser.add_argument("--gpus", type=int, default=0, help="simulated GPUs")
     parser.add_argument("--pidfile", type=os.path.abspath)

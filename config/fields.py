@@ -189,13 +189,16 @@ def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) 
     """A parameter that is read and changes nothing here: a note where nothing is missing without it, else a warning."""
     file = cell.place.kind
     if key in without_effect.NEEDLESS.get(file, ()):
-        problems.note(cell.place, f"{owner}: {cell.name} is not needed by lava and has no effect")
+        why = without_effect.BECAUSE.get(key, "")
+        problems.note(cell.place, f"{owner}: {cell.name} is not needed by lava and has no effect{why and ': ' + why}")
     elif key in without_effect.MISSING.get(file, ()):
         problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
 
 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:
-    if cell.name.upper() in UNSUPPORTED.get(cell.place.kind, ()):
+    if cell.name.upper() in without_effect.NEEDLESS.get(cell.place.kind, ()):
+        report_without_effect(cell, cell.name.upper(), owner, problems)
+    elif cell.name.upper() in UNSUPPORTED.get(cell.place.kind, ()):
         problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
     else:
         problems.warn(cell.place, f"{owner}: unknown parameter {shortened(cell.name)}")

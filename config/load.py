@@ -19,7 +19,7 @@ from config.model import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, Host
 from config.names import base_host
 from config.problems import Place, Problem, Problems
 from config.read_hosts import check_hosts_named, joined, read_lsb_hosts
-from config.read_limits import read_limits
+from config.read_limits import read_limits, read_methods
 from config.read_params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read_queues import (
     INDEX_ALIASES,
@@ -167,7 +167,7 @@ def _assembled(
         host_types=shared.types,
         host_models=tuple(shared.models.values()),
         applications=applications,
-        limits=tuple(limit for limit, _ in limits),
+        limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),
         partitions=batch.partitions,
         lsf=lsf,
         lsb_params=params_as_written(sections["lsb.params"]),

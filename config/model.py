@@ -212,6 +212,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     host_models: tuple[HostModel, ...] = ()
     applications: tuple[ApplicationConfig, ...] = ()
     limits: tuple[Limit, ...] = ()
+    rusage_methods: tuple[tuple[str, str], ...] = ()
+    """ReservationUsage: resource and task, job or host."""
     partitions: tuple[PartitionConfig, ...] = ()
     lsf: dict[str, str] = {}
     lsb_params: tuple[tuple[str, str], ...] = ()

@@ -19,6 +19,7 @@ LIMIT: Table = {
     "SLOTS_PER_PROCESSOR": v.real(),
     "JOBS": v.number(0),
 }
+METHODS = {"PER_TASK": "task", "PER_SLOT": "task", "PER_JOB": "job", "PER_HOST": "host"}
 SIZES = ("MEM", "SWP", "TMP")
 
 
@@ -26,6 +27,8 @@ def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> 
     """Each limit and where it stands."""
     found: dict[str, tuple[Limit, Place]] = {}
     for section in sections:
+        if section.name.lower() == "reservationusage":
+            continue
         if section.name.lower() != "limit":
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
             continue
@@ -37,6 +40,20 @@ def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> 
                 problems.error(row.place, f"limit {shortened(limit.name)} is defined twice; the first one holds")
             found.setdefault(limit.name, (limit, row.place))
     return tuple(found.values())
+
+
+def read_methods(sections: list[Section], problems: Problems) -> tuple[tuple[str, str], ...]:
+    """ReservationUsage: resource and what rusage[] of it is for where it does not say: task, job or host."""
+    found: dict[str, str] = {}
+    for row in [row for section in sections if section.name.lower() == "reservationusage" for row in section.rows]:
+        name, method = row.text("RESOURCE"), row.text("METHOD").upper()
+        owner = f"reservation usage {shortened(name) or '-'}"
+        fill(row, {"RESERVE": v.yes_no}, v.Scope(), problems, owner, {"RESOURCE", "METHOD"})
+        if name and METHODS.get(method):
+            found[name] = METHODS[method]
+        elif method:
+            problems.error(row.place, f"{owner}: METHOD '{shortened(method)}' is none of {', '.join(METHODS)}")
+    return tuple(found.items())
 
 
 def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> Limit | None:
@@ -52,7 +69,9 @@ def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> L
         problems.error(row.place, f"{owner}: SLOTS_PER_PROCESSOR needs PER_HOST")
         return None
     if percent and not row.text("PER_HOST"):
-        problems.error(row.cells[percent[0].upper()].place, f"{owner}: a percentage needs PER_HOST")
+        # LSF ignores such a section
+        place = row.cells[percent[0].upper()].place
+        problems.warn(place, f"{owner}: a percentage needs PER_HOST: this limit has no effect")
         return None
     bounds = ("slots", "slots_per_processor", "jobs")
     if known.LIMITS.intersection(row.cells) and not amounts and not any(field in fields for field in bounds):

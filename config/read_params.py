@@ -226,6 +226,10 @@ def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems)
             continue
         for row in section.rows:
             fields |= fill(row, LSB_PARAMS, scope, problems, "section Parameters")
+            others = [word for word in row.text("PREEMPT_FOR").split() if word in v.PREEMPT_FOR[3:]]
+            if others:
+                text = f"section Parameters: PREEMPT_FOR: {' '.join(others)} is not supported by lava and has no effect"
+                problems.warn(row.cells["PREEMPT_FOR"].place, text)
     return fields
 
 

@@ -91,12 +91,18 @@ def minutes_or_percent(value: str, _: Scope) -> int:
     return -int(value[:-1])
 
 
+PREEMPT_FOR = (
+    "LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB", "GROUP_JLP", "GROUP_MAX", "HOST_JLU", "USER_JLP", "USER_MAX",
+)  # fmt: skip
+"""The first three are what lava does."""
+
+
 def preempt_for(value: str, _: Scope) -> tuple[str, ...]:
-    """Whom to preempt: the newest, and as few as will do, as lava always does."""
+    """Whom to preempt: the newest, and as few as will do, as lava always does; of the others `badmin ckconfig` warns."""
     words = tuple(value.split())
-    wrong = [word for word in words if word not in ("LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB")]
+    wrong = [word for word in words if word not in PREEMPT_FOR]
     if wrong:
-        raise ValueError(f"'{wrong[0][:50]}' is not supported by lava: LEAST_RUN_TIME, MINI_JOB and OPTIMAL_MINI_JOB are")
+        raise ValueError(f"'{wrong[0][:50]}' is none of {', '.join(PREEMPT_FOR)}")
     return words
 
 
@@ -235,8 +241,10 @@ def fairshare(value: str, scope: Scope) -> tuple[Share, ...]:
 
 
 def shares(value: str, _: Scope) -> tuple[Share, ...]:
-    """`[name, n] …`; one share for several names may be written `[a b, n]`."""
+    """`[name, n] …`, perhaps in one more pair of brackets; one share for several names may be written `[a b, n]`."""
     found: list[Share] = []
+    outer = re.fullmatch(r"\s*\[(\s*\[.*\]\s*)\]\s*", value, re.DOTALL)
+    value = outer.group(1) if outer else value
     for inside in re.findall(r"\[([^\[\]]*)\]", value):
         names, comma, count = inside.rpartition(",")
         if not comma or not names.split() or not re.fullmatch(r"\s*[0-9]{1,9}\s*", count) or int(count) < 1:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 from typing import Any
+
+from msgspec.structs import replace
 
 from config.model import (
     UNLIMITED,
@@ -33,11 +36,11 @@ def core_conf(config: ClusterConfig) -> Conf:
     return Conf(
         cluster=config.name,
         admins=config.admins,
-        params=_params(config),
+        params=replace(_params(config), rusage_methods=config.rusage_methods),
         queues=tuple(queue_conf(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=(
-            *((group.name, group.members) for group in config.host_groups),
+            *((group.name, _members(config, group.members)) for group in config.host_groups),
             *((unit.name, unit.members) for unit in config.units),
         ),
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
@@ -62,6 +65,24 @@ def core_conf(config: ClusterConfig) -> Conf:
         ),
         time_windows=config.time_windows,
     )  # fmt: skip
+
+
+def _members(config: ClusterConfig, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The members of a host group: `all`, patterns and what `~` takes away as the hosts of lsf.cluster have it."""
+    if not any(word == "all" or word[:1] == "~" or set(word) & set("*?") for word in words):
+        return words
+    groups = {group.name: group.members for group in config.host_groups}
+    hosts = [host.name for host in config.hosts if host.server and host.batch]
+    found: list[str] = []
+    away: set[str] = set()
+    for word in words:
+        if word.startswith("~"):
+            away.update(groups.get(word[1:], (word[1:],)))
+        elif word == "all":
+            found += hosts or [word]
+        else:
+            found += [word] if word in groups else fnmatch.filter(hosts, word) or [word]
+    return tuple(name for name in dict.fromkeys(found or hosts) if name not in away)
 
 
 def _controlling(admins: tuple[str, ...]) -> tuple[str, ...]:

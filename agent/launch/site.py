@@ -25,6 +25,12 @@ class Site(msgspec.Struct, frozen=True):
     """The site's eexec program (LSF_SERVERDIR/eexec), "" where there is none when the agent starts."""
 
     @property
+    def masters(self) -> list[str]:
+        """LSF_MASTER_LIST, each with LAVA_PORT."""
+        names = (self.conf.get("LSF_MASTER_LIST") or self.conf.get("LSF_MGMT_LIST") or "localhost").split()
+        return [f"{name}:{self.conf.get('LAVA_PORT') or 16879}" for name in names]
+
+    @property
     def socket(self) -> str:
         """The agent's own socket, for the commands inside jobs."""
         return os.path.join(self.run_dir, f"agent-{self.host}.sock")

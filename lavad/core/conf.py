@@ -105,6 +105,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     hpc_allocation: bool = False
     mod_all_jobs: bool = False
     rusage_per_task: bool = False
+    rusage_methods: tuple[tuple[str, str], ...] = ()
+    """ReservationUsage of lsb.resources: resource and what rusage[] of it is for: task, job or host."""
     max_pend_jobs: int | None = None
     sleep: int = 60
     """MBD_SLEEP_TIME: what JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME count."""
@@ -152,6 +154,11 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """The one that cu[] means where it names none."""
     units: tuple[UnitConf, ...] = ()
     """The ComputeUnit sections of lsb.hosts."""
+
+
+    def rusage_per(self, name: str, own: str) -> str:
+        """What an amount of rusage[] is for: what it says itself, else as its resource has it, "" for the default."""
+        return own or dict(self.rusage_methods).get(name, "") or ("task" if self.rusage_per_task else "")
 
 
 class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -27,8 +27,7 @@ def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
     except ResReqError:
         return ()
     uses = both.rusage[0].uses if both.rusage else ()
-    each = conf.params.rusage_per_task
-    return tuple((use.name, use.amount, use.per == "task" or (each and not use.per)) for use in uses)
+    return tuple((use.name, use.amount, conf.params.rusage_per(use.name, use.per) == "task") for use in uses)
 
 
 def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:

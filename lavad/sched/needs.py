@@ -116,11 +116,12 @@ class Need:
                 continue
             if use.duration:
                 fades.append(Fade(use.name, use.amount, use.duration, bool(use.decay)))
-            if use.per == "task" or (not use.per and conf.params.rusage_per_task):
+            per = conf.params.rusage_per(use.name, use.per)
+            if per == "task":
                 slot.append((use.name, use.amount))
-            elif use.name in shared and use.per != "host":
+            elif use.name in shared and per != "host":
                 job.append((use.name, use.amount))
-            elif use.per == "job" and not (self.one_slot or self.one_host):
+            elif per == "job" and not (self.one_slot or self.one_host):
                 once.append((use.name, use.amount))
             else:
                 host.append((use.name, use.amount))

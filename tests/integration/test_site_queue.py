@@ -80,9 +80,10 @@ def test_a_reconfiguration_is_whole_or_refused_and_disturbs_no_job(cluster: Clus
     assert refused.returncode == 255
     assert f"{file}:4: error: queue work: PRIORITY" in refused.stdout
     assert "The queue of a site." in cluster.run("bqueues -l work").stdout
-    file.write_text(before.replace("PRIORITY = 30", "PRIORITY = 31\nCHUNK_JOB_SIZE = 2").replace("of a site.", "of two."))
+    changed = before.replace("PRIORITY = 30", "PRIORITY = 31\nINTERRUPTIBLE_BACKFILL = 60")
+    file.write_text(changed.replace("of a site.", "of two."))
     assert cluster.run("badmin reconfig < /dev/null", ok=False).returncode == 255, "a warning is asked about"
-    assert "CHUNK_JOB_SIZE is not supported" in cluster.run("badmin ckconfig").stdout
+    assert "INTERRUPTIBLE_BACKFILL is not supported" in cluster.run("badmin ckconfig").stdout
     cluster.run("badmin reconfig -f")
     assert "The queue of two." in cluster.run("bqueues -l work").stdout
     assert cluster.states(job) == ["RUN"]

@@ -22,9 +22,7 @@ OF_FIELDS = {
 }  # fmt: skip
 KNOWN_OTHERWISE = {
     "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
-    "LSF_CONFDIR": "config.load finds the files by it",
     "LSB_CONFDIR": "config.load finds the files by it",
-    "LSF_MASTER_LIST": "cli.common.client reads lsf.conf itself",
 }
 
 

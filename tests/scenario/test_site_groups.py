@@ -100,3 +100,25 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
     assert checkpoint is not None
     assert (spec.estimate, site.spec(app="sim", We="10").estimate) == (5400, 600)
     assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "criu")
+
+
+GROUP = (
+    "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nodd (all ~h2)\nback (h3 h2)\nfront (all ~back)\nlike (h[1-2])\nstar (h*)\n"
+    "End HostGroup\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ("odd", ["h1", "h3"]), ("front", ["h1"]), ("like", ["h1", "h2"]), ("star", ["h1", "h2", "h3"]),
+        ("back+1 h1", ["h2", "h3", "h1"]), ("all ~front", ["h2", "h3"]),
+    ],
+)  # fmt: skip
+def test_host_groups_of_all_but_some(hosts: str, expected: list[str], tmp_path: Path) -> None:
+    site = QueueSite(tmp_path, f"HOSTS = {hosts}", lsb__hosts=GROUP)
+    assert site.problems == []
+    keys = [site.bsub() for _ in range(12)]
+    site.turn()
+    used = dict.fromkeys(next(iter(site.hosts_of(key))) for key in keys if key in site.running())
+    assert list(used) == expected

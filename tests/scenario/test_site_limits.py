@@ -98,7 +98,7 @@ def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
     [
         ("USERS=ann\nPER_USER=all\nSLOTS=1", "lsb.resources:2: limit one: USERS and PER_USER exclude each other"),
         ("USERS=ann\nSLOTS_PER_PROCESSOR=1", "lsb.resources:2: limit one: SLOTS_PER_PROCESSOR needs PER_HOST"),
-        ("MEM=10%", "lsb.resources:3: limit one: a percentage needs PER_HOST"),
+        ("MEM=10%", "lsb.resources:3: limit one: a percentage needs PER_HOST: this limit has no effect"),
         ("USERS=ann\nINELIGIBLE=Y", "lsb.resources:4: limit one: INELIGIBLE is not supported by lava and has no effect"),
         ("USERS=ann", "lsb.resources:2: limit one bounds nothing"),
         ("SLOTS=1\nQUEUES=noon", "lsb.resources:2: limit one: QUEUES: no queue noon in lsb.queues"),
@@ -107,3 +107,26 @@ def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
 def test_what_a_limit_cannot_be_is_said_with_its_line(lines: str, said: str, tmp_path: Path) -> None:
     _, problems = read_site(tmp_path, **FILES, lsb__resources=f"Begin Limit\nNAME = one\n{lines}\nEnd Limit\n")
     assert problems == [said]
+
+
+USAGE = "Begin ReservationUsage\nRESOURCE METHOD RESERVE\nmem {method} ()\nEnd ReservationUsage\n"
+
+
+BOTH = {"h1": 2, "h2": 2}
+
+
+@pytest.mark.parametrize(("method", "expected"), [("PER_TASK", BOTH), ("PER_SLOT", BOTH), ("PER_HOST", {"h1": 4})])
+def test_what_an_amount_is_reserved_for(method: str, expected: dict[str, int], tmp_path: Path) -> None:
+    world = site_world(tmp_path, lsb__resources=USAGE.format(method=method))
+    world.hosts("h1", "h2", slots=4)
+    key = world.submit(slots=4, resreq="rusage[mem=6000]")
+    assert world.step() == {key: expected}
+    own = world.submit(slots=2, resreq="rusage[mem=3000/host]")
+    assert sum(world.step()[own].values()) == 2, "what a job says itself goes before"
+
+
+def test_a_method_that_is_none(tmp_path: Path) -> None:
+    _, problems = read_site(tmp_path, lsb__resources=USAGE.format(method="PER_MOON"))
+    assert [problem.partition(" is none of")[0] for problem in problems] == [
+        "lsb.resources:3: reservation usage mem: METHOD 'PER_MOON'"
+    ]

@@ -138,3 +138,50 @@ def test_a_file_as_sites_write_it(tmp_path: Path) -> None:
     assert (queue.ujob_limit, queue.qjob_limit) == (None, None)
     assert queue.res_req == "select[type==any && mem>100] order[r1m:pg]"
     assert (queue.thresholds[0].index, queue.thresholds[0].sched, queue.thresholds[0].stop) == ("r1m", 0.7, 2.0)
+
+
+INSTALLED = {
+    "lsf.conf": "LSF_MASTER_LIST=\"m1 m2\"\nLSF_LIM_PORT=7869\nLSF_RSH=\"ssh -o 'BatchMode yes'\"\nLSF_UNIT_FOR_LIMITS=GB\n",
+    "lsf.cluster.test": (
+        "Begin Parameters\nPRODUCTS=LSF_Base LSF_Manager\nFLOAT_CLIENTS=10\nEnd Parameters\n"
+        "Begin   Host\nHOSTNAME  model    type  server  RESOURCES    #Keywords\n#apple Sparc SUNSOL 1 (sparc bsd) #Example\n"
+        "h1   !   !   1   (mg)\nh2   !   !   1   ()\nEnd     Host\n"
+        "Begin ResourceMap\nRESOURCENAME  LOCATION\nlic (0@[h1] 4@[h2])\nEnd ResourceMap\n"
+    ),
+    "lsf.shared": (
+        "Begin Resource\nRESOURCENAME  TYPE    INTERVAL INCREASING  DESCRIPTION   # Keywords\n"
+        "mg  Boolean ()  ()  (Management hosts)\nlic Numeric ()  N   (Licences)\nEnd Resource\n"
+    ),
+    "lsb.params": (
+        "Begin Parameters\nDEFAULT_QUEUE  = normal   #default job queue name\nENABLE_EVENT_STREAM = n #no stream\n"
+        "MAX_CONCURRENT_QUERY = 100\nMAX_INFO_DIRS=500\nEnd Parameters\n"
+    ),
+    "lsb.queues": "Begin Queue\nQUEUE_NAME=normal\nDESCRIPTION  = Jobs that go\\\nbefore.\nHOSTS = all ~h2\nEnd Queue\n",
+    "lsb.hosts": (
+        "Begin Host\nHOST_NAME MXJ   r1m  tmp  DISPATCH_WINDOW  AFFINITY # Keywords\n"
+        "default    !    ()  ()    ()  (Y)   # Example\nEnd Host\n"
+        "Begin HostGroup\nGROUP_NAME    CONDENSE   GROUP_MEMBER     GROUP_ADMIN\n"
+        "odd   N  (all ~h2)  ()\nboth  Y  (h[1-2])   ()\nEND HostGroup\n"
+        "Begin HostPartition\nHPART_NAME = part1\nHOSTS      = h1\nUSER_SHARES = [[ann, 3] [default, 1]]\nEnd HostPartition\n"
+    ),
+}
+
+
+def test_the_files_of_an_installed_lsf_are_taken_as_they_are(tmp_path: Path) -> None:
+    for name, text in INSTALLED.items():
+        (tmp_path / name).write_text(text)
+    loaded = load(str(tmp_path))
+    assert [problem for problem in loaded.problems if not problem.note] == []
+    config = loaded.config
+    assert config.queues[0].description == "Jobs that go before."
+    assert [group.members for group in config.host_groups] == [("all", "~h2"), ("h1", "h2")]
+    assert [(share.name, share.shares) for share in config.partitions[0].shares] == [("ann", 3), ("default", 1)]
+    assert config.resources[1].instances[1].value == "4"
+
+
+def test_whom_to_preempt_that_lava_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "lsb.params").write_text("Begin Parameters\nPREEMPT_FOR = MINI_JOB HOST_JLU\nEnd Parameters\n")
+    [problem] = load(str(tmp_path)).problems
+    assert (problem.fatal, problem.text) == (
+        False, "section Parameters: PREEMPT_FOR: HOST_JLU is not supported by lava and has no effect",
+    )  # fmt: skip
