@@ -197,7 +197,7 @@ def _asked(context: Context, name: str, words: list[str]) -> int:
 
 
 def _unsupported(context: Context, name: str, words: list[str]) -> int:
-    raise Fail(f"badmin: {name} is not supported by lava")
+    raise Fail(f"badmin: {name} is not supported by lava: {WHY_NOT[name]}")
 
 
 def _duration(text: str) -> int:
@@ -207,13 +207,28 @@ def _duration(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
+WHY_NOT = {
+    **dict.fromkeys(
+        ("mbddebug", "mbdtime", "sbddebug", "sbdtime", "schddebug", "schdtime", "showloglevel", "perflog"),
+        "its daemons log to the service manager's journal; badmin perfmon counts what the master does",
+    ),
+    "diagnose": "see lava why for what a job waits for",
+    **dict.fromkeys(("hghostadd", "hghostdel"), "host groups are those of lsb.hosts; change it, then badmin reconfig"),
+    "hpower": "it does not switch hosts on and off",
+    "rc": "it has no resource connector",
+    "security": "see docs/security.md, and badmin showconf mbd for the parameters",
+    **dict.fromkeys(("gpdckconfig", "gpddebug", "gpdrestart", "gpdtime"), "there is one cluster"),
+    "dprestart": "it stages no data",
+    **dict.fromkeys(("lsfproxyd", "lsfpd"), "it needs no proxy for commands"),
+}
+"""Subcommands of LSF that make no sense here, and why."""
 COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
     "hopen": _hosts, "hclose": _hosts, "qopen": _queues, "qclose": _queues, "qact": _queues, "qinact": _queues,
     "ckconfig": _configuration, "reconfig": _configuration, "showconf": _showconf, "hist": _history,
     "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease, "mbdrestart": _restart,
     "perfmon": _perfmon,
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup", "showstatus"), _asked),
-    **dict.fromkeys(("mbddebug", "mbdtime", "sbddebug", "sbdtime", "schddebug", "schdtime", "diagnose"), _unsupported),
+    **dict.fromkeys(WHY_NOT, _unsupported),
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from cli.common.options import Table, read_letters, show_help
 
 def run(context: Context) -> int:
     """Show or post."""
-    table = Table("bstatus", "l", "d", "job_ID | job_ID[index]")
+    table = Table("bstatus", "l", "d J", "job_ID | job_ID[index]")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from lavad.core.arrays import ArrayError, parse_job_id
 from lavad.core.asks import Refused
 from lavad.core.ids import key_of
+from lavad.core.ids import show as show_key
 from lavad.core.job import Message
-from lavad.queries import times
+from lavad.core.states import FINAL
+from lavad.queries import bjobs, times
 from lavad.queries.bjdepinfo import Family
+from lavad.queries.jobset import UNFINISHED, JobSet
+from lavad.queries.options import Options
 from lavad.queries.request import Request, Shown, out
 
 UNKNOWN = "lsb_getmsgjob(): XDR encode/decode error"
@@ -56,9 +60,21 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(f"POST_TIME: {time.strftime('%b %e %H:%M:%S', time.localtime(message.at))}  MESSAGE: {message.text}\n")
 
 
+def _named(request: Request, options: Options) -> str:
+    """The id of the caller's newest job of this name."""
+    wanted = bjobs.read_wanted(request, options)
+    wanted.states = UNFINISHED | FINAL
+    jobs = list(JobSet(request.view, wanted, request.now - request.view.params.clean_period))
+    if not jobs:
+        raise Refused(f"Job <{options.text('J')[:80]}> is not found")
+    return show_key(max(jobs, key=lambda job: (job.submitted, job.key)).key)
+
+
 def show_status(request: Request) -> Iterator[Shown]:
     """bstatus: the newest message 0."""
-    request.options("l")
+    options = request.options("l", "J")
+    if "J" in options:
+        request.words = [_named(request, options)]
     word, _, messages = _messages(request, f"Job <{request.words[0] if request.words else ''}> is not found")
     status = next((message for message in messages if message.number == 0), None)
     if status is None:

@@ -32,6 +32,12 @@ def test_the_files(tmp_path: Path) -> None:
         cluster.wait_end(last)
         wait_until(lambda: read(logdir / "lsb.acct", "JOB_FINISH", last), 20, "the last account")
         assert (logdir / "lsb.events").stat().st_size > before
+        told = cluster.run(f"bhist -f {logdir}/lsb.events -l {job}").stdout
+        assert "Done successfully" in told
+        assert f"Job <{bad}>" not in told
+        summed = cluster.run(f"cat {logdir}/lsb.acct | bacct -f - {bad}").stdout
+        assert "Total number of exited jobs:     1\n" in summed
+        assert "Total number of done jobs:       0 " in summed
         assert len(read(logdir / "lsb.events", "JOB_NEW", job)) == 1
 
 

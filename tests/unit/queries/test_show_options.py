@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lavad.core import events as ev
 from lavad.core.gpureq import GpuReq
-from tests.support.query_cluster import QueryCluster
+from lavad.core.job import Message
+from tests.support.query_cluster import QueryCluster, at
 from tests.support.query_store import stored
 
 
@@ -118,3 +120,14 @@ def test_how_well_a_job_uses_what_it_has(tmp_path: Path) -> None:
     at = figures.index(["CPU_PEAK", "CPU_PEAK_DURATION", "CPU_PEAK_EFFICIENCY"])
     assert figures[at + 1] == ["1.70", "30", "second(s)", "85.00%"]
     assert figures[at + 2 : at + 4] == [["CPU_AVERAGE_EFFICIENCY", "MEM_EFFICIENCY"], ["75.00%", "50.00%"]]
+
+
+def test_the_status_of_the_newest_job_of_a_name() -> None:
+    c = QueryCluster()
+    c.submit(1, "11:00:00", name="run")
+    c.submit(2, "11:10:00", name="run")
+    c.feed(ev.MessagePosted(at=at("11:20:00"), key=2, message=Message(number=0, text="half way", at=at("11:20:00"), by="alice")))
+    out, err, status = c.ask("bstatus", J="run")
+    assert (out.splitlines()[1].split()[0], err, status) == ("2", "", 0)
+    assert out.rstrip().endswith("half way")
+    assert c.ask("bstatus", J="nosuch")[1:] == ("Job <nosuch> is not found\n", 255)

@@ -1,0 +1,38 @@
+"""-f FILE: which lines of a file in LSF's form are sent, and how."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from pathlib import Path
+
+import pytest
+
+from cli.common import lsf_file
+from cli.common.context import Context
+from cli.common.fail import Fail
+
+LINES = (
+    '"JOB_NEW" "10.1" 1 101 1000 x', '"JOB_SWITCH" "10.1" 2 1000 101 "night" 0 "a"', '"JOB_NEW" "10.1" 3 102 1000 x',
+    '"JOB_MODIFY2" "10.1" 4 "101[3]" 0', '"MBD_START" "10.1" 5 "h" "c" 0 0', "#80", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("jobs", "kinds", "sent"),
+    [
+        ([], "", [0, 1, 2, 3, 4]), (["101"], "", [0, 1, 3]), (["101[3]"], "", [0, 1, 3]), (["0"], "", [0, 1, 2, 3, 4]),
+        ([], "MBD_START", [4]), (["102"], "JOB_NEW", [2]), ([], lsf_file.ANY, [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)  # fmt: skip
+def test_only_what_is_asked_for_is_sent(tmp_path: Path, jobs: list[str], kinds: str, sent: list[int]) -> None:
+    (tmp_path / "log").write_text("\n".join(LINES))
+    options: dict[str, str | bool | list[str]] = {"f": "log"}
+    lsf_file.send(Context([], str(tmp_path)), options, jobs, kinds)
+    text = zlib.decompress(base64.b64decode(str(options["f"]))).decode()
+    assert text.splitlines() == [LINES[at] for at in sent if LINES[at]]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Fail, match="nosuch: No such file or directory"):
+        lsf_file.send(Context([], str(tmp_path)), {"f": "nosuch"}, [])
