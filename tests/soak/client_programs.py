@@ -301,3 +301,56 @@ assert Path("saw").read_text() == "hello\\n"
 failed = run("3")
 assert failed.returncode != 0 and "exit_status: 3" in failed.stderr, failed.stderr[-2000:]
 """
+
+PSIJ = """
+from datetime import timedelta
+from pathlib import Path
+from psij import Job, JobAttributes, JobExecutor, JobSpec, JobState, ResourceSpecV1
+executor = JobExecutor.get_instance("lsf")
+def submit(name, command, **environment):
+    job = Job(JobSpec(
+        executable="/bin/sh", arguments=["-c", command], directory=Path.cwd(), stdout_path=Path.cwd() / f"{name}.out",
+        name=name, environment=environment or None, resources=ResourceSpecV1(process_count=2),
+        attributes=JobAttributes(duration=timedelta(minutes=5), queue_name="normal"),
+    ))
+    executor.submit(job)
+    return job
+good, bad = submit("good", "echo $WORD $LSB_DJOB_NUMPROC", WORD="hello"), submit("bad", "exit 3")
+assert good.wait(timedelta(seconds=120)).state == JobState.COMPLETED, good.status
+assert Path("good.out").read_text().startswith("hello 2\\n"), Path("good.out").read_text()
+status = bad.wait(timedelta(seconds=120))
+assert (status.state, status.exit_code) == (JobState.FAILED, 3), status
+"""
+
+NIPYPE = """
+import getpass, os
+os.environ["LOGNAME"] = getpass.getuser()
+from nipype import Function, Node, Workflow
+def where(x):
+    import os
+    return f"{x} {os.environ['LSB_QUEUE']}"
+flow = Workflow("flow", base_dir=os.getcwd())
+first, second = (Node(Function(["x"], ["out"], where), name) for name in ("first", "second"))
+first.inputs.x = "on"
+flow.connect(first, "out", second, "x")
+graph = flow.run(plugin="LSF", plugin_args={"bsub_args": "-q normal"})
+assert [node.result.outputs.out for node in graph.nodes()] == ["on normal", "on normal normal"]
+"""
+
+MAESTRO = """
+import getpass, os, subprocess
+open("study.yaml", "w").write('''
+description: {name: study, description: two steps}
+batch: {type: lsf, host: host1, bank: project, queue: normal}
+study:
+  - name: first
+    description: writes
+    run: {cmd: "echo first > out.txt", nodes: 1, procs: 1, walltime: "00:05"}
+  - name: second
+    description: reads
+    run: {cmd: "cat $(first.workspace)/out.txt > both.txt", depends: [first], nodes: 1, procs: 1, walltime: "00:05"}
+''')
+environ = {**os.environ, "USER": getpass.getuser()}
+subprocess.run(["maestro", "run", "-y", "-fg", "-s", "1", "-o", "out", "study.yaml"], env=environ, check=True, timeout=200)
+assert open("out/second/both.txt").read() == "first\\n"
+"""

@@ -27,6 +27,9 @@ CLIENTS = {
     "looper": (programs.LOOPER, "looper==2.1.1"),
     "prometheus": (programs.PROMETHEUS, "lsf-prometheus-exporter==1.0.2"),
     "miniwdl": (programs.MINIWDL, "miniwdl-lsf==0.2.0"),
+    "psij": (programs.PSIJ, "psij-python==0.9.11"),
+    "nipype": (programs.NIPYPE, "nipype==1.11.0"),
+    "maestro": (programs.MAESTRO, "maestrowf==1.2.1"),
 }
 
 
