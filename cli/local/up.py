@@ -21,7 +21,7 @@ from cli.local.folder import BINDIR, ROOT, Folder
 from cli.local.probe import query
 from cli.local.shells import write_profiles
 from config.generate import write_cluster
-from config.load import load
+from config.load import load, lsb_folder
 from config.lsfconf import read_lsf_conf
 
 READY_WITHIN = 60.0
@@ -47,7 +47,7 @@ def up(folder: Folder, wanted: Wanted) -> None:
     folder.make()
     shape = folder.find_shape() or _found(folder, wanted)
     if wanted.confdir:
-        _copy_conf(Path(wanted.confdir), folder)
+        copy_conf(Path(wanted.confdir), folder)
     write_profiles(folder.conf, folder.places())
     hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
     ports = [int(port) for port in shape["ports"]]  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
     if wanted.masters > 1 and database.startswith("sqlite"):
         raise CannotUp("several masters need PostgreSQL: SQLite takes one writer")
     if wanted.confdir:
-        _copy_conf(Path(wanted.confdir), folder)
+        copy_conf(Path(wanted.confdir), folder)
     hosts = _host_names(folder, wanted.hosts)
     ports = _free_ports(wanted.masters)
     user = _user()
@@ -91,6 +91,8 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
         "LAVA_LEASE_MARGIN": "2",
         "LAVA_SAMPLE_PERIOD": "1",
     }
+    if "LSB_CONFDIR" in read_lsf_conf(str(folder.conf / "lsf.conf")):
+        extra["LSB_CONFDIR"] = str(folder.conf / "lsbatch")
     if os.geteuid() == 0:
         extra["LSF_ROOT_USER"] = "Y"
         if "LSF_ROOT_USER" not in read_lsf_conf(str(folder.conf / "lsf.conf")):
@@ -138,13 +140,23 @@ def _host_names(folder: Folder, count: int) -> list[str]:
     return names if not listed or set(names) <= set(listed) else listed[:count]
 
 
-def _copy_conf(source: Path, folder: Folder) -> None:
+def copy_conf(source: Path, folder: Folder) -> None:
+    """A site's configuration with the files that it includes, and its lsb.* files from where LSF has them. Raises CannotUp."""
     if not source.is_dir():
         raise CannotUp(f"--conf {source}: not a folder")
-    for file in source.iterdir():
+    for file in [*source.iterdir(), *_lsb_files(source)]:
         target = folder.conf / file.name
         if file.is_file() and not target.exists():
             shutil.copy(file, target)
+        elif file.is_dir() and file.name not in ("lsbatch", "ego") and not target.exists():
+            shutil.copytree(file, target)
+
+
+def _lsb_files(source: Path) -> list[Path]:
+    """The lsb.* files where LSF has them: LSB_CONFDIR/NAME/configdir."""
+    names = [file.name.removeprefix("lsf.cluster.") for file in source.glob("lsf.cluster.*")]
+    folder = lsb_folder(str(source), str(source), names[0], read_lsf_conf(str(source / "lsf.conf"))) if len(names) == 1 else ""
+    return sorted(Path(folder).glob("lsb.*")) if folder and Path(folder) != source else []
 
 
 def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
@@ -153,7 +165,7 @@ def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
     if not path.exists():
         return
     known = read_lsf_conf(str(path))
-    folders = ("LSF_BINDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_CONFDIR", "LSF_LOGDIR")
+    folders = ("LSF_BINDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_CONFDIR", "LSB_CONFDIR", "LSF_LOGDIR")
     places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", "LAVA_PORT", *folders)
     lines = [f'{name}="{value}"' for name, value in extra.items() if name in places or name not in known]
     with path.open("a") as file:

@@ -1,0 +1,30 @@
+"""``lava up --conf``: a site's folder, its lsb.* files where LSF has them, and what they include."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.local.folder import Folder
+from cli.local.up import copy_conf
+from config.load import load
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_files_of_lsfs_own_places_are_taken(named: bool, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    own = (tmp_path / "batch" if named else site / "lsbatch") / "lab" / "configdir"
+    own.mkdir(parents=True)
+    (site / "shared").mkdir(parents=True)
+    (site / "shared" / "limits").write_text("UJOB_LIMIT = 5\n")
+    (site / "lsf.conf").write_text(f"LSB_CONFDIR={tmp_path}/batch\n" if named else "")
+    (site / "lsf.cluster.lab").write_text("Begin Host\nHOSTNAME\nh1\nEnd Host\n")
+    (own / "lsb.queues").write_text('Begin Queue\nQUEUE_NAME = own\n#INCLUDE "shared/limits"\nEnd Queue\n')
+    folder = Folder(tmp_path / "cluster")
+    folder.conf.mkdir(parents=True)
+    copy_conf(site, folder)
+    (folder.conf / "lsf.conf").write_text("")
+    loaded = load(str(folder.conf))
+    assert loaded.problems == ()
+    assert [(queue.name, queue.ujob_limit) for queue in loaded.config.queues] == [("own", 5)]
