@@ -29,7 +29,7 @@ REASONS = {
     "ln_slots": _CSM, "step_cgroup": _CSM, "core_isolation": _POWER, "smt": _POWER, "clusters": "there is one cluster",
     "data": _DATA, "datachk": _DATA, "datagrp": _DATA, "stage": "there is no burst buffer", "ext": _EXTERNAL,
     "extsched": _EXTERNAL, "freq": "a host's CPU frequency is not set for a job",
-    "mig": "suspended jobs are moved by hand (bmig)", "s": "jobs are suspended when a run window closes",
+    "s": "jobs are suspended when a run window closes",
     "jobaff": "hosts have no attributes; -R and -m choose hosts", "Lp": "there is no License Scheduler",
     "network": "it is for IBM's Parallel Environment", "rcacct": "no hosts are borrowed from elsewhere",
     "sla": "there are no service classes",

@@ -130,6 +130,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     roles: tuple[Role, ...] = ()
     """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
     policy: Policy = Policy()
+    migrate_after: int = -1
+    """``-mig``: seconds of suspension by the system after which it goes elsewhere, -1: as its application or queue has it."""
     reservation: str = ""
     """``-U``: the advance reservation that it runs in."""
 

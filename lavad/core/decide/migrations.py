@@ -1,6 +1,7 @@
 """MIG: a job that the system suspended so long ago goes to another host, if it can start again or go on from a checkpoint.
 
-Rule: the job's application profile goes before its queue, and a shorter time of one of its hosts before both (LSF).
+Rule: the job's own -mig goes before its application profile, that before its queue, and a
+shorter time of one of its hosts before all (LSF).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def migrate_after(cluster: Cluster, job: Job) -> int | None:
     app = next((app.migrate_after for app in cluster.conf.apps if app.name == spec.app), None)
     queue = cluster.queue_conf.get(spec.queue)
     own = app if app is not None or queue is None else queue.migrate_after
+    own = spec.migrate_after if spec.migrate_after >= 0 else own
     confs = [cluster.host_conf.get(part.host) for part in job.run.parts]
     hosts = [conf.migrate_after for conf in confs if conf is not None and conf.migrate_after is not None]
     return min([*hosts, *([] if own is None else [own])], default=None)

@@ -48,7 +48,8 @@ _RESET_SPEC: dict[str, dict[str, Any]] = {
     "G": {"user_group": ""}, "x": {"exclusive": False}, "r": {"rerunnable": False, "never_rerun": True}, "a": {"launch": ""},
     "g": {"group": ""}, "app": {"app": ""}, "Q": {"requeue": ""},
     "ar": {"autoresize": False, "resizable": False}, "rnc": {"resize_command": ""}, "nnodes": {"slots": 1, "max_slots": 1},
-    "U": {"reservation": ""}, "We": {"estimate": 0}, "hostfile": {"resreq": "", "slots": 1, "max_slots": 1},
+    "U": {"reservation": ""}, "We": {"estimate": 0},
+    "mig": {"migrate_after": -1}, "hostfile": {"resreq": "", "slots": 1, "max_slots": 1},
 }  # fmt: skip
 _RESET_LIMIT = {
     "W": "run", "c": "cpu", "M": "mem", "v": "swap", "F": "file", "D": "data", "S": "stack", "C": "core",

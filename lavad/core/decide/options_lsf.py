@@ -13,6 +13,7 @@ from lavad.core.groups import read_path
 CHECKPOINT = "CHKPNT"
 MAX_COMMAND = 4096
 MAX_SIGNAL = 64
+MAX_MINUTES = 2**25
 MAX_NODES = 2**31 - 1
 
 
@@ -154,6 +155,14 @@ def _running(draft: Draft, option: str) -> float:
     if draft.ran is None:
         raise Refused(f"-{option}: This is for jobs that run (bmod); -We gives an estimate beforehand")
     return draft.ran
+
+
+def migrate(draft: Draft, value: OptionValue) -> None:
+    """``-mig MINUTES``."""
+    text = text_of("mig", value).strip()
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_MINUTES:
+        raise Refused(f"{text[:80]}: Bad migration threshold")
+    draft.set(migrate_after=int(text) * 60)
 
 
 def host_limits(draft: Draft, value: OptionValue) -> None:

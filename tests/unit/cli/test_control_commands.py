@@ -67,11 +67,11 @@ CASES = [
     ),
     ("bmod -J x 103", [{"refused": FINISHED}], 255, "", "Job has already finished. Job not modified.\n"),
     (
-        "bmod -mig 1 103",
+        "bmod -smt 1 103",
         [],
         255,
         "",
-        "bmod: option -mig is not supported by lava: suspended jobs are moved by hand (bmig)\n. Job not modified.\n",
+        "bmod: option -smt is not supported by lava: it is for IBM Power hosts\n. Job not modified.\n",
     ),
     ("badmin hclose ol3", [{"ok": {"results": [{"host": "ol3", "ok": True}]}}], 0, "", "Close <ol3> ...... done\n"),
     (
