@@ -193,7 +193,10 @@ def _condition(
     indices = record.indices if isinstance(record, Array) else None
     if isinstance(record, Job) and record.key >> 32:
         indices = cluster.arrays.rows[job_of(record.key)].indices
-    return resolve(cluster, draft.condition, caller, orphan, known, indices)
+    depend, ended = resolve(cluster, draft.condition, caller, orphan, known, indices)
+    if isinstance(record, Job) and not index_of(record.key) and any(record.key in ids for ids in depend.ids):
+        raise Refused(f"{draft.condition}: A job cannot wait for itself")
+    return depend, ended
 
 
 def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:

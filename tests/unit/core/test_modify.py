@@ -308,3 +308,11 @@ def test_a_queue_without_exclusive_jobs_gets_none_by_bmod(bench: Bench) -> None:
     key = bench.bsub()["job"]
     with pytest.raises(Refused, match="normal: Queue does not accept EXCLUSIVE jobs"):
         bmod(bench, key, x=True)
+
+
+def test_a_job_does_not_wait_for_itself(bench: Bench) -> None:
+    first, second = bench.bsub()["job"], bench.bsub(J="me")["job"]
+    bmod(bench, second, w=f"done({first})")
+    for condition in (f"ended({second})", f'done({first}) && ended("me")'):
+        with pytest.raises(Refused, match="A job cannot wait for itself"):
+            bmod(bench, second, w=condition)

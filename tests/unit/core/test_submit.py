@@ -166,7 +166,7 @@ def test_a_bad_value(bench: Bench, option: str, value: OptionValue, text: str) -
 def test_every_option_has_a_good_value_somewhere() -> None:
     """An option without a test of what it does is not one."""
     tested = {option for option, _, _, _ in GOOD} | {"J", "q", "H", "sp", "x", "K", "env"} | set(TEXTS)
-    elsewhere = {"w", "g", "ext", "app", "ti", "I", "Ip", "Is", "f", "is", "L", "U", "tty", "We+", "Wep", "hl"}
+    elsewhere = {"w", "g", "ext", "app", "ti", "I", "Ip", "Is", "f", "is", "L", "U", "tty", "We+", "Wep", "hl", "mig"}
     assert set(READERS) - tested <= elsewhere
 
 
