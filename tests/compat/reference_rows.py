@@ -104,6 +104,8 @@ CONTROLLING = [
     )),
 ]
 ASKING = [
+    ("alice", "bsub -K -J 'codes[1-3]' 'test $LSB_JOBINDEX = 1 || exit $LSB_JOBINDEX'", 2,
+     "Job <...> is submitted to default queue <normal>.\n", "<<Waiting for dispatch ...>>\n<<Job is finished>>\n"),
     ("alice", "bsub -K -J 'env[1-4:3]' -o $HOME/.lava-env.%I env >/dev/null; grep -h -e LSB_JOBINDEX -e LSB_JOBNAME -e RSRCREQ"
      " $HOME/.lava-env.4 | sort; rm -f $HOME/.lava-env.?", 0, "LSB_EFFECTIVE_RSRCREQ=select[type == local] order[r15s:pg]\n"
      "LSB_JOBINDEX=4\nLSB_JOBINDEX_END=4\nLSB_JOBINDEX_STEP=3\nLSB_JOBNAME=env[1-4:3]\n", "..."),
