@@ -1,7 +1,8 @@
 """What a running OpenLava says, sentence by sentence: (user, command, exit status, standard output, standard error).
 
 ``USAGE`` stands for any usage text, ``...`` for anything. Jobs are named in braces: ``{run}`` runs, ``{wait}`` waits for a
-time far ahead, ``{held}`` is held, ``{done}`` has ended well, ``{exit}`` with 3, ``{array}`` is an array of three held.
+time far ahead, ``{held}`` is held, ``{done}`` has ended well, ``{exit}`` with 3, ``{array}`` is an array of three held;
+``{outs}`` is a folder that all may write.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ CONTROLLING = [
 ASKING = [
     ("alice", "bsub -K -J 'codes[1-3]' 'test $LSB_JOBINDEX = 1 || exit $LSB_JOBINDEX'", 2,
      "Job <...> is submitted to default queue <normal>.\n", "<<Waiting for dispatch ...>>\n<<Job is finished>>\n"),
-    ("alice", "bsub -K -J 'env[1-4:3]' -o $HOME/.lava-env.%I env >/dev/null; grep -h -e LSB_JOBINDEX -e LSB_JOBNAME -e RSRCREQ"
-     " $HOME/.lava-env.4 | sort; rm -f $HOME/.lava-env.?", 0, "LSB_EFFECTIVE_RSRCREQ=select[type == local] order[r15s:pg]\n"
+    ("alice", "bsub -K -J 'env[1-4:3]' -o {outs}/env.%I env >/dev/null; grep -h -e LSB_JOBINDEX -e LSB_JOBNAME -e RSRCREQ"
+     " {outs}/env.4 | sort; rm -f {outs}/env.?", 0, "LSB_EFFECTIVE_RSRCREQ=select[type == local] order[r15s:pg]\n"
      "LSB_JOBINDEX=4\nLSB_JOBINDEX_END=4\nLSB_JOBINDEX_STEP=3\nLSB_JOBNAME=env[1-4:3]\n", "..."),
     ("bob", "bjobs", 0, "", "No unfinished job found\n"),
     ("bob", "bjobs -a", 0, "", "No job found\n"),

@@ -33,6 +33,7 @@ def said() -> Iterator[list[tuple[Ran, dict[str, str]]]]:
 
 def _begin(site: Captured) -> None:
     outs = site.outputs
+    site.ids["outs"] = str(outs)
     site.submit("array", "-J 'three[1-3]' -H true")
     site.submit("run", f"-J run -o {outs}/run 'trap : USR1; echo begun; while :; do sleep 0.1; done'")
     site.submit("done", f"-g /risk -o {outs}/done -J done true")
