@@ -43,10 +43,14 @@ def record(kind: str, at: float, fields: Sequence[Field]) -> str:
 
 
 def _shown(field: Field) -> str:
+    if isinstance(field, str):
+        if '"' in field or "\n" in field:
+            field = field.replace('"', '""').replace("\n", ";")
+        return f'"{field}"'
+    if type(field) is int:
+        return str(field)
     if field is None:
         return '""'
-    if isinstance(field, str):
-        return '"' + field.replace('"', '""').replace("\n", ";") + '"'
     return f"{field:.6f}" if isinstance(field, float) else str(int(field))
 
 
