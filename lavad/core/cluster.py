@@ -266,14 +266,14 @@ class Cluster:
         if old is not None:
             spec = self.specs.rows[old.spec]
             self.use.array(old, spec, -1)
-            if new is None or new.spec != old.spec or not new.startable or _stands(new) != _stands(old):
+            if new is None or new.spec != old.spec or not new.may_start or _stands(new) != _stands(old):
                 self._leave(old.job, old.spec)
             if new is None:
                 self._drop_user_key(spec.user, old.job)
         if new is not None:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
-            if new.startable:
+            if new.may_start:
                 self._queue_up(new.job, new.spec, new.position == 0.0 == new.stand)
             self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:

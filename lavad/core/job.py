@@ -343,3 +343,12 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     def startable(self) -> Ranges:
         """Untouched elements that may start now, as far as the array itself knows."""
         return self.pending.minus(self.waiting) if self.waiting else self.pending
+
+    def starts(self, index: int) -> bool:
+        """Whether this one is startable."""
+        return index in self.pending and index not in self.waiting
+
+    @property
+    def may_start(self) -> bool:
+        """Whether any is startable."""
+        return not self.pending.is_within(self.waiting) if self.waiting else bool(self.pending)

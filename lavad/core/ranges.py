@@ -7,7 +7,7 @@ compare and hash equal, and no operation on contiguous spans walks through their
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import compress, pairwise
 from math import gcd
@@ -59,6 +59,10 @@ class _Builder:
             return
         self.parts.append((self.start, self.last, self.step if self.count > 1 else 1))
         self.count = 0
+
+    def begins(self, start: int, last: int) -> bool:
+        """Whether the open run is just this span, as it would be if nothing had come before it."""
+        return self.start == start and self.last == last and self.count > 0
 
     def finish(self) -> Ranges:
         while self.count:
@@ -142,7 +146,38 @@ class Ranges(msgspec.Struct, frozen=True):
         first, last, step = self.parts[0]
         if other.parts == ((first, first, 1),) and step == 1 and last - first > 1:
             return Ranges(((first + 1, last, 1), *self.parts[1:]))  # the next element starts: the usual case
-        return _build(piece for part in self.parts for piece in _subtract(_range(part), other._near(part)))
+        begin, end = self._between(other.parts[0][0], other.parts[-1][1])
+        if begin == end:
+            return self
+        pieces = (piece for part in self.parts[begin:end] for piece in _subtract(_range(part), other._near(part)))
+        return self._patched(begin, end, pieces)
+
+    def is_within(self, other: Ranges) -> bool:
+        """Whether the other set has all of this one; looks no further than the first that it has not."""
+        return next((False for part in self.parts for _ in _subtract(_range(part), other._near(part))), True)
+
+    def _between(self, low: int, high: int) -> tuple[int, int]:
+        """Which parts (first, behind the last) have hulls that touch low..high."""
+        return bisect_left(self.parts, low, key=lambda part: part[1]), bisect_right(self.parts, high, key=lambda part: part[0])
+
+    def _patched(self, begin: int, end: int, pieces: Iterable[range]) -> Ranges:
+        """With ``pieces`` in the place of the parts begin..end: no other part is gone through, if only they change.
+
+        How a run ends is decided by the two elements after it, so the two parts before begin are made anew; from where a part
+        comes out as it was, all that follow do.
+        """
+        first = max(0, begin - 2)
+        builder = _Builder()
+        for part in self.parts[first:begin]:
+            builder.add(*part)
+        for piece in pieces:
+            builder.add(piece[0], piece[-1], piece.step)
+        for at in range(end, len(self.parts)):
+            start, last, step = self.parts[at]
+            builder.add(start, last, step)
+            if builder.begins(start, last):
+                return Ranges(self.parts[:first] + tuple(builder.parts) + self.parts[at:])
+        return Ranges(self.parts[:first] + builder.finish().parts)
 
     def intersect(self, other: Ranges) -> Ranges:
         if len(other.parts) < len(self.parts):
@@ -154,7 +189,10 @@ class Ranges(msgspec.Struct, frozen=True):
     def union(self, other: Ranges) -> Ranges:
         if not other.parts or not self.parts:
             return self if self.parts else other
-        return _union(sorted(map(_range, self.parts + other.parts), key=lambda span: span.start))
+        large, small = (self, other) if len(other.parts) < len(self.parts) else (other, self)
+        begin, end = large._between(small.parts[0][0], small.parts[-1][1])
+        spans = sorted(map(_range, large.parts[begin:end] + small.parts), key=lambda span: span.start)
+        return large._patched(begin, end, map(_range, _union(spans).parts))
 
     def _near(self, part: Span) -> Iterator[range]:
         """Own spans whose hull touches the hull of `part`."""

@@ -87,8 +87,9 @@ def _changed(array: Array, stands: int, elements: Ranges) -> Ranges:
     """Those of the elements that did not stand so."""
     if stands == MET:
         return elements.intersect(array.waiting)
-    known = array.never if stands == NEVER else array.waiting.minus(array.never)
-    return elements.intersect(array.waiting).minus(known)
+    if stands == BLOCKED:
+        return elements.intersect(array.never)
+    return elements.intersect(array.waiting).minus(array.never)
 
 
 def _settle_elements(cluster: Cluster, condition: Condition, now: float, local: Local) -> list[ev.Event]:

@@ -135,7 +135,7 @@ def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
         number = job.spec if job.state is JobState.PEND and not job.blocked else -1
     else:
         array = cluster.arrays.rows.get(job_of(placement.key))
-        if array is not None and index_of(placement.key) in array.startable:
+        if array is not None and array.starts(index_of(placement.key)):
             number = array.spec
     return cluster.specs.rows.get(number) if placement.spec in (0, number) else None
 

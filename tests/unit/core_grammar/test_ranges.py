@@ -43,6 +43,16 @@ def test_operations_are_those_of_sets(left, right):
     check(a.minus(b), left - right)
     check(a.union(b), left | right)
     check(a.intersect(b), left & right)
+    assert a.is_within(b) == (left <= right)
+
+
+@given(SETS, SETS)
+def test_a_small_set_patches_a_long_one_in_place(left, right):
+    """What is far from the change stays as it is: nothing of it may hang on how it was made."""
+    far = {1000 + 7 * at + at % 3 for at in range(40)}
+    a, b = Ranges.from_indices(left | far | {index + 5000 for index in left}), Ranges.from_indices({at + 5000 for at in right})
+    check(a.minus(b), left | far | {at + 5000 for at in left - right})
+    check(a.union(b), left | far | {at + 5000 for at in left | right})
 
 
 @given(SETS, st.integers(-1, 80))
