@@ -244,7 +244,7 @@ subprocess.run("bwait -w 'ended(echo*)' -t 1; head -1 log | grep -x 'from looper
 """
 
 PROMETHEUS = """
-import os
+import os, subprocess
 from prometheus_client import generate_latest
 from lsf_prometheus_exporter.cmdline_collectors.badmin_collector import BadminCollector
 from lsf_prometheus_exporter.cmdline_collectors.bhosts_collector import BhostsCollector
@@ -255,7 +255,10 @@ utils = Utils(False, os.environ["LSF_BINDIR"], False, False, False)
 cluster = {"cluster_name": "lava"}
 for collector in (BqueuesCollector, BhostsCollector, LsloadCollector):
     collector(utils).fetch(cluster)
-BadminCollector(utils).fetch_showstatus(cluster)
+subprocess.run(["badmin", "perfmon", "start", "60"], check=True)
+badmin = BadminCollector(utils)
+badmin.fetch_showstatus(cluster)
+badmin.fetch_perfmon_view(cluster)
 shown = generate_latest().decode()
 for line in (
     'ibm_lsf_queue{cluster_name="lava",queue="normal",state="PEND"} 0.0',
@@ -263,6 +266,7 @@ for line in (
     'ibm_lsf_servers{cluster_name="lava",status="ok"} 2.0',
     'ibm_lsf_available_hosts{cluster_name="lava",resource="slots"} 8.0',
     'ibm_lsf_host_r1m{cluster_name="lava",host_name="host2",host_type="compute"} ',
+    'ibm_lsf_performance_gauge{cluster_name="lava",metric="total",type="jobs-submitted"} ',
 ):
     assert line in shown, shown
 """
