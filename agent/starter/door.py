@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from agent.starter import taskwire as wire
-from agent.starter.frames import FrameError
+from agent.starter.pipe import receive
 from agent.starter.taskhub import same
 from agent.starter.watch import READ, WRITE, Watch
 
@@ -84,17 +84,11 @@ class Near:
             self._flush()
         if self.closed or not events & ~WRITE:
             return
-        try:
-            data = self._sock.recv(1 << 17)
-            found = self._reader.feed(data)
-        except BlockingIOError:
-            return
-        except (OSError, FrameError):
-            data, found = b"", []
+        found, over = receive(self._sock, self._reader)
         for frame in found:
             if not self.closed:
                 self._took(self, frame)
-        if not data:
+        if over:
             self._end()
 
     def _end(self) -> None:

@@ -9,6 +9,7 @@ import socket
 from typing import Any
 
 from agent.starter import frames
+from agent.starter import taskwire as wire
 from agent.starter.watch import READ, WRITE, Watch
 
 MAX_WAITING = 256 << 20
@@ -74,3 +75,14 @@ class FramePipe:
             self.closed = True
             self._watch.remove(self.sock.fileno())
             self.sock.close()
+
+
+def receive(sock: socket.socket, reader: wire.FrameReader) -> tuple[list[wire.Frame], bool]:
+    """(the frames that have come, whether nothing more comes) of a socket that is ready; nonsense is its end."""
+    try:
+        data = sock.recv(CHUNK)
+        return reader.feed(data), not data
+    except BlockingIOError:
+        return [], False
+    except (OSError, frames.FrameError):
+        return [], True

@@ -19,7 +19,7 @@ from typing import Any
 
 from agent.starter import kernel
 from agent.starter import taskwire as wire
-from agent.starter.frames import FrameError
+from agent.starter.pipe import receive
 from agent.starter.rlimits import Limits
 from agent.starter.spec import Spec
 from agent.starter.stdio import Refused
@@ -139,17 +139,11 @@ class TaskHub:
             self._flush(client)
         if client not in self._clients or not events & ~WRITE:
             return
-        try:
-            data = client.sock.recv(1 << 18)
-            frames = client.reader.feed(data)
-        except BlockingIOError:
-            return
-        except (OSError, FrameError):
-            data, frames = b"", []
+        frames, over = receive(client.sock, client.reader)
         for frame in frames:
             if client in self._clients:
                 self._from_client(client, frame)
-        if not data:
+        if over:
             self._drop(client)
 
     def _from_client(self, client: Client, frame: wire.Frame) -> None:

@@ -29,6 +29,16 @@ def run_of(world: World, key: int) -> Attempt:
     return run
 
 
+def growing(**fields: object) -> tuple[World, int]:
+    """A job of one slot that runs on h1, and a second host that has just come."""
+    world = World()
+    world.hosts("h1", slots=1)
+    key = elastic(world, 1, 2, **fields)
+    started(world, key)
+    world.hosts("h2", slots=1)
+    return world, key
+
+
 def begin(world: World, key: int) -> None:
     """Every host does what is due until all run."""
     for _ in range(4):

@@ -14,7 +14,7 @@ from lavad.core.invariants import check_invariants
 from lavad.core.job import End
 from lavad.core.resize import slots_of, uid_of
 from lavad.core.states import JobState
-from tests.support.elastic import ALICE, begin, cycle, elastic, job_of, run_of, slot_sum, slots, started
+from tests.support.elastic import ALICE, begin, cycle, elastic, growing, job_of, run_of, slot_sum, slots, started
 from tests.support.world import World
 
 
@@ -46,11 +46,7 @@ def test_a_plain_job_with_a_range_stays_as_it_is() -> None:
 
 
 def test_the_hosts_are_told_once_the_new_ones_run() -> None:
-    world = World()
-    world.hosts("h1", slots=1)
-    key = elastic(world, 1, 2)
-    started(world, key)
-    world.hosts("h2", slots=1)
+    world, key = growing()
     cycle(world)
     assert not [one for one in effects_due(job_of(world, key)) if isinstance(one, TellHosts) and len(one.hosts) > 1]
     begin(world, key)
@@ -105,11 +101,7 @@ def test_limits_on_slots_hold_and_those_on_jobs_do_not_matter() -> None:
 
 
 def test_a_refused_host_is_not_the_jobs_end_and_is_tried_again_later() -> None:
-    world = World()
-    world.hosts("h1", slots=1)
-    key = elastic(world, 1, 2)
-    started(world, key)
-    world.hosts("h2", slots=1)
+    world, key = growing()
     cycle(world)
     run = run_of(world, key)
     uid = uid_of(run, run.parts[1])
@@ -163,11 +155,7 @@ def test_a_silent_host_of_a_leased_job_is_fenced_and_has_left() -> None:
 
 
 def test_the_command_of_a_growth_decides_and_its_failure_undoes_it() -> None:
-    world = World()
-    world.hosts("h1", slots=1)
-    key = elastic(world, 1, 2, resize_command="/bin/grow")
-    started(world, key)
-    world.hosts("h2", slots=1)
+    world, key = growing(resize_command="/bin/grow")
     for ok in (False, True):
         cycle(world)
         begin(world, key)
@@ -205,11 +193,7 @@ def test_asking_for_more_by_hand_and_taking_it_back() -> None:
 
 
 def test_the_end_of_the_job_ends_hosts_that_just_join() -> None:
-    world = World()
-    world.hosts("h1", slots=1)
-    key = elastic(world, 1, 2)
-    started(world, key)
-    world.hosts("h2", slots=1)
+    world, key = growing()
     cycle(world)
     run = run_of(world, key)
     end = End(at=world.now, started=world.now - 5)

@@ -12,7 +12,7 @@ from lavad.core.decide import report
 from lavad.core.effects import TellHosts, effects_due
 from lavad.core.resize import slots_of
 from lavad.core.states import JobState
-from tests.support.elastic import begin, cycle, elastic, job_of, released, run_of, settle, slot_sum, slots, started
+from tests.support.elastic import begin, cycle, elastic, growing, job_of, released, run_of, settle, slot_sum, slots, started
 from tests.support.world import World
 
 
@@ -143,11 +143,7 @@ def test_what_is_not_resizable_says_so() -> None:
 
 
 def test_slot_seconds_are_those_that_it_had() -> None:
-    world = World()
-    world.hosts("h1", slots=1)
-    key = elastic(world, 1, 2)
-    started(world, key)
-    world.hosts("h2", slots=1)
+    world, key = growing()
     world.now += 100
     cycle(world)
     begin(world, key)
