@@ -71,6 +71,8 @@ def _members(config: ClusterConfig, words: tuple[str, ...]) -> tuple[str, ...]:
     """The members of a host group: `all`, patterns and what `~` takes away as the hosts of lsf.cluster have it."""
     if not any(word == "all" or word[:1] == "~" or set(word) & set("*?") for word in words):
         return words
+    if "all" in words and not any(word[:1] == "~" for word in words):
+        return ("all",)  # a host that joins later is one of them too
     groups = {group.name: group.members for group in config.host_groups}
     hosts = [host.name for host in config.hosts if host.server and host.batch]
     found: list[str] = []
