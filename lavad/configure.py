@@ -69,6 +69,8 @@ def core_conf(config: ClusterConfig) -> Conf:
 
 def _members(config: ClusterConfig, words: tuple[str, ...]) -> tuple[str, ...]:
     """The members of a host group: `all`, patterns and what `~` takes away as the hosts of lsf.cluster have it."""
+    if words == ("all",):  # said as it stands, and hosts that join later are members too
+        return words
     if not any(word == "all" or word[:1] == "~" or set(word) & set("*?") for word in words):
         return words
     if "all" in words and not any(word[:1] == "~" for word in words):
