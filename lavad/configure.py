@@ -36,7 +36,7 @@ def core_conf(config: ClusterConfig) -> Conf:
     return Conf(
         cluster=config.name,
         admins=config.admins,
-        params=replace(_params(config), rusage_methods=config.rusage_methods),
+        params=_with_groups(_params(config), config),
         queues=tuple(queue_conf(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=(
@@ -58,13 +58,21 @@ def core_conf(config: ClusterConfig) -> Conf:
         apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
+    )  # fmt: skip
+
+
+def _with_groups(params: Params, config: ClusterConfig) -> Params:
+    """What other files than lsb.params and lsf.conf say for all jobs and hosts."""
+    return replace(
+        params,
+        rusage_methods=config.rusage_methods,
         user_group_admins=tuple((group.name, _controlling(group.admins)) for group in config.user_groups if group.admins),
         host_group_admins=(
             *((group.name, group.admins) for group in config.host_groups if group.admins),
             *((unit.name, unit.admins) for unit in config.units if unit.admins),
         ),
         time_windows=config.time_windows,
-    )  # fmt: skip
+    )
 
 
 def _members(config: ClusterConfig, words: tuple[str, ...]) -> tuple[str, ...]:

@@ -256,7 +256,7 @@ class Master:
         seen: tuple[object, ...] = ()
         while True:
             local = local_of(datetime.fromtimestamp(time.time()))  # noqa: DTZ006 - the site's time
-            windows = self.cluster.conf.time_windows
+            windows = self.cluster.conf.params.time_windows
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
             if windows and seen and seen[0] == windows and seen != now:
                 try:

@@ -107,6 +107,12 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     rusage_per_task: bool = False
     rusage_methods: tuple[tuple[str, str], ...] = ()
     """ReservationUsage of lsb.resources: resource and what rusage[] of it is for: task, job or host."""
+    user_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """GROUP_ADMIN of lsb.users: they control the jobs of the group's members."""
+    host_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """GROUP_ADMIN and ADMINS of lsb.hosts: they open and close the group's hosts."""
+    time_windows: tuple[str, ...] = ()
+    """When one of these opens or closes, the site's files say something else (``#if time(…)``)."""
     max_pend_jobs: int | None = None
     sleep: int = 60
     """MBD_SLEEP_TIME: what JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME count."""
@@ -269,12 +275,6 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
     """Model name and CPU factor."""
     site_params: tuple[tuple[str, str], ...] = ()
     """lsb.params as it stands: names and values, for ``bparams``."""
-    user_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """GROUP_ADMIN of lsb.users: they control the jobs of the group's members."""
-    host_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """GROUP_ADMIN and ADMINS of lsb.hosts: they open and close the group's hosts."""
-    time_windows: tuple[str, ...] = ()
-    """When one of these opens or closes, the site's files say something else (``#if time(…)``)."""
 
 
 class QueueAdmin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -36,7 +36,8 @@ def preferences(conf: Conf, words: tuple[str, ...], hosts: Iterable[str]) -> dic
         if match[2] == "others" and not match[1]:
             others = level
             continue
-        named = known if match[2] == "all" else members(conf, match[2])
+        named: Iterable[str] = members(conf, match[2])
+        named = known if "all" in named else named
         if match[1]:
             away.update(named)
         else:

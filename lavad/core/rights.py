@@ -47,7 +47,7 @@ def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
     """An administrator of a user group that the owner is in."""
     return any(
         caller.user in expand_users(conf, admins) and owner in expand_users(conf, (group,))
-        for group, admins in conf.user_group_admins
+        for group, admins in conf.params.user_group_admins
     )
 
 
@@ -55,7 +55,7 @@ def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
     """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
     return is_admin(conf, caller) or any(
         caller.user in expand_users(conf, admins) and {host, "all"}.intersection(members(conf, group))
-        for group, admins in conf.host_group_admins
+        for group, admins in conf.params.host_group_admins
     )
 
 

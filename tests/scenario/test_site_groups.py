@@ -104,14 +104,15 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
 
 GROUP = (
     "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nodd (all ~h2)\nback (h3 h2)\nfront (all ~back)\nlike (h[1-2])\nstar (h*)\n"
-    "End HostGroup\n"
+    "every (all)\nEnd HostGroup\n"
 )
 
 
 @pytest.mark.parametrize(
     ("hosts", "expected"),
     [
-        ("odd", ["h1", "h3"]), ("front", ["h1"]), ("like", ["h1", "h2"]), ("star", ["h1", "h2", "h3"]),
+        ("every", ["h1", "h2", "h3"]), ("odd", ["h1", "h3"]), ("front", ["h1"]), ("like", ["h1", "h2"]),
+        ("star", ["h1", "h2", "h3"]),
         ("back+1 h1", ["h2", "h3", "h1"]), ("all ~front", ["h2", "h3"]),
     ],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_the_windows_of_conditions_are_known_so_that_the_files_are_read_again(tm
     (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = q\n#if time(8:00-18:00)\nUJOB_LIMIT = 2\n#endif\nEnd Queue\n")
     noon, night = load(str(tmp_path), minute=MONDAY_NOON).config, load(str(tmp_path), minute=60).config
     assert (noon.queues[0].ujob_limit, night.queues[0].ujob_limit) == (2, None)
-    assert core_conf(night).time_windows == ("8:00-18:00",)
+    assert core_conf(night).params.time_windows == ("8:00-18:00",)
 
 
 def test_a_file_is_read_in_the_place_of_its_include(tmp_path: Path) -> None:
