@@ -71,14 +71,13 @@ def _with_groups(params: Params, config: ClusterConfig) -> Params:
             *((group.name, group.admins) for group in config.host_groups if group.admins),
             *((unit.name, unit.admins) for unit in config.units if unit.admins),
         ),
+        whole_groups=tuple(group.name for group in config.host_groups if group.members == ("all",)),
         time_windows=config.time_windows,
     )
 
 
 def _members(config: ClusterConfig, words: tuple[str, ...]) -> tuple[str, ...]:
     """The members of a host group: `all`, patterns and what `~` takes away as the hosts of lsf.cluster have it."""
-    if words == ("all",):  # said as it stands, and hosts that join later are members too
-        return words
     if not any(word == "all" or word[:1] == "~" or set(word) & set("*?") for word in words):
         return words
     if "all" in words and not any(word[:1] == "~" for word in words):

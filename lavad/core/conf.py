@@ -111,6 +111,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """GROUP_ADMIN of lsb.users: they control the jobs of the group's members."""
     host_group_admins: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """GROUP_ADMIN and ADMINS of lsb.hosts: they open and close the group's hosts."""
+    whole_groups: tuple[str, ...] = ()
+    """Host groups whose members are all hosts: bmgroup says so instead of naming each."""
     time_windows: tuple[str, ...] = ()
     """When one of these opens or closes, the site's files say something else (``#if time(…)``)."""
     max_pend_jobs: int | None = None

@@ -24,7 +24,9 @@ def show_hosts(request: Request) -> Iterator[Shown]:
         yield from _show_units(request)
         return
     everything = "all hosts used by the batch system"
-    yield from _show(request, request.cluster.conf.host_groups, "HOSTS", everything, "r" in options)
+    conf = request.cluster.conf
+    groups = tuple((name, ("all",) if name in conf.params.whole_groups else members) for name, members in conf.host_groups)
+    yield from _show(request, groups, "HOSTS", everything, "r" in options)
 
 
 def _show_units(request: Request) -> Iterator[Shown]:
