@@ -58,6 +58,7 @@ class Captured:
         self.ran: dict[str, Ran] = {}
         hour = (time.gmtime().tm_hour + 12) % 24
         self.far = f"{hour}:"
+        self._made: list[str] = []
         conf = folder / "conf"
         shutil.copytree(CONF, conf)
         queues = conf / "lsb.queues"
@@ -65,8 +66,7 @@ class Captured:
         self.cluster = Cluster(folder / "cluster", hosts=3, options=("--conf", str(conf)))
 
     def __enter__(self) -> Captured:
-        for name in USERS:
-            _make_user(name)
+        self._made = [name for name in USERS if _make_user(name)]
         self.folder.chmod(0o755)
         self.outputs.mkdir()
         self.outputs.chmod(0o777)
@@ -76,6 +76,8 @@ class Captured:
 
     def __exit__(self, *_: object) -> None:
         self.cluster.__exit__()
+        for name in self._made:
+            subprocess.run(["userdel", "-r", "-f", name], check=True, capture_output=True)
 
     def _make_sleep(self) -> None:
         """A ``sleep`` for the captured commands that ends when the walk says so instead of after a minute."""
@@ -235,11 +237,14 @@ def _job_ids(text: str) -> list[str]:
     return re.findall(r"^Job <(\d+)>", text, re.MULTILINE)
 
 
-def _make_user(name: str) -> None:
+def _make_user(name: str) -> bool:
+    """Whether there was no such user before."""
     try:
         pwd.getpwnam(name)
     except KeyError:
         subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
+        return True
+    return False
 
 
 def can_be_others() -> bool:
