@@ -130,10 +130,8 @@ class Entry:
 
     def folder(self) -> str:
         """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""
-        asked, text = self.where.cwd, self.text
-        real = str((self.end or {}).get("cwd") or self.cwd)
-        fell = real == FALLBACK_FOLDER != asked and text is not None and not text.cwd_given
-        return FALLBACK_FOLDER if fell else asked
+        asked, real = self.where.cwd, str((self.end or {}).get("cwd") or self.cwd)
+        return FALLBACK_FOLDER if real == FALLBACK_FOLDER and self.text is not None else asked
 
     def begin_checkpoints(self, now: float) -> None:
         """It runs: from here on it may be asked for checkpoints, if it writes any."""

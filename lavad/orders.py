@@ -83,7 +83,7 @@ def text_message(
         checkpoint_initial=checkpoint.initial if checkpoint else 0, nice=queue.nice if app.nice is None else app.nice,
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "", description=text.description, mail_user=text.mail_user,
-        cwd_given=text.cwd_given, app=spec.app, group=spec.group, admins=conf.admins,
+        app=spec.app, group=spec.group, admins=conf.admins,
         terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning, deadline=spec.deadline, notify_start=text.notify_start,

@@ -201,7 +201,7 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         "user": {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)},
         "env": env,
         "cwd": text.cwd or user.home,
-        "cwd_else": [] if text.cwd_given else [FALLBACK_FOLDER],
+        "cwd_else": [] if env.get("LSB_EXIT_IF_CWD_NOTEXIST", "").upper() == "Y" else [FALLBACK_FOLDER],
         "umask": text.umask,
         "nice": text.nice,
         "rlimits": rlimits(text.limits),

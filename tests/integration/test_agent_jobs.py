@@ -151,7 +151,7 @@ def test_a_script_runs_by_its_interpreter(master: FakeMaster, host: AgentHost) -
     ("fields", "code", "words"),
     [
         ({"user": "no-such-user"}, "no_user", "user no-such-user is not known on host h1"),
-        ({"cwd": "/no/such", "cwd_given": True}, "cwd", "/no/such"),
+        ({"cwd": "/no/such", "env": {"LSB_EXIT_IF_CWD_NOTEXIST": "Y"}}, "cwd", "/no/such"),
         ({"output": "no/such/dir/out"}, "output", "no/such/dir/out"),
         ({"input": "no-input"}, "input", "no-input"),
         ({"pre_exec": "exit 7"}, "pre_exec", "exited with code 7"),

@@ -66,7 +66,7 @@ def test_what_only_root_may_touch_is_refused_to_a_user(master: FakeMaster, host:
     assert (refused.code, "Permission denied" in refused.why) == ("output", True)
     order = run(master, host, "cat", user="nobody", cwd="/", input=f"{secret}/file")
     assert master.wait_for(order.uid, "refused").refused.code == "input"
-    order = run(master, host, "true", user="nobody", cwd=str(secret), cwd_given=True)
+    order = run(master, host, "true", user="nobody", cwd=str(secret), env={"LSB_EXIT_IF_CWD_NOTEXIST": "Y"})
     assert master.wait_for(order.uid, "refused").refused.code == "cwd"
     order = run(master, host, "sleep 100", user="nobody", cwd="/")
     master.wait_for(order.uid, "started")

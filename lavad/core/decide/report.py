@@ -31,6 +31,8 @@ _USERS_FAULT = {
     "pre_abort": TermReason.TERM_OTHER,
 }
 """Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
+_REFUSED = {"cwd": 2}
+"""Exit codes of what could not start; LSF documents this one (bsub -cwd)."""
 MAX_BACKOFF = 300.0
 
 
@@ -281,8 +283,9 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     killed = _killed(run)
     if verdict is None:
         reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
+        status = 9 if killed else _REFUSED.get(run.refused_code, 255) << 8
         return ev.JobFinished(
-            at=now, key=job.key, state=JobState.EXIT, status=9 if killed else 255 << 8, reason=reason,
+            at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason,
             why=run.refused or (killed.said if killed is not None else ""), end=end,
         )  # fmt: skip
     reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""

@@ -201,14 +201,18 @@ def test_what_its_lease_ended_is_lost(bench: Bench, rerunnable: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
-    [("no_user", TermReason.TERM_OTHER), ("cwd", TermReason.TERM_CWD_NOTEXIST), ("output", TermReason.TERM_OTHER)],
-)
-def test_a_users_own_fault_ends_the_job(bench: Bench, code: str, reason: TermReason) -> None:
+    ("code", "reason", "status"),
+    [
+        ("no_user", TermReason.TERM_OTHER, 255), ("cwd", TermReason.TERM_CWD_NOTEXIST, 2),
+        ("output", TermReason.TERM_OTHER, 255),
+    ],
+)  # fmt: skip
+def test_a_users_own_fault_ends_the_job(bench: Bench, code: str, reason: TermReason, status: int) -> None:
     key = bench.submit()
     bench.step()
     assert bench.said("refused", key, "h1", code, "why") == ["PartRefused", "JobFinished"]
     assert bench.outcome(key).outcome.reason is reason
+    assert bench.outcome(key).outcome.status == status << 8
     assert bench.outcome(key).outcome.why == "why"
 
 
