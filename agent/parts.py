@@ -289,7 +289,7 @@ class Parts:
             if isinstance(effect, eff.Send):
                 self.starter.put(saying.signal(effect))
             elif isinstance(effect, eff.KillAll):
-                self.kill([effect.uid])
+                self.starter.put({"do": "kill", "uids": [effect.uid], "posts": True})
             elif isinstance(effect, eff.Grant):
                 granted = pb.Granted(wish=effect.wish, ok=effect.ok, why=effect.why)
                 self._ends.put(saying.about(entry, granted=granted), entry)

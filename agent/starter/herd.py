@@ -198,14 +198,14 @@ class Herd:
             lane.send({**order, "uid": part.uid})
             self.pool.to_flush.add(lane)
 
-    def kill(self, part: Part) -> None:
-        """Kill, and kill the shepherd too if it does not say within 2 s that it does."""
+    def kill(self, part: Part, posts: bool = False) -> None:
+        """Kill (``posts``: post-execution follows), and kill the shepherd too if it does not say within 2 s that it does."""
         lane = self.pool.lanes.get(part.lane)
         if part.state in OVER or lane is None or lane.busy != part.uid or part.kill_asked:
             return
         self._count += 1
         part.kill_asked = self._count
-        self.order(part, {"do": "kill"})
+        self.order(part, {"do": "kill", "posts": posts})
         self._arm(ACK_SECONDS, f"ack {part.kill_asked}", part.uid)
 
     def lease(self, part: Part) -> None:

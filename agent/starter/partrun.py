@@ -44,7 +44,8 @@ class PartRun:
         self._end_fd = end_fd
         self._tell = tell
         self._lease = Lease(spec.get("deadline"))
-        self._expired, self._posts_always = False, bool(spec.get("post_always"))
+        self._expired = self._posts = False
+        self._posts_always = bool(spec.get("post_always"))
         self._tasks: list[Task] = []
         self._by_pid: dict[int, Task] = {}
         self._setup_pid = self._post = 0
@@ -117,11 +118,12 @@ class PartRun:
         """Move the lease deadline."""
         self._lease.renew(deadline)
 
-    def kill(self) -> None:
-        """SIGKILL everything, again and again until nothing is left."""
+    def kill(self, posts: bool = False) -> None:
+        """SIGKILL everything, again and again until nothing is left. ``posts``: post-execution follows as after any end."""
         if self.phase is Phase.GONE or (self.phase is Phase.POST and self._posts_always):
             return
         self.killing = True
+        self._posts = posts
         self._timers.pop("kill", None)
         if self._gang:
             self._gang.leave(tell=not self.silent)
@@ -202,7 +204,7 @@ class PartRun:
             self._end_when_over(force=True)
         if self.phase is Phase.ENDED:
             posts = self.spec.get("post_exec") and self._started and not self.silent
-            if posts and (not self.killing or self._posts_always):
+            if posts and (not self.killing or self._posts or self._posts_always):
                 if self._ended_report is not None:
                     self._tell_end(gone=False)
                 self._start_post()

@@ -129,7 +129,7 @@ class Shepherd:
     def _obey_for_part(self, part: PartRun, do: str, order: dict[str, Any]) -> None:
         if do == "kill":
             self._tell({"uid": part.uid, "is": "killing"})
-            part.kill()
+            part.kill(bool(order.get("posts")))
         elif do == "signal":
             if order.get("scope") == "catching":
                 part.signals.ask(int(order["sig"]), float(order.get("within") or 0.0))

@@ -144,7 +144,7 @@ class Starter:
 
     def _kill(self, order: dict[str, Any]) -> None:
         for part in self._known(order["uids"]):
-            self._herd.kill(part)
+            self._herd.kill(part, bool(order.get("posts")))
 
     def _pass(self, order: dict[str, Any]) -> None:
         """What is only for the part's shepherd."""

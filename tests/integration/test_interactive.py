@@ -197,8 +197,8 @@ def test_what_other_commands_say_of_it(cluster: Cluster) -> None:
 
 
 def test_what_keeps_it_from_starting_is_said(cluster: Cluster) -> None:
-    done = cluster.run("bsub -I -cwd /nonexistent pwd", ok=False)
-    assert done.returncode == 255
+    done = cluster.run("LSB_EXIT_IF_CWD_NOTEXIST=Y bsub -I -cwd /nonexistent pwd", ok=False)
+    assert done.returncode == 2
     assert done.stderr.endswith("bsub: working folder /nonexistent: No such file or directory\n")
     assert cluster.run("bsub -I echo unseen >&-").stderr.startswith("<<Waiting")
 

@@ -168,6 +168,17 @@ def test_before_and_after_commands(rig: Rig) -> None:
     assert (rig.folder / "log").read_text() == "pre /bin:/usr/bin:/sbin:/usr/sbin\npost 768 m\n"
 
 
+@pytest.mark.parametrize("posts", [True, False])
+def test_the_after_command_follows_a_kill_that_ends_the_job(rig: Rig, posts: bool) -> None:
+    """But not one of an attempt that nobody wants any more."""
+    rig.order(rig.part("ended", "echo up; sleep 100", post_exec="echo post $LSB_JOBEXIT_STAT >> log"))
+    wait_until(lambda: rig.text("ended") == "up\n", 10, "the command")
+    rig.send({"do": "kill", "uids": ["ended"], "posts": posts})
+    rig.gone("ended")
+    log = rig.folder / "log"
+    assert (log.read_text() if log.exists() else "") == ("post 9\n" if posts else "")
+
+
 def test_kill_while_the_before_command_runs(rig: Rig) -> None:
     rig.order(rig.part("prekill", "touch ran", pre_exec="echo $$ > prepid; sleep 100"))
     wait_until(lambda: (rig.folder / "prepid").exists() and (rig.folder / "prepid").read_text(), 10, "the pid")

@@ -6,6 +6,7 @@ runs (ids, dates, loads, pids, host facts).
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -32,6 +33,7 @@ ADDED = re.compile(
 """What LSF 10.1 and lava say at length beyond the peer."""
 HOSTS = ("ol1", "ol2", "ol3")
 USERS = ("alice", "bob", "openlava")
+MADE = "made by the tests of lava"
 OUTPUTS = "/shared/proj/jobs/outs"
 LONG_DATE = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: \d{4})?")
 SHORT_DATE = re.compile(r"\b(?!Fri)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d(?::\d\d)?")
@@ -58,7 +60,6 @@ class Captured:
         self.ran: dict[str, Ran] = {}
         hour = (time.gmtime().tm_hour + 12) % 24
         self.far = f"{hour}:"
-        self._made: list[str] = []
         conf = folder / "conf"
         shutil.copytree(CONF, conf)
         queues = conf / "lsb.queues"
@@ -66,7 +67,7 @@ class Captured:
         self.cluster = Cluster(folder / "cluster", hosts=3, options=("--conf", str(conf)))
 
     def __enter__(self) -> Captured:
-        self._made = [name for name in USERS if _make_user(name)]
+        _make_users()
         self.folder.chmod(0o755)
         self.outputs.mkdir()
         self.outputs.chmod(0o777)
@@ -76,8 +77,6 @@ class Captured:
 
     def __exit__(self, *_: object) -> None:
         self.cluster.__exit__()
-        for name in self._made:
-            subprocess.run(["userdel", "-r", "-f", name], check=True, capture_output=True)
 
     def _make_sleep(self) -> None:
         """A ``sleep`` for the captured commands that ends when the walk says so instead of after a minute."""
@@ -237,14 +236,22 @@ def _job_ids(text: str) -> list[str]:
     return re.findall(r"^Job <(\d+)>", text, re.MULTILINE)
 
 
-def _make_user(name: str) -> bool:
-    """Whether there was no such user before."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
-        return True
-    return False
+def _make_users() -> None:
+    """Those that are missing. One test process at a time: two useradd at once give one name two numbers."""
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = {entry.pw_name for entry in pwd.getpwall()}
+        for name in USERS:
+            if name not in known:
+                command = ["useradd", "-m", "-s", "/bin/sh", "-c", MADE, name]
+                subprocess.run(command, check=True, capture_output=True)
+
+
+def remove_users() -> None:
+    """Remove the users that were made here."""
+    for found in pwd.getpwall():
+        if found.pw_gecos == MADE:
+            subprocess.run(["userdel", "-r", "-f", found.pw_name], check=False, capture_output=True)
 
 
 def can_be_others() -> bool:
