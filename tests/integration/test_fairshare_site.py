@@ -37,7 +37,9 @@ def row(cluster: Cluster) -> list[str]:
 
 
 def test_what_a_user_used_is_shown_and_survives_the_master(cluster: Cluster, tmp_path: Path) -> None:
-    job = cluster.submit("-q fair -o /dev/null 'timeout 2 sh -c \"while :; do :; done\"'", cwd=tmp_path)
+    busy = "import time\nwhile time.process_time() < 1.5: pass\n"
+    (tmp_path / "busy.py").write_text(busy)
+    job = cluster.submit("-q fair -o /dev/null python3 busy.py", cwd=tmp_path)
     wait_until(lambda: row(cluster)[3] == "1", 20, "the job to count as started")
     cluster.wait_end(job)
     name, shares, priority, started, reserved, cpu, _, adjust = wait_until(
