@@ -87,7 +87,7 @@ def test_a_killed_starter_loses_its_jobs_honestly(master: FakeMaster, host: Agen
     end = master.wait_for(order.uid, "ended").ended
     assert end.lost
     assert end.gone
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5, "the job's end")
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the job's end")
     after = run(master, host, "true")
     assert master.wait_for(after.uid, "ended").ended.status == 0
 
