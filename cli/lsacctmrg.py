@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from cli.common.context import Context, start
@@ -34,6 +35,8 @@ def run(context: Context) -> int:
             file.writelines(line for _, line in lines)
         os.replace(part, context.path(target))
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
         raise Fail(f"{target}: {error.strerror}") from None
     return 0
 

@@ -11,7 +11,5 @@ from lavad.queries.request import Request, Shown
 def show(request: Request) -> Iterator[Shown]:
     """Always that there is none."""
     request.options("N l", "")
-    for word in request.words:
-        raise Refused(f"{word[:80]}: No such service class")
-    raise Refused("No service class is configured")
-    yield  # as every command: a generator
+    yield from ()  # as every command: a generator
+    raise Refused(f"{request.words[0][:80]}: No such service class" if request.words else "No service class is configured")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.scenario.queue_site import QueueSite
@@ -28,6 +29,13 @@ class Proofs(dict[str, Proof]):
             return story
 
         return add
+
+    def play(self, name: str, folder: Path) -> None:
+        """The story of one proof, on a site of its own."""
+        proof = self[name]
+        site = QueueSite(folder, proof.lines, proof.others)
+        assert site.problems == []
+        proof.story(site)
 
 
 def other(name: str, lines: str = "") -> str:

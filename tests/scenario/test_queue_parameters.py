@@ -19,10 +19,7 @@ ANN, BOB, EVE = {"user": "ann"}, {"user": "bob"}, {"user": "eve"}
 
 @pytest.mark.parametrize("name", PROOFS)
 def test_parameter(name: str, tmp_path: Path) -> None:
-    proof = PROOFS[name]
-    site = QueueSite(tmp_path, proof.lines, proof.others)
-    assert site.problems == []
-    proof.story(site)
+    PROOFS.play(name, tmp_path)
 
 
 @PROOFS.of("PRIORITY", "PRIORITY = 40", other("low", "PRIORITY = 39"))

@@ -24,10 +24,7 @@ WHOLE = {"n": "12"}
 
 @pytest.mark.parametrize("name", PROOFS)
 def test_parameter(name: str, tmp_path: Path) -> None:
-    proof = PROOFS[name]
-    site = QueueSite(tmp_path, proof.lines, proof.others)
-    assert site.problems == []
-    proof.story(site)
+    PROOFS.play(name, tmp_path)
 
 
 @PROOFS.of("RUN_WINDOW", "RUN_WINDOW = 20:00-8:00 13:00-14:00")
