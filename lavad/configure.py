@@ -119,7 +119,6 @@ def _params(config: ClusterConfig) -> Params:
         resreq_unit_mb=file.resreq_unit_mb,
         enforce=file.lsb_resource_enforce,
         job_memlimit=bool(file.lsb_job_memlimit) or file.lsb_memlimit_enforce,
-        sequential_signal=file.lsb_use_sequential_signal,
         root_jobs=file.lsf_root_user,
         parse_script=file.lsb_bsub_parse_script,
         stdout_direct=file.lsb_stdout_direct,

@@ -83,7 +83,6 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     enforce: tuple[str, ...] = ()
     """LSB_RESOURCE_ENFORCE."""
     job_memlimit: bool = False
-    sequential_signal: bool = False
     root_jobs: bool = False
     parse_script: bool = False
     stdout_direct: bool = False
