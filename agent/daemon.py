@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from agent import keeping, starterlink
-from agent.adopt import adopt
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
-from agent.link import NotMaster, Session, open_session
+from agent.master.link import NotMaster, Session, open_session
+from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
-from agent.parts import now
-from agent.relay import Relay
-from agent.runner import Runner
-from agent.spool import Spool
-from agent.watch import Watch
+from agent.parts import output_retention as keeping
+from agent.parts.adopt import adopt
+from agent.parts.host_monitor import Watch
+from agent.parts.parts import now
+from agent.parts.runner import Runner
+from agent.parts.spool import Spool
+from agent.starter_client import starterlink
 from proto import agent_pb2 as pb
 
 log = logging.getLogger("lava-agent")

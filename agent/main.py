@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from agent import starterlink
+from agent.starter_client import starterlink
 
 if TYPE_CHECKING:
     from agent.launch.site import Site
@@ -86,8 +86,8 @@ def _site(options: argparse.Namespace) -> Site:
     import pwd
 
     from agent.launch.site import Site
-    from config.logmask import level_of
-    from config.lsfconf import read_lsf_conf
+    from config.text.logmask import level_of
+    from config.text.lsfconf import read_lsf_conf
 
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name

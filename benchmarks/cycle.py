@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.arrays import Ranges
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, Params, QueueConf, ShareConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.host import Facts
-from lavad.core.soft import Soft
-from lavad.core.spec import Spec
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.spec import Spec
+from lavad.core.lang.arrays import Ranges
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.conf import Conf, Params, QueueConf, ShareConf
+from lavad.core.site.host import Facts
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 
 NOW = 1_000_000.0
 LOCAL = (1, 43_200)

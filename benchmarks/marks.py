@@ -15,16 +15,16 @@ from typing import Any
 from benchmarks.cycle import LOCAL, NOW, make, submit
 from benchmarks.line import Line, line
 from cli.local.folder import ROOT
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.decide.placement import accept_plan
-from lavad.core.plan import Plan
-from lavad.core.ranges import Ranges
-from lavad.core.soft import Soft
-from lavad.core.spec import Spec
-from lavad.sched import cycle, draft
-from lavad.sched.memory import Memory
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ranges import Ranges
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft
+from lavad.sched.cycle import cycle, draft
+from lavad.sched.state.scheduler_cache import Memory
 
 METRICS = ("mark_million_start", "mark_million_bytes", "mark_element_bytes", "mark_classes_first", "mark_classes_idle")
 HOSTS = 10_000

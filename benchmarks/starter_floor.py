@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agent.starter.frames import FrameReader, pack  # noqa: E402
+from agent.starter.wire.frames import FrameReader, pack  # noqa: E402
 
 ROUNDS = 3
 

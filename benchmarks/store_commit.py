@@ -12,10 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from lavad.core import events as ev
-from lavad.core.job import Array, Job
-from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.spec import Spec
+from lavad.core.events import job as ev
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.store import private
 from lavad.store.batch import Batch
 from lavad.store.writer import Store

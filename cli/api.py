@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, of_process
-from cli.common.fail import Fail
-from cli.common.quoting import command_line
-from cli.common.script import Work
-from cli.common.submission import exit_status, submission, with_defaults
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, of_process
+from cli.client.fail import Fail
+from cli.options.quoting import command_line
+from cli.submit.script import Work
+from cli.submit.submission import exit_status, submission, with_defaults
 
 NAMES = {
     "name": "J", "queue": "q", "slots": "n", "resreq": "R", "hosts": "m", "gpu": "gpu", "run_limit": "W", "memory": "M",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cli.common import lsf_file
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.listing import run_listing
-from cli.common.options import Table
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options import lsf_file
+from cli.options.listing import run_listing
+from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 LARGEST = 1 << 20
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from cli.common import lsf_file
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, finish, start
-from cli.common.fail import LSF_FAILED, Fail
-from cli.common.options import Table, read_letters
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, finish, start
+from cli.client.fail import LSF_FAILED, Fail
+from cli.options import lsf_file
+from cli.options.options import Table, read_letters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(context: Context) -> int:
         context.err(USAGE + "\n")
         return LSF_FAILED
     if context.argv[:1] == ["-V"]:
-        from cli.common.options import show_help
+        from cli.options.options import show_help
 
         return show_help(context, Table("badmin", "", ""), {"V": True}) or 0
     if context.argv:
@@ -128,7 +128,7 @@ def _queues(context: Context, name: str, words: list[str]) -> int:
 
 
 def _configuration(context: Context, name: str, words: list[str]) -> int:
-    from cli.common import configuration
+    from cli.control import configuration
 
     options, rest = read_letters(
         Table(f"badmin {name}", "v f", "", "", refused="f" if name == "ckconfig" else ""), words
@@ -141,7 +141,7 @@ def _configuration(context: Context, name: str, words: list[str]) -> int:
 
 
 def _showconf(context: Context, name: str, words: list[str]) -> int:
-    from cli.common import configuration
+    from cli.control import configuration
 
     if len(words) > 2 or words[:1] not in (["mbd"], ["sbd"]):
         raise Fail(f"{name}: say mbd or sbd\n{USAGE}")
@@ -183,7 +183,7 @@ def _perfmon(context: Context, name: str, words: list[str]) -> int:
 
 def _restart(context: Context, name: str, words: list[str]) -> int:
     """What a restart of LSF's master is for: the files are read again, running jobs go on."""
-    from cli.common import configuration
+    from cli.control import configuration
 
     options, rest = read_letters(Table(f"badmin {name}", "v f p s", "C"), words)
     if rest:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail, Refused
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail, Refused
+from cli.options.options import Table, read_letters, show_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 
 def run(context: Context) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cli.bgadd import change
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_letters, show_help
 
 
 def run(context: Context) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.common.context import Context, start
-from cli.common.listing import run_listing
-from cli.common.options import Table
+from cli.client.context import Context, start
+from cli.options.listing import run_listing
+from cli.options.options import Table
 
 FLAGS = (
     "a A d p p0 p1 p2 p3 pe pei pi r s ss l w W WL WP WF UF X x fwd noheader json hms sum psum aff gpu prio plan"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.control import NEEDED
-from cli.common.fail import LSF_FAILED, Refused
-from cli.common.jobs import report, selected
-from cli.common.options import Table, read_letters, show_help
-from cli.common.signals import NAMES, signal_number
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import LSF_FAILED, Refused
+from cli.control.control import NEEDED
+from cli.control.selection import report, selected
+from cli.options.options import Table, read_letters, show_help
+from cli.options.signals import NAMES, signal_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 FINISHED = "Job has already finished"
 SAID = {9: "terminated", 18: "resumed", 19: "stopped"}

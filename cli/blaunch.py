@@ -12,10 +12,10 @@ import sys
 from socket import AF_UNIX, SO_PEERCRED, SOL_SOCKET, gethostname, socket
 from struct import unpack
 
-from cli.common.fail import Fail
-from cli.common.targets import USAGE, choose, read_words, slots_of
-from cli.common.tasklink import TaskLink
-from cli.common.version import version_line
+from cli.client.fail import Fail
+from cli.client.version import version_line
+from cli.terminal.targets import USAGE, choose, read_words, slots_of
+from cli.terminal.tasklink import TaskLink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.common.context import Context, start
-from cli.common.listing import run_listing
-from cli.common.options import Table
+from cli.client.context import Context, start
+from cli.options.listing import run_listing
+from cli.options.options import Table
 
 
 def run(context: Context) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cli.common.context import Context, start
-from cli.common.control import run_control
-from cli.common.jobs import Said
-from cli.common.options import Table
+from cli.client.context import Context, start
+from cli.control.control import run_control
+from cli.control.selection import Said
+from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 
 def _frame(options: Options, words: list[str]) -> dict[str, Any]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.directives import words_of
-from cli.common.fail import Fail
-from cli.common.jobs import check_id
-from cli.common.options import read_command_options, show_help
-from cli.common.own import add_own
-from cli.common.script import Work, find_work
-from cli.common.submission import check_options, not_done, site_of
-from cli.common.submit_options import bmod_table, last_rival
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.control.selection import check_id
+from cli.options.options import read_command_options, show_help
+from cli.submit.directives import words_of
+from cli.submit.own import add_own
+from cli.submit.script import Work, find_work
+from cli.submit.submission import check_options, not_done, site_of
+from cli.submit.submit_options import bmod_table, last_rival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 NOT_MODIFIED = "Job not modified."
 

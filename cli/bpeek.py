@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.jobs import selected
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.control.selection import selected
+from cli.options.options import Table, read_letters, show_help
 
 
 def run(context: Context) -> int:

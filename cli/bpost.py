@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail, Refused
-from cli.common.jobs import check_id
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail, Refused
+from cli.control.selection import check_id
+from cli.options.options import Table, read_letters, show_help
 
 LARGEST = 64 << 10
 

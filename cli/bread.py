@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_letters, show_help
 
 MODE = 0o666
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.jobs import check_id
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.control.selection import check_id
+from cli.options.options import Table, read_letters, show_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 _WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_command_options, show_help
-from cli.common.script import Work
-from cli.common.submission import not_done, passed_environment, send, site_of, submission
-from cli.common.submit_options import last_rival
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_command_options, show_help
+from cli.submit.script import Work
+from cli.submit.submission import not_done, passed_environment, send, site_of, submission
+from cli.submit.submit_options import last_rival
 
 NOT_SUBMITTED = "Job not submitted."
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cli.bgadd import change
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_letters, show_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 
 def table() -> Table:

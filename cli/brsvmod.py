@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from cli.bgadd import change
 from cli.brsvadd import count, text
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_letters, show_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 VERBS = {
     "addhost": ("n m R", "f"), "rmhost": ("n m", ""), "adduser": ("u", ""), "rmuser": ("u", ""), "disable": ("td", "tn f"),

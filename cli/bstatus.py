@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cli import bpost
-from cli.common.context import Context, start
-from cli.common.listing import run_listing
-from cli.common.options import Table, read_letters, show_help
+from cli.client.context import Context, start
+from cli.options.listing import run_listing
+from cli.options.options import Table, read_letters, show_help
 
 
 def run(context: Context) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.directives import read_directives
-from cli.common.fail import Fail
-from cli.common.options import read_command_options, show_help
-from cli.common.own import add_own
-from cli.common.script import find_work
-from cli.common.submission import (
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import read_command_options, show_help
+from cli.submit.directives import read_directives
+from cli.submit.own import add_own
+from cli.submit.script import find_work
+from cli.submit.submission import (
     check_launch,
     not_done,
     passed_environment,
@@ -19,11 +19,11 @@ from cli.common.submission import (
     wait_for,
     with_defaults,
 )
-from cli.common.submit_options import bsub_table, last_rival, merged
+from cli.submit.submit_options import bsub_table, last_rival, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 INTERACTIVE = ("I", "Ip", "Is")
 YES = ("y", "Y", "yes", "YES", "1")
@@ -48,7 +48,7 @@ def run(context: Context) -> int:
     except Fail as fail:
         raise not_done(context, fail, "bsub", "Job not submitted.") from None
     if how in INTERACTIVE:
-        from cli.common.interactive import bsub_converse
+        from cli.terminal.interactive import bsub_converse
 
         return bsub_converse(context, client, conf, job, how != "I")
     return wait_for(context, client, job) if how else 0
@@ -56,8 +56,8 @@ def run(context: Context) -> int:
 
 def _pack(context: Context, name: str) -> int:
     """Each line of a file is a submission; one that fails does not keep the others."""
-    from cli.common.context import finish
-    from cli.common.job_file import pack_lines
+    from cli.client.context import finish
+    from cli.submit.job_file import pack_lines
 
     status = 0
     for words in pack_lines(context, name):
@@ -72,7 +72,7 @@ def _submit(
     """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
     described: Options = {}
     if not {"json", "yaml", "jsdl", "jsdl_strict"}.isdisjoint(given):
-        from cli.common.job_file import read_job_file
+        from cli.submit.job_file import read_job_file
 
         described, command = read_job_file(context, given, bsub_table())
         words = words or ([command] if command else [])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.common.context import Context, start
-from cli.common.place import run_place
+from cli.client.context import Context, start
+from cli.control.position import run_place
 
 
 def run(context: Context) -> int:

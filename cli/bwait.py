@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import LSF_FAILED, Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import LSF_FAILED, Fail
+from cli.options.options import Table, read_letters, show_help
 
 LOOK = 0.5
 LONGEST_LOOK = 10.0

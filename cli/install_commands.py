@@ -79,14 +79,13 @@ def _write(path: str, text: str) -> None:
 
 def compile_modules(root: str) -> None:
     """Write the .pyc files of what commands import; a folder that cannot be written is left as it is."""
-    for package in ("cli", "cli/common", "config"):
-        folder = os.path.join(root, package)
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".py"):
+    for package in ("cli", "config"):
+        for folder, _, names in sorted(os.walk(os.path.join(root, package))):
+            for path in (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py")):
                 try:
-                    py_compile.compile(os.path.join(folder, name), doraise=True)
+                    py_compile.compile(path, doraise=True)
                 except (OSError, py_compile.PyCompileError) as error:
-                    print(f"{os.path.join(folder, name)}: not compiled: {error}", file=sys.stderr)
+                    print(f"{path}: not compiled: {error}", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from cli.common.become import become
+from cli.client.become import become
 from cli.local.folder import Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
 

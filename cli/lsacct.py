@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cli.common import lsf_file
-from cli.common.context import Context, start
-from cli.common.listing import BASE, run_listing
-from cli.common.options import Table
+from cli.client.context import Context, start
+from cli.options import lsf_file
+from cli.options.listing import BASE, run_listing
+from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 
 def run(context: Context) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_letters, show_help
 
 ENDED = 4
 """Which field of a line is the time of the end."""

@@ -5,10 +5,10 @@ Rule: what reads (``showconf``, ``ckconfig``, ``reconfig``) works; the daemons b
 
 from __future__ import annotations
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import LSF_FAILED, Fail
-from cli.common.options import Table, read_letters, show_help
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import LSF_FAILED, Fail
+from cli.options.options import Table, read_letters, show_help
 
 USAGE = """\
 Usage: lsadmin [-h] [-V] command [command_options] [command_args]
@@ -22,7 +22,7 @@ OTHERS = "limdebug limtime resdebug restime reslogon reslogoff expiry"
 
 def run(context: Context) -> int:
     """One subcommand."""
-    from cli.common import configuration
+    from cli.control import configuration
 
     words = context.argv
     if words[:1] in ([], ["-h"], ["-help"], ["help"], ["?"]):

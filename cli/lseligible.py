@@ -8,12 +8,12 @@ from __future__ import annotations
 import glob
 import os
 
-from cli.common.client import read_conf
-from cli.common.context import Context, start
-from cli.common.fail import LSF_FAILED, Fail
-from cli.common.listing import BASE
-from cli.common.options import Table, read_letters, show_help
-from config.lsfconf import find_envdir
+from cli.client.client import read_conf
+from cli.client.context import Context, start
+from cli.client.fail import LSF_FAILED, Fail
+from cli.options.listing import BASE
+from cli.options.options import Table, read_letters, show_help
+from config.text.lsfconf import find_envdir
 
 USAGE = "lseligible: [-h] [-V] [-q] [-r] [-s] task_name"
 RUNS_HERE = 1

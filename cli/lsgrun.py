@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_command_options, show_help
-from cli.common.remote_task import chosen_hosts, run_task
-from cli.common.targets import read_hostfile
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_command_options, show_help
+from cli.terminal.remote_task import chosen_hosts, run_task
+from cli.terminal.targets import read_hostfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.common.options import Options
+    from cli.options.options import Options
 
 TABLE = Table("lsgrun", "i p P S v", "f m n R", "-f host_file | -m host_name ... | -n num_hosts | -R res_req [command ...]", "i")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.options import Table, read_command_options, show_help
-from cli.common.remote_task import chosen_hosts, run_task
+from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.options.options import Table, read_command_options, show_help
+from cli.terminal.remote_task import chosen_hosts, run_task
 
 TABLE = Table("lsrun", "l L P S v", "m R", "command [argument ...]")
 

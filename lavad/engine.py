@@ -17,15 +17,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lavad.core.apply import apply
-from lavad.core.asks import Refused
-from lavad.core.cluster import Cluster
-from lavad.core.cycle_record import RecordedCycle
-from lavad.core.decide.decided import Decided
-from lavad.core.decide.depend import local_of, settle
-from lavad.core.events import Event
-from lavad.core.job import Job
-from lavad.core.spec import JobText
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.depend.depend import local_of, settle
+from lavad.core.events.apply import apply
+from lavad.core.events.job import Event
+from lavad.core.job.job import Job
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Refused
+from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store

@@ -11,18 +11,18 @@ import signal
 import sys
 from pathlib import Path
 
-from config.check import report
-from config.load import Loaded
-from config.load import load as load_files
-from config.logmask import level_of
-from lavad.configure import core_conf
-from lavad.database import database_url
-from lavad.loops import LeaseLost
-from lavad.master import Master, Site
-from lavad.metrics import is_loopback, split_address
-from lavad.procs import set_title
+from config.check.report import report
+from config.read.load import Loaded
+from config.read.load import load as load_files
+from config.text.logmask import level_of
+from lavad.configure.site import core_conf
+from lavad.master.database import database_url
+from lavad.master.master import Master, Site
+from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
+from lavad.services.loops import LeaseLost
+from lavad.services.metrics import is_loopback, split_address
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store

@@ -1,7 +1,8 @@
 """The environments that training frameworks start from, for jobs whose processes lava starts on every host.
 
 Rule: pure. Two ways are kept apart: one process a rank, which finds its global rank, and one launcher a host, which
-numbers its own processes. A port stands here as a mark; the shepherds choose the ports and put them in (agent/starter/ports.py).
+numbers its own processes. A port stands here as a mark; the shepherds choose the ports and put
+them in (agent/starter/process/ports.py).
 """
 
 from __future__ import annotations

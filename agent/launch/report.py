@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from agent.launch import smtp
 from agent.launch.build import Compiled, Places, show
 from agent.launch.site import Site
-from agent.starter import smtp
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60

@@ -1,7 +1,7 @@
 """The tasks of a job with roles on this host: what each runs, and the environment by which it finds the others.
 
-Rule: pure. A port stands here as a mark until the host that will listen has chosen it (agent/starter/ports.py); every task
-has one of its own.
+Rule: pure. A port stands here as a mark until the host that will listen has chosen it (agent/starter/process/ports.py);
+every task has one of its own.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _only_root_writes(path: str) -> bool:
 
 def dynamic_names(confdir: str) -> list[str]:
     """The resources of lsf.shared whose values programs are to say."""
-    from config.load import load
+    from config.read.load import load
 
     return [resource.name for resource in load(confdir).config.resources if resource.interval]
 

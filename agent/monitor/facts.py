@@ -15,7 +15,7 @@ import psutil
 
 from agent.monitor.gpu import GpuSource
 from agent.monitor.topology import read_topology
-from agent.starter.kernel import boot_id
+from agent.starter.system.kernel import boot_id
 from proto import agent_pb2
 
 MB = 1 << 20

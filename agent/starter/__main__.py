@@ -18,7 +18,8 @@ if __package__ in (None, ""):
 
 def main(argv: list[str] | None = None) -> int:
     """Run a starter until SIGTERM; 1 when another one has the folder."""
-    from agent.starter import fence, kernel, starter
+    from agent.starter.supervisor import starter
+    from agent.starter.system import fence, kernel
 
     options = _options(argv)
     os.umask(0o022)

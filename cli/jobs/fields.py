@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from cli.common.fail import Fail
+from cli.client.fail import Fail
 
 
 class Fields:

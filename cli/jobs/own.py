@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.common.fail import Fail
-from cli.common.options import Table
-from cli.common.submit_options import bsub_table
+from cli.client.fail import Fail
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Policy, Role
+from cli.options.options import Table
+from cli.submit.submit_options import bsub_table
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""

@@ -10,23 +10,23 @@ import shlex
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from cli.common.client import Client, read_conf
-from cli.common.context import Context, start
-from cli.common.fail import Fail
-from cli.common.job_file import read_text
-from cli.common.options import read_command_options, show_help
-from cli.common.own import add_own
-from cli.common.script import Work
-from cli.common.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
-from cli.common.submit_options import bsub_table, last_rival, merged
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, start
+from cli.client.fail import Fail
 from cli.jobs import manifests, own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile
-from cli.jobs.yaml_text import read_yaml
+from cli.options.options import read_command_options, show_help
 from cli.secret import FOLDER
+from cli.submit.job_file import read_text
+from cli.submit.own import add_own
+from cli.submit.script import Work
+from cli.submit.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
+from cli.submit.submit_options import bsub_table, last_rival, merged
+from cli.submit.yaml_text import read_yaml
 
 if TYPE_CHECKING:
-    from cli.common.options import Options, Table
+    from cli.options.options import Options, Table
 
 _NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 

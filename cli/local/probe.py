@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from cli.common.frames import pack
+from cli.client.frames import pack
 from proto.unixpath import reachable
 
 PATIENCE = 5.0

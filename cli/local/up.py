@@ -20,9 +20,9 @@ from cli.local.daemons import DaemonFailed, children, end, find_pid, start
 from cli.local.folder import BINDIR, ROOT, Folder
 from cli.local.probe import query
 from cli.local.shells import write_profiles
-from config.generate import write_cluster
-from config.load import load, lsb_folder
-from config.lsfconf import read_lsf_conf
+from config.read.load import load, lsb_folder
+from config.text.lsfconf import read_lsf_conf
+from config.write.generate import write_cluster
 
 READY_WITHIN = 60.0
 

@@ -9,40 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from lavad.core.asks import Caller, Query, Refused
-from lavad.queries import (
-    bacct,
-    badmin,
-    bapp,
-    bclusters,
-    bhist,
-    bhosts,
-    bhpart,
-    bjdep,
-    bjdepinfo,
-    bjgroup,
-    bjobs,
-    blimits,
-    bparams,
-    bqueues,
-    bread,
-    bresources,
-    brsvs,
-    bsla,
-    bslots,
-    busers,
-    groups,
-    lsacct,
-    lsclusters,
-    lshosts,
-    lsid,
-    lsinfo,
-    lsload,
-    lsplace,
-    why,
-)
-from lavad.queries.request import Request, Shown
-from lavad.queries.view import View
+from lavad.core.lang.asks import Caller, Query, Refused
+from lavad.queries.admin import badmin, lsacct
+from lavad.queries.frame.request import Request, Shown
+from lavad.queries.frame.view import View
+from lavad.queries.hosts import bhosts, bhpart, brsvs, bslots, lsclusters, lshosts, lsid, lsinfo, lsload, lsplace
+from lavad.queries.jobs import bacct, bhist, bjdep, bjdepinfo, bjgroup, bjobs, bread, why
+from lavad.queries.queues import bapp, bclusters, blimits, bparams, bqueues, bresources, bsla, busers, groups
 
 PIECE = 64 * 1024
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})

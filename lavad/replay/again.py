@@ -11,20 +11,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lavad import feed
-from lavad.core.cluster import Cluster
-from lavad.core.cycle_record import RecordedCycle, digest_of, fold_record, unpack
-from lavad.core.decide.placement import accept_plan
-from lavad.core.events import Event, JobDispatched, JobEvent
-from lavad.core.ids import show
-from lavad.core.limit_book import LimitBook
-from lavad.core.moves import IllegalMove
-from lavad.core.plan import Plan
-from lavad.core.soft import Soft
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events.job import Event, JobDispatched, JobEvent
+from lavad.core.events.moves import IllegalMove
+from lavad.core.lang.ids import show
+from lavad.core.plan.cycle_record import RecordedCycle, digest_of, fold_record, unpack
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.limit_book import LimitBook
+from lavad.processes.site_policy import SitePolicies
 from lavad.replay.history import HistoryError, Item
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
-from lavad.site_policy import SitePolicies
+from lavad.replica import protocol as feed
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 
 _encode = msgspec.msgpack.Encoder().encode
 TOGETHER = 2_000

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import Conf, HostConf, QueueConf, ShareConf
-from lavad.core.host import Facts, Host
+from lavad.core.events import job as ev
+from lavad.core.site.conf import Conf, HostConf, QueueConf, ShareConf
+from lavad.core.site.host import Facts, Host
 
 FOREVER = 1_000_000
 """MAX_RESERVE_TIME periods that never end."""

@@ -13,12 +13,11 @@ import os
 import msgspec
 from msgspec.structs import replace
 
-from config.load import load
-from lavad import feed
-from lavad.configure import core_conf
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf
+from config.read.load import load
+from lavad.configure.site import core_conf
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.site.conf import Conf
 from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
 from lavad.replay.measures import Measures, measure
 from lavad.replay.past import Guess, Past, read_past
@@ -27,6 +26,7 @@ from lavad.replay.simulate import Run
 from lavad.replay.source import read_source
 from lavad.replay.tables import fields, table
 from lavad.replay.virtual import Virtual
+from lavad.replica import protocol as feed
 
 
 class Column(msgspec.Struct):

@@ -12,8 +12,8 @@ from typing import IO
 
 import msgspec
 
-from lavad.core.cycle_record import RecordedCycle
-from lavad.core.events import AnyEvent
+from lavad.core.events.job import AnyEvent
+from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store.read import Reader
 
 AT_ONCE = 5_000

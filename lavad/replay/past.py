@@ -11,17 +11,17 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lavad import feed
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.job import Job
-from lavad.core.moves import IllegalMove
-from lavad.core.soft import Soft
-from lavad.core.spec import Spec
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.events.moves import IllegalMove
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Spec
+from lavad.core.plan.volatile import Soft
 from lavad.replay.history import HistoryError, Item, Numbered
 from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
 from lavad.replay.virtual import Life
+from lavad.replica import protocol as feed
 
 _ASKED = (
     ev.JobSubmitted, ev.SpecAdded, ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled, ev.ElementSplit, ev.JobHeld,

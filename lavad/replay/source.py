@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import NoReturn
 
-from config.load import load
-from lavad.database import database_url
+from config.read.load import load
+from lavad.master.database import database_url
 from lavad.replay.history import Item, of_file, of_store
 from lavad.store.read import Reader
 

@@ -14,25 +14,25 @@ from itertools import count
 
 import msgspec
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.decide import report
-from lavad.core.decide.depend import local_of, settle
-from lavad.core.decide.fade import fade
-from lavad.core.decide.placement import accept_plan
-from lavad.core.host import Facts
-from lavad.core.job import End, Job
-from lavad.core.limit_book import LimitBook
-from lavad.core.moves import IllegalMove
-from lavad.core.soft import Soft
-from lavad.core.spec import Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.depend.depend import local_of, settle
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.decide.report import report
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.events.moves import IllegalMove
+from lavad.core.job.job import End, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import JobState
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.host import Facts
+from lavad.core.site.limit_book import LimitBook
+from lavad.processes.site_policy import SitePolicies
 from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
-from lavad.site_policy import SitePolicies
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 
 ROUNDS = 100
 """Plans of one instant."""

@@ -11,23 +11,23 @@ from urllib.parse import unquote
 
 import grpc
 
-from config.address_range import is_within
-from lavad.core.asks import Caller
-from lavad.core.cluster import Cluster
-from lavad.core.decide.decided import Decided
-from lavad.core.decide.hosts import greeted
-from lavad.core.job import Attempt, Job
-from lavad.core.resize import is_part, uid_of
-from lavad.core.soft import SoftUpdate
+from config.values.address_range import is_within
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.hosts import greeted
+from lavad.core.job.job import Attempt, Job
+from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.asks import Caller
+from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Engine
-from lavad.outbox import Outbox
-from lavad.peeks import Peeks
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.peek_requests import Peeks
+from lavad.hosts.sessions import Session as HostSession
+from lavad.hosts.sessions import Sessions
 from lavad.rpc import convert
 from lavad.rpc.auth import PeerAuth
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.reports import decisions
-from lavad.sessions import Session as HostSession
-from lavad.sessions import Sessions
 from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc
 

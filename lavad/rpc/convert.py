@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lavad.core.gpu_links import LETTERS
-from lavad.core.host import Facts, Gpu
-from lavad.core.job import End, TaskEnd
-from lavad.core.soft import PartUsage, TaskUsage
-from lavad.core.states import TermReason
+from lavad.core.job.job import End, TaskEnd
+from lavad.core.lang.states import TermReason
+from lavad.core.plan.volatile import PartUsage, TaskUsage
+from lavad.core.site.gpu_links import LETTERS
+from lavad.core.site.host import Facts, Gpu
 from proto import agent_pb2 as pb
 
 

@@ -11,41 +11,32 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lavad import attach
-from lavad.core import asks
-from lavad.core.asks import Caller, Refused
-from lavad.core.cluster import Cluster
-from lavad.core.decide import (
-    checkpoint,
-    control,
-    force,
-    groups,
-    hosts,
-    judge,
-    messages,
-    modify,
-    place,
-    queues,
-    reservations,
-    reserve_change,
-    resize,
-    revive,
-    submit,
-)
-from lavad.core.decide.decided import Decided
-from lavad.core.decide.former import find_former
-from lavad.core.decide.named import Known
-from lavad.core.decide.restart import Former
-from lavad.core.ids import job_of
-from lavad.core.rights import is_admin
-from lavad.core.secrets import without_secrets
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base import groups
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.named import Known
+from lavad.core.decide.control import checkpoint, control, force, hosts, messages, queues, resize, revive
+from lavad.core.decide.control.restart_source import find_former
+from lavad.core.decide.depend import judge
+from lavad.core.decide.modify import modify
+from lavad.core.decide.modify import position as place
+from lavad.core.decide.reserve import change as reserve_change
+from lavad.core.decide.reserve import reservations
+from lavad.core.decide.submit import submit
+from lavad.core.decide.submit.restart import Former
+from lavad.core.lang import asks
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.secrets import without_secrets
+from lavad.core.site.rights import is_admin
 from lavad.engine import Decide, Engine
-from lavad.lookups import Lookups
-from lavad.outputs import Outputs
-from lavad.perfmon import LONGEST, Perfmon
-from lavad.replicas import QueryProcess
-from lavad.texts import Texts
-from lavad.waits import Waits, answer_for
+from lavad.hosts import attach
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.peek_service import Outputs
+from lavad.replica.replicas import QueryProcess
+from lavad.services.lookups import Lookups
+from lavad.services.perfmon import LONGEST, Perfmon
+from lavad.services.waits import Waits, answer_for
 
 _decoder = msgspec.json.Decoder(asks.AnyAsk)
 _encode = msgspec.json.Encoder().encode

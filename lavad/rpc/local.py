@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from lavad.core.asks import Caller
+from lavad.core.lang.asks import Caller
 from lavad.rpc.dispatch import Dispatch
 from proto import callers
 from proto.callers import Callers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lavad.core.cluster import Cluster
-from lavad.core.decide import report as decide
-from lavad.core.decide import task_report
-from lavad.core.decide.decided import Decided
-from lavad.core.events import Event
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.report import report as decide
+from lavad.core.decide.report import tasks as task_report
+from lavad.core.events.job import Event
 from lavad.engine import Decide
 from lavad.rpc import convert
 from proto import agent_pb2 as pb

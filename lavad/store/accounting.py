@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from lavad.core.job import Job
-from lavad.core.states import JobState
+from lavad.core.job.job import Job
+from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
 
 Ask = Callable[[sa.Select[Any]], Sequence[Any]]

@@ -7,17 +7,17 @@ from typing import TypeVar
 
 import msgspec
 
-from lavad.core.charge import Charge
-from lavad.core.cluster import Cluster
-from lavad.core.conf import QueueAdmin
-from lavad.core.cycle_record import RecordedCycle
-from lavad.core.events import Event, SpecAdded
-from lavad.core.groups import JobGroup
-from lavad.core.host import Host
-from lavad.core.job import Array, Job
-from lavad.core.reservation import Reservation
-from lavad.core.spec import JobText, Spec
-from lavad.core.table import Table
+from lavad.core.cluster.charge import Charge
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.versioned_table import Table
+from lavad.core.events.job import Event, SpecAdded
+from lavad.core.job.groups import JobGroup
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.core.site.conf import QueueAdmin
+from lavad.core.site.host import Host
+from lavad.core.site.reservation import Reservation
 
 R = TypeVar("R")
 

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 import msgspec
 
-from lavad.core.charge import Charge
-from lavad.core.conf import QueueAdmin
-from lavad.core.events import AnyEvent, Event
-from lavad.core.groups import JobGroup
-from lavad.core.host import Host
-from lavad.core.job import Array, Job
-from lavad.core.reservation import Reservation
-from lavad.core.spec import JobText, Spec
+from lavad.core.cluster.charge import Charge
+from lavad.core.events.job import AnyEvent, Event
+from lavad.core.job.groups import JobGroup
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.site.conf import QueueAdmin
+from lavad.core.site.host import Host
+from lavad.core.site.reservation import Reservation
 from lavad.store.errors import StoreCorrupt
 
 T = TypeVar("T")

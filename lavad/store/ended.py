@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lavad.core.depend import Ended, exit_code
-from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.states import JobState
+from lavad.core.job.depend import Ended, exit_code
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
 
 Ask = Callable[[sa.Select[Any]], Sequence[Any]]

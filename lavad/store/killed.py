@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lavad.core.events import ElementsKilled, Event
-from lavad.core.job import Array, Job, Outcome
-from lavad.core.states import JobState
+from lavad.core.events.job import ElementsKilled, Event
+from lavad.core.job.job import Array, Job, Outcome
+from lavad.core.lang.states import JobState
 
 
 def killed_jobs(events: Iterable[Event], arrays: dict[int, Array]) -> Iterator[Job]:

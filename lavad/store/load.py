@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from lavad.core.cluster import Cluster
-from lavad.core.events import Configured
-from lavad.core.job import Array, Job
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import Configured
+from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
 from lavad.store.connect import connect
 from lavad.store.ended import ended_of

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from lavad.core.cycle_record import RecordedCycle
-from lavad.core.depend import Ended
-from lavad.core.events import Event
-from lavad.core.job import Array, Job
-from lavad.core.spec import JobText, Spec
-from lavad.core.states import JobState
+from lavad.core.events.job import Event
+from lavad.core.job.depend import Ended
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.states import JobState
+from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store import codec, schema
 from lavad.store.accounting import Asked, Sums, pages, sums
 from lavad.store.connect import make_engine

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted
-from lavad.core.job import Array, Job
+from lavad.core.events.job import Configured, Event, JobEvent, JobSubmitted, MasterStarted
+from lavad.core.job.job import Array, Job
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, row_id
 from lavad.store.killed import killed_jobs

@@ -11,17 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.conf import Conf, HostConf, QueueConf
-from lavad.core.events import AnyEvent, Event
-from lavad.core.gpureq import GpuReq
-from lavad.core.groups import JobGroup
-from lavad.core.host import Facts, Gpu
-from lavad.core.job import End, Job, Message, Placed, Suspect, TaskEnd, Wish
-from lavad.core.ranges import Ranges
-from lavad.core.reservation import Reservation
-from lavad.core.spec import Checkpoint, Limits, Spec
-from lavad.core.states import JobState, TermReason
+from lavad.core.events import job as ev
+from lavad.core.events.job import AnyEvent, Event
+from lavad.core.job.groups import JobGroup
+from lavad.core.job.job import End, Job, Message, Placed, Suspect, TaskEnd, Wish
+from lavad.core.job.spec import Checkpoint, Limits, Spec
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.conf import Conf, HostConf, QueueConf
+from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.reservation import Reservation
 from lavad.store.codec import decode_event, encode
 
 CONF = Conf(queues=(QueueConf(name="night", priority=5),), hosts=(HostConf(name="h1", slots=2),))

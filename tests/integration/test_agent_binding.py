@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.monitor.topology import cpu_list, read_topology
-from lavad.core.topology import parse_topology
+from lavad.core.lang.topology import parse_topology
 from proto import agent_pb2 as pb
 from tests.support.agent_host import AgentHost, fake_master, running, start_order
 from tests.support.fake_master import FakeMaster

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.starter.frames import FrameReader, frame, pack
+from agent.starter.wire.frames import FrameReader, frame, pack
 from tests.support.agent_host import ME, AgentHost, running
 from tests.support.fake_master import FakeMaster
 from tests.support.wait import wait_until

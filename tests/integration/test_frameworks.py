@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent.launch.frameworks import FIRST_PORT, PORTS
-from agent.starter.ports import Ports
-from agent.starter.spec import Spec, Template
-from agent.starter.stdio import Refused
+from agent.starter.process.ports import Ports
+from agent.starter.process.spec import Spec, Template
+from agent.starter.system.stdio import Refused
 from tests.support.cluster import Cluster
 from tests.support.inside import said
 from tests.support.wait import wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.asks import Query
+from lavad.core.lang.asks import Query
 from tests.support.query_cluster import QueryCluster, element
 from tests.support.query_store import stored
 

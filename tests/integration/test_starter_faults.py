@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.starter.frames import pack
+from agent.starter.wire.frames import pack
 from tests.support.starters import ENTRY, Rig, alive, boottime, children
 from tests.support.wait import wait_until
 

@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from lavad import feed
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, QueueConf, ShareConf
-from lavad.core.host import Facts
-from lavad.core.job import End, Placed
-from lavad.core.soft import Soft
-from lavad.core.spec import Limits, Spec
-from lavad.core.states import JobState
-from lavad.sched.fairshare import make_tree, policies_of
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import End, Placed
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.states import JobState
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.conf import Conf, QueueConf, ShareConf
+from lavad.core.site.host import Facts
+from lavad.replica import protocol as feed
+from lavad.sched.order.fairshare import make_tree, policies_of
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store

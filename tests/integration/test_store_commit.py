@@ -13,14 +13,14 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf
-from lavad.core.job import Array
-from lavad.core.ranges import Ranges
-from lavad.core.spec import JobText, Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import Array
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Conf
 from lavad.store import schema
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreCorrupt, StoreFull, StoreHeld, StoreRefused
@@ -316,9 +316,9 @@ def test_a_full_disk_keeps_what_it_has(tmp_path: Path) -> None:
 
 _CHILD = """
 import sys
-from lavad.core.cluster import Cluster
+from lavad.core.cluster.cluster import Cluster
 from lavad.core import events as ev
-from lavad.core.apply import apply
+from lavad.core.events.apply import apply
 from lavad.store.batch import batch_of
 from lavad.store.writer import Store
 store, cluster = Store.open(sys.argv[1]), Cluster()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.cycle_record import RecordedCycle
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.replay.history import Numbered, of_store
 from lavad.store.read import Reader
 from lavad.store.writer import Store

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.events import Event
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Job
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events.apply import apply
+from lavad.core.events.job import Event
+from lavad.core.job.job import Job
 from lavad.store.batch import batch_of
 from lavad.store.killed import killed_jobs
 from lavad.store.load import load

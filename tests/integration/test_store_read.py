@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.ids import key_of
-from lavad.core.ranges import Ranges
-from lavad.core.spec import JobText, Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from lavad.store.accounting import Asked
 from lavad.store.errors import StoreRefused
 from lavad.store.read import Find, Reader

@@ -54,7 +54,7 @@ def test_a_start_and_an_end_are_on_disk_before_they_are_told(tmp_path: Path, syn
         rig.stop()
 
 
-OBEYS = "import sys; from agent.spool import Obeyed, Spool; Spool(sys.argv[1]).obey(Obeyed('store', 7))"
+OBEYS = "import sys; from agent.parts.spool import Obeyed, Spool; Spool(sys.argv[1]).obey(Obeyed('store', 7))"
 
 
 def test_the_master_that_is_obeyed_is_on_disk(tmp_path: Path, synced: Synced) -> None:
@@ -64,9 +64,9 @@ def test_the_master_that_is_obeyed_is_on_disk(tmp_path: Path, synced: Synced) ->
 
 COMMITS = """
 import sys
-from lavad.core.cluster import Cluster
-from lavad.core.events import MasterStarted
-from lavad.core.apply import apply
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import MasterStarted
+from lavad.core.events.apply import apply
 from lavad.store.batch import batch_of
 from lavad.store.lease import Lease
 from lavad.store.writer import Store

@@ -6,15 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from config.load import load
-from lavad.configure import core_conf
-from lavad.core.asks import Caller, OptionValue, Refused, Submit
-from lavad.core.conf import QueueConf
-from lavad.core.decide import report
-from lavad.core.decide.submit import submit
-from lavad.core.invariants import check_invariants
-from lavad.core.job import End, Job
-from lavad.core.spec import JobText, Spec
+from config.read.load import load
+from lavad.configure.site import core_conf
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.report import report
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.job import End, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
+from lavad.core.site.conf import QueueConf
 from tests.support.world import World
 
 LOCAL = datetime(2026, 11, 20, 12, 0)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from config import model
-from config.fields import APPLICATION
-from config.read_limits import LIMIT
-from config.read_params import LSB_PARAMS, LSF_CONF
-from config.without_effect import MISSING, NEEDLESS
+from config.model import cluster as model
+from config.read.limits import LIMIT
+from config.read.params import LSB_PARAMS, LSF_CONF
+from config.values.fields import APPLICATION
+from config.values.without_effect import MISSING, NEEDLESS
 
 ROOT = Path(__file__).parents[2]
 LISTED = frozenset().union(*NEEDLESS.values(), *MISSING.values())
@@ -22,7 +22,7 @@ OF_FIELDS = {
 }  # fmt: skip
 KNOWN_OTHERWISE = {
     "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
-    "LSB_CONFDIR": "config.load finds the files by it",
+    "LSB_CONFDIR": "config.read.load finds the files by it",
 }
 
 
@@ -45,4 +45,4 @@ def test_a_parameter_has_an_effect_or_is_named(file: str, name: str) -> None:
     code = source(("lavad",))
     used = re.search(rf"\.{field}\b", code) or re.search(rf'"{field}"', code) or re.search(rf"\bdef {field}s?\b", code)
     read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad")))
-    assert used or read, f"{file}: nothing acts on {name}, and config/without_effect.py does not list it"
+    assert used or read, f"{file}: nothing acts on {name}, and config/values/without_effect.py does not list it"

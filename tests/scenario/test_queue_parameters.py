@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.asks import Caller
-from lavad.core.pend_reason import LOAD
-from lavad.core.pend_reason import PendReason as R
-from lavad.core.rights import is_queue_admin
+from lavad.core.lang.asks import Caller
+from lavad.core.site.pend_reason import LOAD
+from lavad.core.site.pend_reason import PendReason as R
+from lavad.core.site.rights import is_queue_admin
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.decide.migrations import migrations
-from lavad.core.pend_reason import PendReason as R
-from lavad.core.states import JobState
-from lavad.orders import warning
-from lavad.queries import exceptions
-from lavad.queries.view import View
+from lavad.core.decide.control.migrations import migrations
+from lavad.core.events import job as ev
+from lavad.core.lang.states import JobState
+from lavad.core.site.pend_reason import PendReason as R
+from lavad.hosts.orders import warning
+from lavad.queries.facts import exceptions
+from lavad.queries.frame.view import View
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
 from tests.support.query_cluster import QueryCluster

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from config import known
-from config.fields import OTHER_NAMES, QUEUE
-from config.load import load
-from config.without_effect import MISSING, NEEDLESS
+from config.read.load import load
+from config.values import known
+from config.values.fields import OTHER_NAMES, QUEUE
+from config.values.without_effect import MISSING, NEEDLESS
 from tests.integration.test_site_queue_table import PROVEN
 from tests.scenario import test_queue_parameters, test_queue_policies
 

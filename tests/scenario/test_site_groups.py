@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.asks import Caller, Hosts
-from lavad.core.decide.hosts import switch_hosts
-from lavad.core.rights import may_control
+from lavad.core.decide.control.hosts import switch_hosts
+from lavad.core.lang.asks import Caller, Hosts
+from lavad.core.site.rights import may_control
 from tests.scenario.queue_site import CLUSTER, QueueSite
 from tests.support.site_world import read_site, site_world
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS
+from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS
 from tests.support.site_world import read_site, site_world
 
 FILES = {

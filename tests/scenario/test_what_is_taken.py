@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
-from lavad.core.ids import key_of
-from lavad.core.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_SLOTS, QUE_RUSAGE, about, index_names
-from lavad.core.pend_reason import PendReason as R
-from lavad.sched.memory import Memory
+from lavad.core.lang.ids import key_of
+from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
+from lavad.core.site.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_SLOTS, QUE_RUSAGE, about, index_names
+from lavad.core.site.pend_reason import PendReason as R
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.conf import HostConf, QueueConf, ResourceConf, Thresholds
-from lavad.core.pend_reason import LOAD, about, index_names
-from lavad.core.pend_reason import PendReason as R
-from lavad.sched.memory import Memory
+from lavad.core.events import job as ev
+from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
+from lavad.core.site.pend_reason import LOAD, about, index_names
+from lavad.core.site.pend_reason import PendReason as R
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from lavad.core.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
-from lavad.core.host import Facts
-from lavad.core.job import End
+from lavad.core.job.job import End
+from lavad.core.rules.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
+from lavad.core.site.host import Facts
 from tests.sim.net import Stream
 from tests.sim.timeline import Timeline
 from tests.sim.watch import Watch
@@ -32,7 +32,7 @@ class Order:
 
 
 class Report:
-    """What travels back: the name of a decision in ``decide.report`` and its arguments."""
+    """What travels back: the name of a decision in ``core.decide.report.report`` and its arguments."""
 
     def __init__(self, what: str, key: int, uid: str, *values: object) -> None:
         self.what = what

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from lavad.core.cluster import Cluster
-from lavad.core.job import Job, Part
-from lavad.core.spec import Spec
-from lavad.core.states import OVER, JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.job import Job, Part
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, JobState
 
 EXCLUSIVE = 1_000
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.asks import Refused
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf
-from lavad.core.decide import report as reports
-from lavad.core.decide.decided import Decided
-from lavad.core.decide.hosts import expired, greeted, silent
-from lavad.core.decide.placement import accept_plan
-from lavad.core.effects import KillPart, SignalPart, StartPart, effects_due
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Job
-from lavad.core.plan import Plan
-from lavad.core.resize import is_part, uid_of
-from lavad.core.soft import Soft
-from lavad.core.states import HostState
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
-from lavad.sessions import Session, Sessions
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.hosts import expired, greeted, silent
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.report import report as reports
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import Job
+from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import HostState
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft
+from lavad.core.rules.effects import KillPart, SignalPart, StartPart, effects_due
+from lavad.core.site.conf import Conf
+from lavad.hosts.sessions import Session, Sessions
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 from lavad.store.batch import Batch, batch_of
 from tests.sim.agents import Host, Order, Report
 from tests.sim.net import Stream

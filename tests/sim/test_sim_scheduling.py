@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import Conf, HostConf, LimitConf, Params, QueueConf, ResourceConf, ShareConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.ids import job_of
-from lavad.core.invariants import check_invariants
-from lavad.core.moves import IllegalMove
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.events.moves import IllegalMove
+from lavad.core.job.spec import Limits
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf, ResourceConf, ShareConf
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 from tests.sim.checks import Broken, Promises, check_gangs, check_gpus, check_hosts, check_licences, check_limits, check_shares
 from tests.support.virtual_time import VirtualSite
 from tests.support.world import World

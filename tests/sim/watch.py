@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lavad.core.ids import show
+from lavad.core.lang.ids import show
 from tests.sim.timeline import Timeline
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, Resize
-from lavad.core.decide import report
-from lavad.core.decide.resize import resize
-from lavad.core.effects import KillPart, StartPart, effects_due
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Attempt, Job
-from lavad.core.resize import uid_of
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control.resize import resize
+from lavad.core.decide.report import report
+from lavad.core.events import job as ev
+from lavad.core.job.job import Attempt, Job
+from lavad.core.job.resize import uid_of
+from lavad.core.lang.asks import Caller, Resize
+from lavad.core.rules.effects import KillPart, StartPart, effects_due
 from tests.support.world import World
 
 ALICE = Caller(user="alice", uid=1000, host="h1")

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, HostConf, Params
-from lavad.core.host import Facts, Gpu
-from lavad.core.ids import key_of
-from lavad.core.job import Array, End, Job, Placed, Wish
-from lavad.core.ranges import Ranges
-from lavad.core.spec import Spec
-from lavad.core.states import OVER, STARTED, JobState, PartState, TermReason
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.job.job import Array, End, Job, Placed, Wish
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import OVER, STARTED, JobState, PartState, TermReason
+from lavad.core.site.conf import Conf, HostConf, Params
+from lavad.core.site.host import Facts, Gpu
 
 T = TypeVar("T")
 HOSTS = ("h1", "h2", "h3")

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
-from lavad.core.ids import job_of
-from lavad.core.job import Array, Job
-from lavad.core.ranges import EMPTY
-from lavad.core.spec import JobText, Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.apply import apply
+from lavad.core.events.job import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.ranges import EMPTY
+from lavad.core.lang.states import JobState
 from lavad.store.accounting import Asked, Sums
 from lavad.store.killed import killed_jobs
 from lavad.store.read import Mark

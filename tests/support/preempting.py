@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavad.core.conf import QueueConf
-from lavad.core.invariants import check_invariants
-from lavad.core.plan import Plan
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import QueueConf
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 HIGH = QueueConf(name="high", priority=60, preemption="PREEMPTIVE")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import calendar
 from typing import Any
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, Query
-from lavad.core.conf import Conf, HostConf, Params, QueueConf, ResourceConf, Thresholds, UserConf
-from lavad.core.depend import Depend
-from lavad.core.host import Facts, Gpu
-from lavad.core.ids import key_of
-from lavad.core.job import End, Placed
-from lavad.core.ranges import Ranges
-from lavad.core.soft import Soft
-from lavad.core.spec import JobText, Limits, Spec
-from lavad.core.states import JobState, TermReason
+from lavad.core.events import job as ev
+from lavad.core.job.depend import Depend
+from lavad.core.job.job import End, Placed
+from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.lang.asks import Caller, Query
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ResourceConf, Thresholds, UserConf
+from lavad.core.site.host import Facts, Gpu
+from lavad.queries.frame.view import View
 from lavad.queries.render import render
-from lavad.queries.view import View
 from tests.support.memory_reader import MemoryReader
 
 ALICE = Caller(user="alice", uid=1001, host="ol1")

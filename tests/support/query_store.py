@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lavad.core.asks import Caller, Query
-from lavad.core.cluster import Cluster
-from lavad.core.events import MasterStarted
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import MasterStarted
+from lavad.core.lang.asks import Caller, Query
+from lavad.processes.query import StoreView
+from lavad.queries.frame.view import View
 from lavad.queries.render import render
-from lavad.queries.view import View
-from lavad.queryproc import StoreView
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.query_cluster import ALICE, QueryCluster

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavad.core.asks import PolicyAsk, RoleAsk, Submit
-from lavad.core.decide import task_report as decide
-from lavad.core.decide.submit import submit
-from lavad.core.effects import Effect, FinishPart, effects_due
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Attempt
-from lavad.core.roles import task_name
-from lavad.core.states import JobState, TermReason
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.report import tasks as decide
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.job import Attempt
+from lavad.core.job.roles import task_name
+from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.rules.effects import Effect, FinishPart, effects_due
 from tests.unit.core.conftest import ALICE, LOCAL, Bench
 
 OK, SEGV, TERM = 0, 11, 15

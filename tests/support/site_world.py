@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from config.load import load
-from lavad.configure import core_conf
+from config.read.load import load
+from lavad.configure.site import core_conf
 from tests.support.world import World
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavad.core.cluster import Cluster
+from lavad.core.cluster.cluster import Cluster
 
 
 def _nonzero(sums: Any) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent.starter.frames import FrameReader, pack
+from agent.starter.wire.frames import FrameReader, pack
 from tests.support.wait import SLOW, wait_until
 
 ENTRY = Path(__file__).resolve().parents[2] / "agent" / "starter" / "__main__.py"

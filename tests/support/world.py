@@ -7,25 +7,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.arrays import Ranges
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, HostConf, QueueConf
-from lavad.core.decide.fade import fade
-from lavad.core.decide.placement import accept_plan
-from lavad.core.gpureq import GpuReq, merge
-from lavad.core.gpureq import parse as parse_gpu
-from lavad.core.host import Facts, Gpu
-from lavad.core.ids import job_of
-from lavad.core.job import End
-from lavad.core.pend_reason import PendReason
-from lavad.core.plan import Plan
-from lavad.core.soft import Soft, WhyClass
-from lavad.core.spec import Spec
-from lavad.core.states import JobState
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import End
+from lavad.core.job.spec import Spec
+from lavad.core.lang.arrays import Ranges
+from lavad.core.lang.gpureq import GpuReq, merge
+from lavad.core.lang.gpureq import parse as parse_gpu
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft, WhyClass
+from lavad.core.site.conf import Conf, HostConf, QueueConf
+from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 
 QUIET = {
     "r15s": 0.0, "r1m": 0.0, "r15m": 0.0, "ut": 0.0, "pg": 0.0, "io": 0.0, "ls": 0.0, "it": 100.0, "tmp": 10_000.0,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.core.part import Part
-from agent.entry import Entry
 from agent.launch import build
 from agent.launch.site import Site
-from agent.parts import Parts
-from agent.spool import Spool
-from agent.watch import Watch
+from agent.parts.entry import Entry
+from agent.parts.host_monitor import Watch
+from agent.parts.parts import Parts
+from agent.parts.spool import Spool
 from proto import agent_pb2 as pb
 
 

@@ -8,7 +8,7 @@ from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import SIGNAL, WAIT
 from agent.core.effects import Grant, KillAll, SayCheckpoint, Send
-from agent.starter.prepare import folders_with
+from agent.starter.process.prepare import folders_with
 
 ASK = Send("u", SIGNAL, True)
 

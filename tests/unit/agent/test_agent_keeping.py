@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agent.keeping import clean, days
+from agent.parts.output_retention import clean, days
 
 
 def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:

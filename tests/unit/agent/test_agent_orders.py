@@ -12,10 +12,10 @@ import pytest
 
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site, User
-from agent.outgoing import Outgoing
-from agent.runner import Runner
-from agent.spool import Spool
-from agent.watch import Watch
+from agent.parts.host_monitor import Watch
+from agent.parts.runner import Runner
+from agent.parts.spool import Spool
+from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
 ME = pwd.getpwuid(os.getuid()).pw_name

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agent.core.part import Part, Rules, Stage
 from agent.launch.site import User
-from agent.link import Outbox
-from agent.spool import Obeyed, Spool
+from agent.master.link import Outbox
+from agent.parts.spool import Obeyed, Spool
 from proto import agent_pb2 as pb
 
 ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/sh")

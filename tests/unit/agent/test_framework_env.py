@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from agent.launch import build, environ, frameworks, rendezvous, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
-from lavad.core.decide import frameworks as asked
-from lavad.core.effects import root_of
-from lavad.core.job import Attempt, Part
+from lavad.core.decide.submit import frameworks as asked
+from lavad.core.job.job import Attempt, Part
+from lavad.core.rules.effects import root_of
 from proto import agent_pb2 as pb
 
 TWO = [

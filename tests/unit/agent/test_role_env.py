@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.launch import environ, roles
-from agent.starter.ports import Ports
-from agent.starter.spec import Spec, Template
+from agent.starter.process.ports import Ports
+from agent.starter.process.spec import Spec, Template
 from proto import agent_pb2 as pb
 
 Roles = Sequence[tuple[int, int, int]]

@@ -7,10 +7,9 @@ import subprocess
 import sys
 import threading
 
-from agent.launch import report
+from agent.launch import report, smtp
 from agent.launch.build import Compiled
 from agent.launch.site import Site, User
-from agent.starter import smtp
 from proto import agent_pb2 as pb
 
 

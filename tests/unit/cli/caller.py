@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.common.context import Context, finish
+from cli.client.context import Context, finish
 
 
 class Ran(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cli.bacct import _with_hosts
-from cli.common.context import Context
-from cli.common.fail import Fail
+from cli.client.context import Context
+from cli.client.fail import Fail
 
 
 def test_hosts_of_a_file_join_those_of_the_option(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter import taskwire
+from agent.starter.wire import taskwire
 from cli import mpirun_lsf
-from cli.common import taskframes
-from cli.common.fail import Fail
-from cli.common.targets import choose, is_host, read_hostfile, read_words, slots_of
+from cli.client.fail import Fail
+from cli.terminal import taskframes
+from cli.terminal.targets import choose, is_host, read_hostfile, read_words, slots_of
 
 SLOTS = [("host1", 2), ("host2.site.org", 1)]
 HERE = ("host1", "localhost", "realname")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.submission import exit_status
+from cli.submit.submission import exit_status
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import FakeMaster
 
@@ -44,7 +44,7 @@ def test_the_ask_carries_where_the_user_is(caller: Caller):
 def test_the_ask_is_what_the_master_decodes(caller: Caller):
     import msgspec
 
-    from lavad.core.asks import AnyAsk
+    from lavad.core.lang.asks import AnyAsk
 
     ask = ask_of(caller, "-n", "2", "-R", "a", stdin=SCRIPT)
     assert msgspec.json.decode(msgspec.json.encode(ask), type=AnyAsk).options["n"] == "2"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.common import frames
-from cli.common.client import STILL_TRYING
+from cli.client import frames
+from cli.client.client import STILL_TRYING
 from tests.support.wait import wait_until
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import CUT, DROP, FakeMaster

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.common.directives import directive_lines, read_directives, words_of
-from cli.common.fail import Fail
-from cli.common.submit_options import bsub_table
+from cli.client.fail import Fail
+from cli.submit.directives import directive_lines, read_directives, words_of
+from cli.submit.submit_options import bsub_table
 
 
 def read(script: str):

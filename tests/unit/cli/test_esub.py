@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.esub_names import file_lines, from_file, names_of, parse_assignments
-from cli.common.fail import Fail
-from cli.common.script import Work
-from lavad.core import when
+from cli.client.fail import Fail
+from cli.submit.esub_names import file_lines, from_file, names_of, parse_assignments
+from cli.submit.script import Work
+from lavad.core.lang import when
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import FakeMaster
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.common.context import Context
-from cli.common.fail import Fail
-from cli.common.job_file import pack_lines, read_job_file
-from cli.common.submit_options import bsub_table
+from cli.client.context import Context
+from cli.client.fail import Fail
+from cli.submit.job_file import pack_lines, read_job_file
+from cli.submit.submit_options import bsub_table
 
 
 def read(folder: Path, kind: str, text: str) -> tuple[dict[str, object], str]:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.common.fail import Fail
-from cli.common.options import read_command_options
-from cli.common.submit_options import bsub_table, propagated
+from cli.client.fail import Fail
 from cli.jobs import own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role
 from cli.jobs.run import bsub_line, job_of, shown
-from cli.jobs.yaml_text import read_yaml
+from cli.options.options import read_command_options
+from cli.submit.submit_options import bsub_table, propagated
+from cli.submit.yaml_text import read_yaml
 
 pytest.importorskip("yaml")
 EXAMPLES = Path(__file__).parents[3] / "examples" / "roles"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.common.fail import Fail
-from cli.common.jsdl import read_jsdl
+from cli.client.fail import Fail
+from cli.submit.jsdl import read_jsdl
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import FakeMaster
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.common import lsf_file
-from cli.common.context import Context
-from cli.common.fail import Fail
+from cli.client.context import Context
+from cli.client.fail import Fail
+from cli.options import lsf_file
 
 LINES = (
     '"JOB_NEW" "10.1" 1 101 1000 x', '"JOB_SWITCH" "10.1" 2 1000 101 "night" 0 "a"', '"JOB_NEW" "10.1" 3 102 1000 x',

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.common.quoting import command_line, single_quoted
+from cli.options.quoting import command_line, single_quoted
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.context import Context
-from cli.common.fail import Fail
-from cli.common.script import find_work, has_command, shown
+from cli.client.context import Context
+from cli.client.fail import Fail
+from cli.submit.script import find_work, has_command, shown
 
 
 def work_of(folder: Path, *words: str, parse: bool = True, spool: bool = False):

@@ -8,7 +8,7 @@ import pytest
 
 from cli.local.folder import Folder
 from cli.local.up import copy_conf
-from config.load import load
+from config.read.load import load
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.common.fail import Fail
-from cli.common.options import read_command_options
-from cli.common.submit_options import (
+from cli.client.fail import Fail
+from cli.options.options import read_command_options
+from cli.submit.submit_options import (
     ALIAS,
     FLAGS,
     REFUSED,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from config import values as v
-from config.address_range import is_within, parse
-from config.read_params import host_hours
+from config.read.params import host_hours
+from config.values import values as v
+from config.values.address_range import is_within, parse
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.load import load
+from config.read.load import load
 
 QUEUE = "Begin Queue\nQUEUE_NAME = {name}\nPRIORITY = {priority}\n{line}\nEnd Queue\n"
 

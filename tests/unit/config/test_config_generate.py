@@ -2,9 +2,9 @@
 
 import pytest
 
-from config.generate import write_cluster
-from config.load import load
-from config.showconf import showconf
+from config.read.load import load
+from config.write.generate import write_cluster
+from config.write.showconf import showconf
 
 
 def test_a_written_cluster_loads_without_a_problem(tmp_path):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config.lines import Reading
-from config.load import load
-from config.problems import Problems
-from config.sections import read_sections
-from lavad.configure import core_conf
+from config.model.problems import Problems
+from config.read.load import load
+from config.text.lines import Reading
+from config.text.sections import read_sections
+from lavad.configure.site import core_conf
 
 MONDAY_NOON = 1440 + 720
 BY_TIME = """Begin Parameters

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from config.check import report
-from config.generate import SAMPLES
-from config.load import load
-from config.model import UNLIMITED, Chkpnt, LoadThreshold, ResourceInstance, Share
+from config.check.report import report
+from config.model.cluster import UNLIMITED, Chkpnt, LoadThreshold, ResourceInstance, Share
+from config.read.load import load
+from config.write.generate import SAMPLES
 
 CLUSTER = (
     "Begin ClusterAdmins\nAdministrators = lsfadmin root\nEnd ClusterAdmins\n"

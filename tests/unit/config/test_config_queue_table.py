@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from config.load import load
-from config.model import (
+from config.model.cluster import (
     Chkpnt,
     CountLimit,
     JobControl,
@@ -15,6 +14,7 @@ from config.model import (
     SizeLimit,
     TimeLimit,
 )
+from config.read.load import load
 
 BIG = r"""
 # the queue of the engineers

@@ -2,9 +2,9 @@
 
 import pytest
 
-from config.lines import Reading
-from config.problems import Problems
-from config.sections import bare, read_sections, split_words
+from config.model.problems import Problems
+from config.text.lines import Reading
+from config.text.sections import bare, read_sections, split_words
 
 
 def rows(text):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config import values_share as vs
-from config.load import load
-from config.model_queue import Aps
-from config.values import Scope
-from lavad.configure import core_conf
+from config.model.queue import Aps
+from config.read.load import load
+from config.values import share as vs
+from config.values.values import Scope
+from lavad.configure.site import core_conf
 
 CLUSTER = "Begin Host\nHOSTNAME model type server\nh1 ! ! 1\nEnd Host\n"
 SHARED = "Begin Cluster\nClusterName\nlab\nEnd Cluster\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.units import Moment, Window, duration_s, seconds, size_kb, window, windows
+from config.text.units import Moment, Window, duration_s, seconds, size_kb, window, windows
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,6 @@ def test_any_text_is_a_value_or_a_value_error(text):
 
 
 def test_how_much_is_logged():
-    from config.logmask import level_of
+    from config.text.logmask import level_of
 
     assert [level_of(mask) for mask in ("LOG_ERR", "log_warning", "LOG_DEBUG3", "", "x")] == [40, 30, 10, 20, 20]

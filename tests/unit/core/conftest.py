@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, OptionValue, Submit
-from lavad.core.conf import Conf, Params, QueueConf
-from lavad.core.decide import report
-from lavad.core.decide.decided import Decided
-from lavad.core.decide.hosts import silent
-from lavad.core.decide.submit import submit
-from lavad.core.invariants import check_invariants
-from lavad.core.job import End, Job
-from lavad.core.spec import Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.hosts import silent
+from lavad.core.decide.report import report
+from lavad.core.decide.submit.submit import submit
+from lavad.core.events import job as ev
+from lavad.core.job.job import End, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, OptionValue, Submit
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Conf, Params, QueueConf
 from tests.support.world import World
 
 LOCAL = datetime(2026, 11, 20, 12, 0)

@@ -9,17 +9,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.asks import Kill, Modify, Move, Refused, Requeue, Resume, Select, Stop, Switch
-from lavad.core.cluster import Cluster
-from lavad.core.decide import control, modify
-from lavad.core.decide.place import move
-from lavad.core.effects import effects_due
-from lavad.core.ids import key_of, show
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Job
-from lavad.core.spec import JobText
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control import control
+from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.position import move
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import Job
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Kill, Modify, Move, Refused, Requeue, Resume, Select, Stop, Switch
+from lavad.core.lang.ids import key_of, show
+from lavad.core.rules.effects import effects_due
 from tests.support.snapshot import difference, snapshot
 from tests.unit.core.conftest import ALICE, LOCAL, Bench
 

@@ -6,10 +6,10 @@ from math import log
 
 import pytest
 
-from lavad.core.charge import charged, fade, fade_even
-from lavad.core.job import Attempt, End, Part
-from lavad.core.spec import Spec
-from lavad.core.states import PartState
+from lavad.core.cluster.charge import charged, fade, fade_even
+from lavad.core.job.job import Attempt, End, Part
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import PartState
 
 HOUR = 3600.0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
-from lavad.core.decide import control
-from lavad.core.decide.checkpoint import checkpoint
-from lavad.core.events import JobFinished
-from lavad.core.ids import key_of
-from lavad.core.states import JobState, TermReason
+from lavad.core.decide.control import control
+from lavad.core.decide.control.checkpoint import checkpoint
+from lavad.core.events.job import JobFinished
+from lavad.core.lang.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.states import JobState, TermReason
 from tests.unit.core.conftest import ADMIN, ALICE, BOB, ROOT, Bench
 
 FINISHED, UNKNOWN = "Job has already finished", "No matching job found"

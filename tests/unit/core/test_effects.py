@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Kill, Select
-from lavad.core.decide import control
-from lavad.core.effects import effects_due, effects_of_end
-from lavad.core.states import JobState
-from lavad.sessions import Session, Sessions
+from lavad.core.decide.control import control
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Kill, Select
+from lavad.core.lang.states import JobState
+from lavad.core.rules.effects import effects_due, effects_of_end
+from lavad.hosts.sessions import Session, Sessions
 from tests.unit.core.conftest import Bench
 
 

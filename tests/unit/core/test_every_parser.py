@@ -12,23 +12,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.common.directives import read_directives, words_of
-from cli.common.fail import Fail
-from cli.common.options import Table, read_command_options, read_letters
-from cli.common.submit_options import bsub_table
-from config.load import load
-from config.lsfconf import parse_lsf_conf
-from lavad.core import gpureq, job_names, resreq
-from lavad.core.arrays import ArrayError, parse_job_id, parse_job_name
-from lavad.core.asks import Modify, Refused, Submit
-from lavad.core.decide.modify import modify
-from lavad.core.decide.options import READERS
-from lavad.core.decide.submit import submit
-from lavad.core.dependency import DependencyError
-from lavad.core.dependency import parse as parse_dependency
-from lavad.core.spec import JobText
-from lavad.core.when import WhenError, parse_interval, parse_limit, parse_point
-from lavad.core.windows import WindowError, parse_windows
+from cli.client.fail import Fail
+from cli.options.options import Table, read_command_options, read_letters
+from cli.submit.directives import read_directives, words_of
+from cli.submit.submit_options import bsub_table
+from config.read.load import load
+from config.text.lsfconf import parse_lsf_conf
+from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.submit.options import READERS
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.spec import JobText
+from lavad.core.lang import gpureq, job_names
+from lavad.core.lang.arrays import ArrayError, parse_job_id, parse_job_name
+from lavad.core.lang.asks import Modify, Refused, Submit
+from lavad.core.lang.dependency import DependencyError
+from lavad.core.lang.dependency import parse as parse_dependency
+from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
+from lavad.core.lang.windows import WindowError, parse_windows
 from lavad.queries.render import COMMANDS
 from tests.support.query_cluster import QueryCluster
 from tests.unit.core.conftest import ALICE, LOCAL, Bench

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Refused
-from lavad.core.gpureq import show
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.gpureq import show
 from tests.unit.core.conftest import Bench
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core import hang
-from lavad.core.soft import PartUsage, TaskUsage
+from lavad.core.plan.volatile import PartUsage, TaskUsage
+from lavad.core.rules import hang
 
 PERIOD = 10.0
 

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.conf import QueueAdmin
-from lavad.core.gpureq import GpuReq
-from lavad.core.host import Host
-from lavad.core.invariants import BrokenInvariant, check_invariants
-from lavad.core.job import Placed
-from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.spec import Spec
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import QueueAdmin
+from lavad.core.site.host import Host
 from tests.support.history import Author
 
 RUNNING, ELEMENT = 1, 2 << 32 | 3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Kill, Refused, Select
-from lavad.core.decide import control
-from lavad.core.dependency import parse, questions_of
-from lavad.core.ids import key_of
-from lavad.core.job_names import pattern
+from lavad.core.decide.control import control
+from lavad.core.lang.asks import Kill, Refused, Select
+from lavad.core.lang.dependency import parse, questions_of
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.job_names import pattern
 from tests.unit.core.conftest import Bench
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from config import values as v
-from config.read_params import mail_pattern
-from lavad.core.mail_to import mail_to
-from lavad.core.spec import JobText, Spec
+from config.read.params import mail_pattern
+from config.values import values as v
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.site.mail_to import mail_to
 
 SPEC = Spec(queue="normal", user="ann", from_host="login1")
 

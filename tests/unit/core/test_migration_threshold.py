@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Refused
-from lavad.core.conf import QueueConf
-from lavad.core.decide.migrations import migrations
+from lavad.core.decide.control.migrations import migrations
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Refused
+from lavad.core.site.conf import QueueConf
 from tests.unit.core.conftest import Bench
 from tests.unit.core.test_modify import bmod
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
-from lavad.core.conf import QueueConf
-from lavad.core.decide import modify
-from lavad.core.decide.place import move
-from lavad.core.decide.queues import switch_queues
-from lavad.core.ids import key_of
-from lavad.core.job import Array
-from lavad.core.spec import JobText
+from lavad.core.decide.control.queues import switch_queues
+from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.position import move
+from lavad.core.job.job import Array
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
+from lavad.core.lang.ids import key_of
+from lavad.core.site.conf import QueueConf
 from tests.unit.core.conftest import ADMIN, ALICE, BOB, LOCAL, Bench
 
 TEXT = JobText(command="old", output="out")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.asks import Checkpoint, Migrate, OptionValue, Refused, Requeue, Select, Submit
-from lavad.core.conf import Params, QueueConf
-from lavad.core.decide import report
-from lavad.core.decide.checkpoint import checkpoint
-from lavad.core.decide.control import migrate, requeue
-from lavad.core.decide.former import find_former
-from lavad.core.decide.revive import Finished
-from lavad.core.decide.submit import submit
-from lavad.core.effects import ChangeLimits, ChangeText, effects_due
-from lavad.core.ids import key_of
-from lavad.core.job import End
-from lavad.core.spec import JobText
-from lavad.core.states import JobState
+from lavad.core.decide.control.checkpoint import checkpoint
+from lavad.core.decide.control.control import migrate, requeue
+from lavad.core.decide.control.restart_source import find_former
+from lavad.core.decide.control.revive import Finished
+from lavad.core.decide.report import report
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.job import End
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Checkpoint, Migrate, OptionValue, Refused, Requeue, Select, Submit
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.states import JobState
+from lavad.core.rules.effects import ChangeLimits, ChangeText, effects_due
+from lavad.core.site.conf import Params, QueueConf
 from tests.unit.core.conftest import ALICE, BOB, LOCAL, Bench
 from tests.unit.core.test_modify import bmod
 

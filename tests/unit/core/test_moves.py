@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.job import End, Wish
-from lavad.core.moves import MOVES, IllegalMove
-from lavad.core.ranges import Ranges
-from lavad.core.states import JobState
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.events.moves import MOVES, IllegalMove
+from lavad.core.job.job import End, Wish
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from tests.support.snapshot import snapshot
 from tests.unit.core.conftest import Bench
 

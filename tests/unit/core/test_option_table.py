@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.common.fail import Fail
-from cli.common.options import read_command_options
-from cli.common.submit_options import FLAGS, REFUSED, VALUED, bsub_table
-from lavad.core.asks import Refused
-from lavad.core.decide.options import READERS
+from cli.client.fail import Fail
+from cli.options.options import read_command_options
+from cli.submit.submit_options import FLAGS, REFUSED, VALUED, bsub_table
+from lavad.core.decide.submit.options import READERS
+from lavad.core.lang.asks import Refused
 from tests.unit.core.conftest import Bench
 
 CLIENT_ONLY = {"env", "Zs", "json", "yaml", "jsdl", "jsdl_strict", "pack", "K", "h", "V", "help"}

@@ -7,14 +7,14 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.asks import Kill, Migrate, Requeue, Select
-from lavad.core.conf import QueueConf
-from lavad.core.decide import control
-from lavad.core.decide.hosts import expired, silent
-from lavad.core.effects import KillPart, effects_due
-from lavad.core.job import End
-from lavad.core.requeue_exit import wants_requeue
-from lavad.core.states import JobState, PartState, TermReason
+from lavad.core.decide.control import control
+from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.job.job import End
+from lavad.core.lang.asks import Kill, Migrate, Requeue, Select
+from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.rules.effects import KillPart, effects_due
+from lavad.core.site.conf import QueueConf
+from lavad.core.site.requeue_exit import wants_requeue
 from tests.unit.core.conftest import Bench
 
 

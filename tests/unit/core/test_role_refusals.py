@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Refused, Submit
-from lavad.core.decide.submit import submit
+from lavad.core.decide.submit.submit import submit
+from lavad.core.lang.asks import Refused, Submit
 from tests.support.roles import ask, role
 from tests.unit.core.conftest import ALICE, LOCAL, Bench
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.decide import report
-from lavad.core.effects import FinishPart, KillPart, StartTask
-from lavad.core.job import Wish
-from lavad.core.states import JobState, PartState, TermReason
+from lavad.core.decide.report import report
+from lavad.core.events import job as ev
+from lavad.core.job.job import Wish
+from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.rules.effects import FinishPart, KillPart, StartTask
 from tests.support.roles import TERM, Roles, code, role
 from tests.unit.core.conftest import Bench
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.effects import FinishPart, KillPart, StartTask
-from lavad.core.roles import counts, delay_of
-from lavad.core.states import JobState, TaskState
+from lavad.core.job.roles import counts, delay_of
+from lavad.core.lang.states import JobState, TaskState
+from lavad.core.rules.effects import FinishPart, KillPart, StartTask
 from tests.support.roles import OK, SEGV, TERM, Roles, code, role
 from tests.unit.core.conftest import Bench
 

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.asks import PolicyAsk, RoleAsk, Submit
-from lavad.core.decide import task_report
-from lavad.core.decide.submit import submit
-from lavad.core.effects import FinishPart, KillPart, StartTask, effects_due
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Attempt
-from lavad.core.states import TASK_OVER, JobState, TaskState, TermReason
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.report import tasks as task_report
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.job import Attempt
+from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
+from lavad.core.lang.states import TASK_OVER, JobState, TaskState, TermReason
+from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
 from tests.unit.core.conftest import ALICE, LOCAL, Bench
 
 ACTIONS = st.lists(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.asks import Refused
-from lavad.core.secrets import read, without_secrets
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.secrets import read, without_secrets
 
 
 def test_a_name_alone_is_the_kept_one_and_a_file_is_any_of_the_users() -> None:

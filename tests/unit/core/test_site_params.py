@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
-from lavad.core.conf import AppConf, Params, QueueConf
-from lavad.core.cpu_factor import scale
-from lavad.core.decide.control import kill, resume, stop
-from lavad.core.decide.groups import add_group, clean_groups, unused_groups
-from lavad.core.decide.messages import post
-from lavad.core.decide.place import move
-from lavad.core.decide.submit import submit
-from lavad.core.spec import Limits, Spec
-from lavad.core.states import JobState, TermReason
-from lavad.sched.suspend import TURN
+from lavad.core.decide.base.groups import add_group, clean_groups, unused_groups
+from lavad.core.decide.control.control import kill, resume, stop
+from lavad.core.decide.control.messages import post
+from lavad.core.decide.modify.position import move
+from lavad.core.decide.submit.submit import submit
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.rules.cpu_factor import scale
+from lavad.core.site.conf import AppConf, Params, QueueConf
+from lavad.sched.policy.suspend import TURN
 from tests.unit.core.conftest import ADMIN, ALICE, LOCAL, Bench
 
 

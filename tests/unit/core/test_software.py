@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.asks import Refused
-from lavad.core.decide import frameworks, software
+from lavad.core.decide.submit import frameworks, software
+from lavad.core.lang.asks import Refused
 from tests.unit.core.conftest import Bench
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lavad.core.asks import Caller, OptionValue, Refused, Submit
-from lavad.core.conf import Params
-from lavad.core.decide.options import READERS
-from lavad.core.decide.submit import submit
-from lavad.core.spec import Spec
+from lavad.core.decide.submit.options import READERS
+from lavad.core.decide.submit.submit import submit
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
+from lavad.core.site.conf import Params
 from tests.unit.core.conftest import ALICE, LOCAL, ROOT, Bench
 
 NO_HOST = "Bad host name, host group name or cluster name"

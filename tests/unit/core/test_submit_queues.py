@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, OptionValue, Refused
-from lavad.core.conf import HostConf, Params, QueueConf, UserConf
-from lavad.core.job import Job
-from lavad.core.spec import Limits, Spec
-from lavad.core.states import JobState
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.asks import Caller, OptionValue, Refused
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import HostConf, Params, QueueConf, UserConf
 from tests.unit.core.conftest import ADMIN, ALICE, BOB, Bench
 
 Field = Callable[[Spec], Any]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Requeue, Select
-from lavad.core.conf import QueueConf
-from lavad.core.decide import control, suspect
-from lavad.core.job import Attempt, End, Part, Suspect
-from lavad.core.spec import Spec
+from lavad.core.decide.control import control
+from lavad.core.decide.report import suspect
+from lavad.core.events import job as ev
+from lavad.core.job.job import Attempt, End, Part, Suspect
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Requeue, Select
+from lavad.core.site.conf import QueueConf
 from tests.unit.core.conftest import Bench
 
 

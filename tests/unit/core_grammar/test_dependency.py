@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.dependency import DependencyError, JobCounts, JobRef, Question, evaluate, judge, parse
-from lavad.core.ranges import Ranges
+from lavad.core.lang.dependency import DependencyError, JobCounts, JobRef, Question, evaluate, judge, parse
+from lavad.core.lang.ranges import Ranges
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.gpureq import GpuReq, GpuReqError, merge, model_of, parse, show, unsupported
+from lavad.core.lang.gpureq import GpuReq, GpuReqError, merge, model_of, parse, show, unsupported
 
 WORDS = [
     "num=2",

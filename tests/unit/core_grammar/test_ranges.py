@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.ranges import EMPTY, Ranges
+from lavad.core.lang.ranges import EMPTY, Ranges
 
 SPANS = st.lists(
     st.tuples(st.integers(1, 60), st.integers(0, 40), st.integers(1, 9)).map(

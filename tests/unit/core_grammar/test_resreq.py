@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.resreq import ResReq, ResReqError, combine, default_type, merge, parse, show, unknown_names
-from lavad.core.resreq_sections import Cu, Span, Use
+from lavad.core.lang.resreq.sections import Cu, Span, Use
+from lavad.core.lang.resreq.text import ResReq, ResReqError, combine, default_type, merge, parse, show, unknown_names
 
 GOOD = [
     "mem>10",

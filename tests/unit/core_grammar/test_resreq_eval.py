@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.resreq import expr_text, parse
-from lavad.core.resreq_eval import compile_select, evaluate
+from lavad.core.lang.resreq.eval import compile_select, evaluate
+from lavad.core.lang.resreq.text import expr_text, parse
 
 HOST = {
     "mem": 8192.0,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.when import WhenError, parse_interval, parse_limit, parse_point
+from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
 
 NOW = datetime(2026, 11, 20, 11, 30, 30)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.windows import DAY, WEEK, WindowError, is_open, next_change, parse_windows
+from lavad.core.lang.windows import DAY, WEEK, WindowError, is_open, next_change, parse_windows
 
 TIMES = st.tuples(st.integers(0, 23), st.integers(0, 59))
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, Refused
-from lavad.core.decide.depend import settle
-from lavad.core.decide.named import NOTHING, Known, LookUp, resolve
-from lavad.core.depend import BLOCKED, MET, NEVER, Ended
-from lavad.core.invariants import check_invariants
-from lavad.core.ranges import Ranges
-from lavad.core.states import JobState, TermReason
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.named import NOTHING, Known, LookUp, resolve
+from lavad.core.decide.depend.depend import settle
+from lavad.core.events import job as ev
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState, TermReason
 from tests.support.world import World
 
 ALICE = Caller(user="alice", uid=1000, host="ol1")

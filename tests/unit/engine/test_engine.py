@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Refused
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, Params
-from lavad.core.decide.decided import Decided
-from lavad.core.invariants import check_invariants
-from lavad.core.spec import JobText, Spec
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.decided import Decided
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Refused
+from lavad.core.site.conf import Conf, Params
 from lavad.engine import Committed, Engine
 from lavad.store.batch import Batch
 from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused

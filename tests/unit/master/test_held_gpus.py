@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lavad.core.job import Job, Placed
-from lavad.core.states import JobState
-from lavad.held import HeldGpus
+from lavad.core.job.job import Job, Placed
+from lavad.core.lang.states import JobState
+from lavad.services.held_gpu_metrics import HeldGpus
 
 
 def waiting(key: int, gpus: int) -> Job:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from lavad.core.decide import report
-from lavad.core.spec import JobText
+from lavad.core.decide.report import report
+from lavad.core.job.spec import JobText
 from lavad.engine import Committed
-from lavad.outbox import Outbox
-from lavad.sessions import Session, Sessions
-from lavad.texts import Texts
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.sessions import Session, Sessions
 from proto import agent_pb2 as pb
 from tests.support.world import World
 

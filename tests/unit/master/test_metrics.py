@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lavad.core import events as ev
-from lavad.core.job import Job, Suspect
-from lavad.core.plan import Plan
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job, Suspect
+from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
-from lavad.metrics import Metrics, Server, _Page, is_loopback, split_address
+from lavad.services.metrics import Metrics, Server, _Page, is_loopback, split_address
 from tests.support.world import World
 
 

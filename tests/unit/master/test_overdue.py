@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from lavad.core import events as ev
-from lavad.core.spec import JobText
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText
 from lavad.engine import Engine
-from lavad.outbox import Outbox
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.sessions import OVERDUE, Session, Sessions
 from lavad.rpc.agents import Agents
-from lavad.sessions import OVERDUE, Session, Sessions
-from lavad.texts import Texts
 from proto import agent_pb2 as pb
 from tests.support.world import World
 

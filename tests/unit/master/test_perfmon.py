@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from lavad.core import asks
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.plan import Plan
-from lavad.core.ranges import Ranges
-from lavad.core.states import JobState
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.lang import asks
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
-from lavad.perfmon import NOT_STARTED, Perfmon
+from lavad.services.perfmon import NOT_STARTED, Perfmon
 
 
 class Clock:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lavad import feed
-from lavad.core.asks import Caller, Query, Refused
-from lavad.core.plan import Plan
-from lavad.replica import Replica as Folds
-from lavad.replicas import QueryProcess
+from lavad.core.lang.asks import Caller, Query, Refused
+from lavad.core.plan.plan import Plan
+from lavad.replica import protocol as feed
+from lavad.replica.replica import Replica as Folds
+from lavad.replica.replicas import QueryProcess
 
 ALICE, BOB = (Caller(user=name, uid=uid, host="h1") for name, uid in (("alice", 1000), ("bob", 1001)))
 

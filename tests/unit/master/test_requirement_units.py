@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from config.load import load
-from lavad.configure import core_conf
-from lavad.sched.needs import Need
+from config.read.load import load
+from lavad.configure.site import core_conf
+from lavad.sched.needs.needs import Need
 from tests.unit.core.conftest import Bench
 
 QUEUES = """

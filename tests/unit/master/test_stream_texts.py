@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from lavad.sessions import MAX_TEXTS, Session
+from lavad.hosts.sessions import MAX_TEXTS, Session
 
 
 def jobs(*keys: int, spec: int = 1) -> dict[int, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lavad.queries import times
+from lavad.queries.frame import times
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.cpus import Binding
-from lavad.core.host import Facts
-from lavad.core.topology import regular
+from lavad.core.events import job as ev
+from lavad.core.lang.cpus import Binding
+from lavad.core.lang.topology import regular
+from lavad.core.site.host import Facts
 from tests.support.query_cluster import QueryCluster, at
 
 

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.asks import Refused
-from lavad.core.gpureq import GpuReq
-from lavad.core.job import Outcome
-from lavad.core.soft import PartUsage
-from lavad.core.states import TermReason
-from lavad.queries import bhosts_custom, bjobs_fields, bqueues_custom, busers_custom, columns
+from lavad.core.job.job import Outcome
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.states import TermReason
+from lavad.core.plan.volatile import PartUsage
+from lavad.queries.frame import columns
+from lavad.queries.hosts import bhosts_custom
+from lavad.queries.jobs import bjobs_fields
+from lavad.queries.queues import bqueues_custom, busers_custom
 from tests.support.query_cluster import QueryCluster, at, element
 
 PUBLISHED = [

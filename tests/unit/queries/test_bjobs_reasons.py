@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.gpureq import merge, parse
-from lavad.core.pend_reason import PendReason
-from lavad.core.soft import PartUsage, TaskUsage, WhyClass
-from lavad.core.states import JobState, TermReason
+from lavad.core.events import job as ev
+from lavad.core.lang.gpureq import merge, parse
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.plan.volatile import PartUsage, TaskUsage, WhyClass
+from lavad.core.site.pend_reason import PendReason
 from tests.support.query_cluster import QueryCluster, at, element
 
 R = PendReason

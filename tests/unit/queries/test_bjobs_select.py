@@ -7,13 +7,13 @@ from copy import deepcopy
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.asks import Query
-from lavad.core.job import Wish
-from lavad.core.ranges import Ranges
-from lavad.core.states import JobState
+from lavad.core.events import job as ev
+from lavad.core.job.job import Wish
+from lavad.core.lang.asks import Query
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
+from lavad.queries.frame.view import View
 from lavad.queries.render import PIECE, render
-from lavad.queries.view import View
 from tests.support.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
 
 

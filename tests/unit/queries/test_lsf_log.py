@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.job import Wish
-from lavad.core.states import JobState, TermReason
-from lavad.eventlog import Known, Lines
+from lavad.core.events import job as ev
+from lavad.core.job.job import Wish
+from lavad.core.lang.states import JobState, TermReason
+from lavad.processes.lsb_events import Known, Lines
 from lavad.store.read import Reader
 from tests.support.query_cluster import ADMIN, QueryCluster, at, element
 from tests.support.query_store import Stored, stored

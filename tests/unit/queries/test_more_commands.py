@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from lavad.core.gpureq import GpuReq
-from lavad.core.soft import PartUsage, TaskUsage
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.plan.volatile import PartUsage, TaskUsage
 from tests.support.query_cluster import QueryCluster, at
 
 TASKS = (

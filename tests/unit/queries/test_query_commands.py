@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.job import End, Wish
-from lavad.core.ranges import Ranges
-from lavad.core.states import JobState, TermReason
+from lavad.core.events import job as ev
+from lavad.core.job.job import End, Wish
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState, TermReason
 from lavad.queries.render import COMMANDS
 from tests.support.query_cluster import ALICE, BOB, QueryCluster, at, element
 

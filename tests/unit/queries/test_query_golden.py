@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Query
-from lavad.core.soft import PartUsage, WhyClass
-from lavad.core.states import TermReason
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Query
+from lavad.core.lang.states import TermReason
+from lavad.core.plan.volatile import PartUsage, WhyClass
 from tests.support.captured import CAPTURES
 from tests.support.query_cluster import QueryCluster, at, element
 

@@ -7,12 +7,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import ExceptionConf
-from lavad.core.job import End, Placed, TaskEnd
-from lavad.core.soft import Promise, WhyClass
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
+from lavad.core.events import job as ev
+from lavad.core.job.job import End, Placed, TaskEnd
+from lavad.core.job.spec import Limits
+from lavad.core.lang.states import JobState
+from lavad.core.plan.volatile import Promise, WhyClass
+from lavad.core.site.conf import ExceptionConf
 from tests.support.query_cluster import ADMIN, ALICE, QueryCluster, at
 
 

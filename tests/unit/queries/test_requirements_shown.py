@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.job import Placed
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
 from tests.support.query_cluster import QueryCluster, at
 
 

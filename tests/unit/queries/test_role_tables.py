@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lavad.core.job import Attempt, Job, Outcome, Part, TaskRun
-from lavad.core.spec import Policy, Role, Spec
-from lavad.core.states import JobState, TaskState
-from lavad.queries import roles
+from lavad.core.job.job import Attempt, Job, Outcome, Part, TaskRun
+from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.lang.states import JobState, TaskState
+from lavad.queries.facts import roles
 
 SPEC = Spec(
     user="ann", queue="normal", slots=3, max_slots=3, policy=Policy(success="chief"),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import ApsConf, PartitionConf, QueueConf, ShareConf
+from lavad.core.events import job as ev
+from lavad.core.site.conf import ApsConf, PartitionConf, QueueConf, ShareConf
 from tests.support.query_cluster import QueryCluster, at
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lavad.core import events as ev
-from lavad.core.gpureq import GpuReq
-from lavad.core.job import Message
+from lavad.core.events import job as ev
+from lavad.core.job.job import Message
+from lavad.core.lang.gpureq import GpuReq
 from tests.support.query_cluster import QueryCluster, at
 from tests.support.query_store import stored
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.depend import BLOCKED
-from lavad.core.ranges import Ranges
+from lavad.core.events import job as ev
+from lavad.core.job.depend import BLOCKED
+from lavad.core.lang.ranges import Ranges
 from tests.support.query_cluster import QueryCluster, at, element
 
 

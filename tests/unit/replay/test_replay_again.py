@@ -10,23 +10,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lavad import feed
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, HostConf, Params, QueueConf, ShareConf
-from lavad.core.cycle_record import RecordedCycle
-from lavad.core.decide.accept import accepted
-from lavad.core.decide.hosts import expired, silent
-from lavad.core.limit_book import LimitBook
-from lavad.core.soft import PartUsage, SoftUpdate, update
-from lavad.core.spec import Limits
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.placement.accept import accepted
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.spec import Limits
+from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.core.plan.volatile import PartUsage, SoftUpdate, update
+from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
+from lavad.core.site.limit_book import LimitBook
+from lavad.processes.recorder import Recorder
 from lavad.replay.again import Outcome, Replay
 from lavad.replay.history import HistoryError, Item, Numbered, of_file, write
 from lavad.replay.repeat import main
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
-from lavad.sched.recorder import Recorder
+from lavad.replica import protocol as feed
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 RESREQS = [

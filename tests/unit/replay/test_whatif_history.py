@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.cluster import Cluster
-from lavad.core.conf import Conf, HostConf, Params, QueueConf, ShareConf
-from lavad.core.host import Facts
-from lavad.core.ranges import Ranges
-from lavad.core.spec import Limits, Spec
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.ranges import Ranges
+from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
+from lavad.core.site.host import Facts
 from lavad.replay.changes import Changes, changed_deeds
 from lavad.replay.history import Numbered, write
 from lavad.replay.main import main

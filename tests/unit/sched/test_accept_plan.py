@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.arrays import Ranges
-from lavad.core.conf import QueueConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.ids import key_of
-from lavad.core.job import Placed
-from lavad.core.plan import Placement, Plan
-from lavad.core.reservation import Reservation
-from lavad.core.spec import Limits
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Limits
+from lavad.core.lang.arrays import Ranges
+from lavad.core.lang.ids import key_of
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.site.conf import QueueConf
+from lavad.core.site.reservation import Reservation
 from tests.support.world import World
 
 

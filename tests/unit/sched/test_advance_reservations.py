@@ -10,17 +10,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.asks import AddReservation, Caller, Refused
-from lavad.core.conf import Params, QueueConf
-from lavad.core.decide.reservations import add, turn
-from lavad.core.invariants import check_invariants
-from lavad.core.pend_reason import PendReason
-from lavad.core.plan import Plan
-from lavad.core.reservation import Reservation, is_active
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.reserve.reservations import add, turn
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits
+from lavad.core.lang.asks import AddReservation, Caller, Refused
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.reservation import Reservation, is_active
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 ROOT = Caller(user="root", uid=0, host="h1")

@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import HostConf
-from lavad.core.cpus import Binding, count_tasks, give_cpus, taken_by
-from lavad.core.decide.placement import accept_plan
-from lavad.core.invariants import BrokenInvariant, check_invariants
-from lavad.core.job import Placed
-from lavad.core.plan import Placement, Plan
-from lavad.core.resreq_grammar import Affinity, parse_affinity
-from lavad.core.topology import LEVELS, parse_topology, regular
-from lavad.sched import fit
+from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from lavad.core.lang.cpus import Binding, count_tasks, give_cpus, taken_by
+from lavad.core.lang.resreq.grammar import Affinity, parse_affinity
+from lavad.core.lang.topology import LEVELS, parse_topology, regular
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.site.conf import HostConf
+from lavad.sched.hosts import fit
 from tests.support.world import World
 
 SHAPE = regular(2, 1, 4, 2)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.load import load
-from lavad.configure import core_conf
-from lavad.core.conf import Params, ResourceConf, UnitConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Placed
-from lavad.core.plan import Placement, Plan
-from lavad.core.resreq_sections import Cu
-from lavad.sched.unit_sets import Room, balanced, unit_sets
+from config.read.load import load
+from lavad.configure.site import core_conf
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.job.job import Placed
+from lavad.core.lang.resreq.sections import Cu
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.site.conf import Params, ResourceConf, UnitConf
+from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
 from tests.support.world import World
 
 FREE = {"h1": 4, "h2": 2, "h3": 4, "h4": 4, "h5": 6, "h6": 1}

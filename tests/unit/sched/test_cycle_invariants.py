@@ -7,14 +7,14 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UnitConf, UserConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.gpus import is_exclusive
-from lavad.core.invariants import check_invariants
-from lavad.core.plan import Plan
-from lavad.core.states import JobState
-from lavad.core.topology import regular
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.lang.states import JobState
+from lavad.core.lang.topology import regular
+from lavad.core.plan.plan import Plan
+from lavad.core.rules.gpus import is_exclusive
+from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UnitConf, UserConf
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 NAMES = [f"h{at}" for at in range(6)]

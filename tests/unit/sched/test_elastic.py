@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.asks import Refused, Resize
-from lavad.core.conf import LimitConf, QueueConf
-from lavad.core.decide import report
-from lavad.core.decide.hosts import expired, greeted, silent
-from lavad.core.decide.resize import resize
-from lavad.core.effects import KillPart, TellHosts, effects_due
-from lavad.core.invariants import check_invariants
-from lavad.core.job import End
-from lavad.core.resize import slots_of, uid_of
-from lavad.core.states import JobState
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control.hosts import expired, greeted, silent
+from lavad.core.decide.control.resize import resize
+from lavad.core.decide.report import report
+from lavad.core.job.job import End
+from lavad.core.job.resize import slots_of, uid_of
+from lavad.core.lang.asks import Refused, Resize
+from lavad.core.lang.states import JobState
+from lavad.core.rules.effects import KillPart, TellHosts, effects_due
+from lavad.core.site.conf import LimitConf, QueueConf
 from tests.support.elastic import ALICE, begin, cycle, elastic, growing, job_of, run_of, slot_sum, slots, started
 from tests.support.world import World
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Refused
-from lavad.core.charge import used_by
-from lavad.core.conf import QueueConf
-from lavad.core.decide import report
-from lavad.core.effects import TellHosts, effects_due
-from lavad.core.resize import slots_of
-from lavad.core.states import JobState
+from lavad.core.cluster.charge import used_by
+from lavad.core.decide.report import report
+from lavad.core.events import job as ev
+from lavad.core.job.resize import slots_of
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import JobState
+from lavad.core.rules.effects import TellHosts, effects_due
+from lavad.core.site.conf import QueueConf
 from tests.support.elastic import begin, cycle, elastic, growing, job_of, released, run_of, settle, slot_sum, slots, started
 from tests.support.world import World
 

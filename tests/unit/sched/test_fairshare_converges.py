@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lavad.core.conf import Conf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params, QueueConf, ShareConf
 from tests.support.virtual_time import VirtualSite
 from tests.support.world import World
 

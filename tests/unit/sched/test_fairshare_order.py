@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.conf import ApsConf, Conf, Params, QueueConf, ShareConf
-from lavad.sched.fairshare import make_tree, policies_of
-from lavad.sched.memory import Memory
-from lavad.sched.share_tree import Tree
+from lavad.core.events import job as ev
+from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
+from lavad.sched.order.fairshare import make_tree, policies_of
+from lavad.sched.order.share_tree import Tree
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 HOUR = 3600.0
@@ -97,7 +97,7 @@ def test_the_formula_is_the_documented_one() -> None:
     share = ShareConf(shares=(("ann", 10), ("bob", 10)), gpu_factor=0.5, committed_factor=0.2)
     world = World(Conf(queues=(QueueConf(name="fair", share=share),)))
     world.hosts("h1", slots=4, gpus=4)
-    from lavad.core.spec import Limits
+    from lavad.core.job.spec import Limits
 
     key = world.submit(user="ann", slots=2, gpu="num=1", limits=Limits(run=int(4 * HOUR)))
     world.step()
@@ -116,8 +116,8 @@ def test_history_decays_to_a_tenth_in_hist_hours(hist_run: bool, run: float) -> 
     world.step()
     world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", started=world.now))
     world.now += 0.001
-    from lavad.core.job import End
-    from lavad.core.states import JobState
+    from lavad.core.job.job import End
+    from lavad.core.lang.states import JobState
 
     # a job that used an hour of CPU in no time, so that nothing of it has decayed when it ends
     end = End(at=world.now, started=world.now - 0.001, utime=HOUR)
@@ -198,8 +198,8 @@ APS = [
 def test_absolute_priority(
     weights: tuple[Any, ...], limits: tuple[Any, ...], graces: tuple[Any, ...], job: dict[str, Any], wanted: float
 ) -> None:
-    from lavad.sched.view import View
-    from lavad.sched.walk import aps_value
+    from lavad.sched.line.queue_iterator import aps_value
+    from lavad.sched.state.cycle_state import View
 
     aps = ApsConf(weights=weights, limits=limits, graces=graces)
     queue = QueueConf(name="q", priority=job.get("queue", 30), aps=aps)

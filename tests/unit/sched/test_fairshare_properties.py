@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.conf import ApsConf, Conf, Params, QueueConf, ShareConf
-from lavad.core.invariants import check_invariants
-from lavad.sched.fairshare import make_tree, policies_of
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
+from lavad.sched.order.fairshare import make_tree, policies_of
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 USERS = ("ann", "bob", "cid", "dan", "eve")

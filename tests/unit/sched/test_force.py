@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, Refused, Run
-from lavad.core.conf import QueueConf
-from lavad.core.decide.force import force
-from lavad.core.spec import Checkpoint
+from lavad.core.decide.control.force import force
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Checkpoint
+from lavad.core.lang.asks import Caller, Refused, Run
+from lavad.core.site.conf import QueueConf
 from tests.support.preempting import states, step, world_of
 from tests.support.world import World
 

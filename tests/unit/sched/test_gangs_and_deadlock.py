@@ -6,12 +6,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.conf import Params, QueueConf
-from lavad.core.invariants import check_invariants
-from lavad.core.pend_reason import PendReason
-from lavad.core.states import JobState
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 GANG = QueueConf(name="gang", priority=30)

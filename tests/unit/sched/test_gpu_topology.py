@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.decide.placement import accept_plan
-from lavad.core.gpu_links import choose
-from lavad.core.gpureq import GpuReq, merge, parse
-from lavad.core.gpus import pick, room
-from lavad.core.host import Facts, Gpu
-from lavad.core.job import Placed
-from lavad.core.plan import Placement, Plan
-from lavad.core.topology import regular
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from lavad.core.lang.gpureq import GpuReq, merge, parse
+from lavad.core.lang.topology import regular
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.rules.gpus import pick, room
+from lavad.core.site.gpu_links import choose
+from lavad.core.site.host import Facts, Gpu
 from tests.support.world import World
 
 TWO_BY_FOUR = tuple("".join("X" if a == b else "N" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.conf import Conf, LimitConf, ResourceConf
-from lavad.core.host_names import first_hosts, preferences, user_groups
-from lavad.core.pend_reason import (
+from lavad.core.site.conf import Conf, LimitConf, ResourceConf
+from lavad.core.site.host_names import first_hosts, preferences, user_groups
+from lavad.core.site.pend_reason import (
     JOB_RUSAGE,
     LIMIT_JOBS,
     LIMIT_SLOTS,

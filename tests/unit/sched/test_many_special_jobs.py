@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.topology import regular
-from lavad.sched import visit
-from lavad.sched.memory import Memory
+from lavad.core.lang.topology import regular
+from lavad.sched.cycle import place_class as visit
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 

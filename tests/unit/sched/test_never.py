@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lavad.core.conf import Params
-from lavad.core.pend_reason import NEVER_RUSAGE, PendReason, text
-from lavad.sched.memory import Memory
+from lavad.core.site.conf import Params
+from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, text
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 

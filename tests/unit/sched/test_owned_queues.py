@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lavad.core import ownership
-from lavad.core.conf import Params, QueueConf
-from lavad.core.invariants import check_invariants
-from lavad.core.ownership import Claim, deal
-from lavad.core.pend_reason import PendReason
-from lavad.core.plan import Plan
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.plan.plan import Plan
+from lavad.core.rules import ownership
+from lavad.core.rules.ownership import Claim, deal
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.load import load
-from lavad.configure import core_conf
-from lavad.core.conf import Params, QueueConf
-from lavad.sched.memory import Memory
+from config.read.load import load
+from lavad.configure.site import core_conf
+from lavad.core.site.conf import Params, QueueConf
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.asks import Caller, Resume, Select, Stop
-from lavad.core.conf import QueueConf, ResourceConf, Thresholds
-from lavad.core.decide import control
-from lavad.core.invariants import check_invariants
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
-from lavad.sched.suspend import TURN
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control import control
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits
+from lavad.core.lang.asks import Caller, Resume, Select, Stop
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import QueueConf, ResourceConf, Thresholds
+from lavad.sched.policy.suspend import TURN
 from tests.support.preempting import HIGH, LOW, REQUEUE, run, states, step, world_of
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.conf import Params, QueueConf, ResourceConf, Thresholds
-from lavad.core.decide.placement import accept_plan
-from lavad.core.invariants import check_invariants
-from lavad.core.plan import Plan
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import Params, QueueConf, ResourceConf, Thresholds
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 QUEUES = ("urgent", "big", "fill", "low", "again", "late")

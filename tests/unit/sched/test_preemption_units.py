@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lavad.core import events as ev
-from lavad.core.plan import Placement, Plan
-from lavad.core.states import JobState
+from lavad.core.events import job as ev
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Placement, Plan
 from tests.support.preempting import HIGH, REQUEUE, run, states, step, world_of
 
 

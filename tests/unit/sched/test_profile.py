@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.sched.backfill import Waiting, conservative, conservative_starts, easy, promise
-from lavad.sched.profile import Held, Overbooked, Profile
+from lavad.sched.needs.profile import Held, Overbooked, Profile
+from lavad.sched.policy.backfill import Waiting, conservative, conservative_starts, easy, promise
 
 HORIZON = 60
 WHOLE = 8

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.conf import HostConf, Params, ResourceConf
-from lavad.core.decide.fade import fade
-from lavad.core.invariants import check_invariants
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.site.conf import HostConf, Params, ResourceConf
 from tests.support.world import World
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lavad.core.conf import Params, QueueConf
-from lavad.core.invariants import check_invariants
-from lavad.core.plan import Plan
-from lavad.core.spec import Limits
-from lavad.sched.memory import Memory
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.spec import Limits
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import Params, QueueConf
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 BIG = QueueConf(name="big", priority=50, slot_reserve=100_000)

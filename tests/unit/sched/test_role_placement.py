@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core import events as ev
-from lavad.core.conf import Conf, QueueConf
-from lavad.core.gpureq import parse
-from lavad.core.invariants import check_invariants
-from lavad.core.job import Placed
-from lavad.core.pend_reason import PendReason
-from lavad.core.spec import Limits, Role
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Limits, Role
+from lavad.core.lang.gpureq import parse
+from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.pend_reason import PendReason
 from tests.support.world import World
 
 PS, WORKER = Role(name="ps"), Role(name="worker", count=2, least=2)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from lavad.core.conf import Params, UnitConf
-from lavad.core.cpus import give_cpus
-from lavad.core.gpus import pick
-from lavad.core.topology import regular
-from lavad.sched import choose, compound, fit, visit
+from lavad.core.lang.cpus import give_cpus
+from lavad.core.lang.topology import regular
+from lavad.core.rules.gpus import pick
+from lavad.core.site.conf import Params, UnitConf
+from lavad.sched.cycle import place_class as visit
+from lavad.sched.hosts import choose, compound, fit
 from tests.support.world import World
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config.load import load
-from lavad.core.conf import Params, QueueConf
-from lavad.core.spec import Limits
-from lavad.sched.policy import Scorer
-from lavad.site_policy import SitePolicies
+from config.read.load import load
+from lavad.core.job.spec import Limits
+from lavad.core.site.conf import Params, QueueConf
+from lavad.processes.site_policy import SitePolicies
+from lavad.sched.order.policy import Scorer
 from tests.support.world import World
 
 

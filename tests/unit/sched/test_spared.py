@@ -8,11 +8,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from config.values import Scope, minutes_or_percent
-from lavad.core.conf import Params, QueueConf, Spared
-from lavad.core.invariants import check_invariants
-from lavad.core.spec import Limits
-from lavad.core.states import JobState
+from config.values.values import Scope, minutes_or_percent
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.spec import Limits
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Params, QueueConf, Spared
 from tests.support.world import World
 
 

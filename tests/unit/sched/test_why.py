@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lavad.core import events as ev
-from lavad.core.conf import Conf, Params, QueueConf
-from lavad.core.invariants import check_invariants
-from lavad.core.spec import Limits, Spec
-from lavad.sched.estimate import latest, soonest, standing
-from lavad.sched.trial import starts
-from lavad.sched.what_if import find_changes
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.site.conf import Conf, Params, QueueConf
+from lavad.sched.ask.estimate import latest, soonest, standing
+from lavad.sched.ask.trial import starts
+from lavad.sched.ask.what_if import find_changes
 from tests.support.world import World
 
 
@@ -55,7 +55,7 @@ def would_start(world: World, key: int, spec: Spec) -> bool:
 
 
 def _placed(part: object) -> object:
-    from lavad.core.job import Placed
+    from lavad.core.job.job import Placed
 
     return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)  # type: ignore[attr-defined]
 

@@ -10,16 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lavad import feed
-from lavad.core import events as ev
-from lavad.core.apply import apply
-from lavad.core.conf import Conf, HostConf, LimitConf, Params, QueueConf
-from lavad.core.decide.placement import accept_plan
-from lavad.core.spec import Spec
-from lavad.sched.cycle import schedule
-from lavad.sched.memory import Memory
-from lavad.sched.trial import starts
-from lavad.sched.what_if import find_changes
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf
+from lavad.replica import protocol as feed
+from lavad.sched.ask.trial import starts
+from lavad.sched.ask.what_if import find_changes
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 HOSTS = ("h1", "h2")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.starter import taskwire as wire
-from agent.starter.door import Door
-from agent.starter.flow import Flow
-from agent.starter.watch import Watch
+from agent.starter.system.watch import Watch
+from agent.starter.terminal.attach_endpoint import Door
+from agent.starter.terminal.flow import Flow
+from agent.starter.wire import taskwire as wire
 
 TOKEN = b"secret"
 

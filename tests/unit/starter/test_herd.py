@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent.starter.frames import pack
-from agent.starter.herd import Herd
-from agent.starter.journal import Journal
-from agent.starter.lane import Key
-from agent.starter.parts import Part, State
-from agent.starter.pipe import FramePipe
-from agent.starter.pool import Lane
-from agent.starter.watch import Watch
+from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.parts import Part, State
+from agent.starter.supervisor.pool import Lane
+from agent.starter.supervisor.shepherd_handle import Key
+from agent.starter.supervisor.supervisor import Herd
+from agent.starter.system.watch import Watch
+from agent.starter.wire.frames import pack
+from agent.starter.wire.pipe import FramePipe
 from tests.support.wait import wait_until
 
 NONSENSE: list[dict[str, Any]] = [

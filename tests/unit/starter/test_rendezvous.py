@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter.rendezvous import MAX_BODY, Rendezvous, Values
-from agent.starter.watch import Watch
+from agent.starter.mpi.rendezvous import MAX_BODY, Rendezvous, Values
+from agent.starter.system.watch import Watch
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agent.starter import scratch
+from agent.starter.system import scratch
 
 
 def test_a_folder_is_made_found_again_and_removed(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter import account, kernel, proctree, rlimits, spec, tasks
-from agent.starter.frames import FrameError, FrameReader, pack
-from agent.starter.journal import Journal
-from agent.starter.parts import Part, State
-from agent.starter.stdio import MAX_LINE, Lines
+from agent.starter.process import account, spec, tasks
+from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.parts import Part, State
+from agent.starter.system import kernel, proctree, rlimits
+from agent.starter.system.stdio import MAX_LINE, Lines
+from agent.starter.wire.frames import FrameError, FrameReader, pack
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 JSON = st.recursive(LEAVES, lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=9)

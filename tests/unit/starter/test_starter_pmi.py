@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter.pmi import Abort, Barrier, Broken, Pmi, Send, fields_of
+from agent.starter.mpi.pmi import Abort, Barrier, Broken, Pmi, Send, fields_of
 
 MAPPING = "(vector,(0,2,2))"
 NAME = "lava_c_1_1_abc"

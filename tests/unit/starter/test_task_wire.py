@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter import taskwire as wire
-from agent.starter.frames import FrameError
-from agent.starter.phase import Phase, why_no_task
-from agent.starter.spec import Spec, Template
-from agent.starter.taskrun import arguments, environment, program
-from agent.starter.taskwire import Frame, FrameReader
+from agent.starter.blaunch.taskrun import arguments, environment, program
+from agent.starter.process.phase import Phase, why_no_task
+from agent.starter.process.spec import Spec, Template
+from agent.starter.wire import taskwire as wire
+from agent.starter.wire.frames import FrameError
+from agent.starter.wire.taskwire import Frame, FrameReader
 
 
 @given(st.binary(max_size=200))

@@ -12,11 +12,11 @@ import sqlalchemy.exc as exc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.events import ElementsKilled, HostUp
-from lavad.core.ids import key_of
-from lavad.core.job import Array, Attempt, Job, Part
-from lavad.core.ranges import EMPTY, Ranges
-from lavad.core.states import JobState, TermReason
+from lavad.core.events.job import ElementsKilled, HostUp
+from lavad.core.job.job import Array, Attempt, Job, Part
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.lang.states import JobState, TermReason
 from lavad.store import codec, errors, schema
 from lavad.store.killed import killed_jobs
 from lavad.store.lock import FileLock

@@ -1,0 +1,127 @@
+"""The monitor as the runner uses it: facts of the host, load, and the usage of all parts in one scan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.monitor.facts import facts
+from agent.monitor.gpu import GpuSource, open_gpus
+from agent.monitor.load import LoadSampler
+from agent.monitor.usage import PartRoots, Peaks, UsageSampler
+from agent.parts.entry import Entry
+from proto import agent_pb2 as pb
+
+FACTS_KEPT = 30.0
+
+
+class Final(NamedTuple):
+    """What the samples say of a part that has ended; memory in KB."""
+
+    cpu: float = 0.0
+    mem: int = 0
+    swap: int = 0
+    avg_mem: int = 0
+    processes: int = 0
+    threads: int = 0
+    cpus: float = 0.0
+    cpus_after: float = 0.0
+
+
+class Watch:
+    """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over.
+
+    ``gpus``: how many to simulate, 0: those that are there. ``cores``: to report, 0: those that are there.
+    """
+
+    def __init__(self, host: str, gpus: int, address: str, cores: int) -> None:
+        self._host = host
+        self._simulated = gpus
+        self._address = address
+        self._cores = cores
+        self._gpus: GpuSource | None = None
+        self._load = LoadSampler()
+        self._usage: UsageSampler | None = None
+        self._facts = pb.Facts()
+        self._facts_at = 0.0
+        self._one = asyncio.Lock()
+        self._newest: dict[str, pb.Usage] = {}
+        self._unsent: dict[str, pb.Usage] = {}
+        self._sampling = False
+        self._over: list[str] = []
+
+    async def facts(self) -> pb.Facts:
+        """What this host is, at most half a minute old."""
+        async with self._one:
+            now = asyncio.get_running_loop().time()
+            if not self._facts_at or now > self._facts_at + FACTS_KEPT:
+                self._facts = await asyncio.to_thread(self._look)
+                self._facts_at = now
+        return self._facts
+
+    def _look(self) -> pb.Facts:
+        if self._usage is None:
+            self._gpus = open_gpus(self._simulated, self._host)
+            self._usage = UsageSampler(self._gpus)
+        return facts(self._gpus, self._address, self._cores or None)
+
+    async def load(self) -> dict[str, float]:
+        """The load indices now."""
+        return await asyncio.to_thread(self._load.sample)
+
+    def has_new(self, entries: Iterable[Entry]) -> bool:
+        """Whether a part that runs was never sampled."""
+        return any(entry.tasks and entry.end is None and entry.uid not in self._newest for entry in entries)
+
+    async def usage(self, entries: Iterable[Entry]) -> dict[str, pb.Usage]:
+        """One scan for all parts that run."""
+        roots = {
+            entry.uid: PartRoots(entry.key, entry.part.attempt, entry.tasks, entry.shepherd, _memory_limit(entry))
+            for entry in entries
+            if (entry.tasks or entry.shepherd) and entry.end is None
+        }
+        usage = self._usage
+        if not roots or usage is None:
+            return {}
+        async with self._one:
+            self._sampling = True
+            try:
+                found = await asyncio.to_thread(usage.sample, roots)
+            finally:
+                self._sampling = False
+        for uid in self._over:
+            found.pop(uid, None)
+            usage.forget(uid)
+        self._over.clear()
+        self._newest |= found
+        self._unsent |= found
+        return found
+
+    def unsent(self) -> list[pb.Usage]:
+        """The samples that the master has not got."""
+        found, self._unsent = list(self._unsent.values()), {}
+        return found
+
+    def peaks(self, uid: str) -> Peaks:
+        """The peaks of a part that runs."""
+        return self._usage.peaks(uid) if self._usage is not None else Peaks()
+
+    def final(self, uid: str) -> Final:
+        """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""
+        self._unsent.pop(uid, None)
+        newest = self._newest.pop(uid, None)
+        if self._usage is None:
+            return Final()
+        peaks = self._usage.peaks(uid)
+        if self._sampling:
+            self._over.append(uid)
+        else:
+            self._usage.forget(uid)
+        cpu = newest.cpu if newest is not None else 0.0
+        return Final(cpu, peaks.mem, peaks.swap, peaks.avg_mem, peaks.processes, peaks.threads, peaks.cpus, peaks.cpus_after)
+
+
+def _memory_limit(entry: Entry) -> int:
+    rules = entry.part.rules
+    return rules.mem if rules.enforce_memory else 0

@@ -1,0 +1,281 @@
+"""The agent's engine: orders of the master and what the starter says in, then one message each way a turn.
+
+Rule: one inbox, taken empty at each turn; nothing here waits for a disk, a directory service or a network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+import time
+from typing import Any
+
+from agent.core import checkpoint, decide
+from agent.core.part import Part, Stage, Wish
+from agent.launch import build
+from agent.launch.accounts import Accounts
+from agent.launch.rendezvous import root_of
+from agent.launch.site import Site, User
+from agent.parts import report_messages as saying
+from agent.parts.amend import amend
+from agent.parts.entry import Entry
+from agent.parts.host_monitor import Watch
+from agent.parts.parts import Parts, now
+from agent.parts.spool import Obeyed, Spool
+from agent.starter_client.starterlink import StarterLink
+from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
+from proto import agent_pb2 as pb
+
+log = logging.getLogger("lava-agent")
+
+
+class Runner:
+    """What the master says, and what is to be sent."""
+
+    def __init__(self, site: Site, spool: Spool, watch: Watch, accounts: Accounts) -> None:
+        self.parts = Parts(site, spool, watch)
+        self.peeks: list[pb.PeekData] = []
+        self.starts = Starts(site, accounts)
+        self.parts.resizing.folder = self.starts.hostfiles.folder
+        self._accounts = accounts
+        self._site = site
+        self._spool = spool
+        self._obeyed = spool.obeyed()
+        self._lease_base = now()
+        self._held: dict[str, list[pb.Order]] = {}
+        """Attempts whose user is being looked up, and what was ordered for them meanwhile."""
+        self._lookups: set[asyncio.Task[None]] = set()
+        self._texts: dict[int, pb.JobText] = {}
+
+    def starter_up(self, link: StarterLink, hello: dict[str, Any]) -> None:
+        """A starter greeted."""
+        self.parts.starter_up(link, hello)
+        self.starts.high = max(self.starts.high, int(hello["seq"]) >> SEQUENCE_BITS)
+
+    def from_starter(self, frame: dict[str, Any]) -> None:
+        """A frame of the starter."""
+        kind = frame.get("is")
+        if kind == "reports":
+            self.parts.reported(frame["reports"])
+        elif kind == "folders":
+            self.parts.looked(frame)
+        elif kind == "data":
+            self._data(frame)
+
+    def sampled(self, usage: dict[str, pb.Usage]) -> None:
+        """Usage samples came in."""
+        self.parts.sampled(usage)
+
+    def flush(self) -> None:
+        """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
+        self.parts.on_time()
+        for start in self.starts.ready():
+            self._start(start)
+        self.parts.starter.flush()
+        self._spool.flush()
+        self._spool.compact()
+
+    # -- the master --------------------------------------------------------------------------------------------------
+
+    def hello(self, facts: pb.Facts) -> pb.Hello:
+        """The greeting: everything that is here."""
+        return pb.Hello(
+            host=self._site.host,
+            incarnation=self._obeyed.incarnation,
+            epoch=self._obeyed.epoch,
+            sequence=self.starts.high,
+            facts=facts,
+            parts=[entry.status() for entry in self.parts.entries.values() if not entry.orphan],
+        )
+
+    def welcomed(self, welcome: pb.Welcome, greeted: float) -> str:
+        """Obey this master, or say why not. Another incarnation than before: all that is here ends."""
+        if self._obeyed.incarnation == welcome.incarnation and welcome.epoch < self._obeyed.epoch:
+            return f"epoch {welcome.epoch} is lower than {self._obeyed.epoch}"
+        former, found = self._obeyed, Obeyed(welcome.incarnation, welcome.epoch)
+        if found != former:
+            try:
+                self._spool.obey(found)
+            except OSError as e:
+                return f"this cannot be kept on disk: {e}"
+            self._obeyed = found
+        if former.incarnation and former.incarnation != welcome.incarnation:
+            log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
+            self._held.clear()
+            self.parts.end_all()
+        self._lease_base = greeted
+        self._texts.clear()
+        self.parts.new_stream()
+        return ""
+
+    def from_master(self, message: pb.ToAgent) -> None:
+        """A message of the master."""
+        kind = message.WhichOneof("kind")
+        if kind == "orders":
+            for text in message.orders.texts:
+                self._texts[text.id] = text
+            for order in message.orders.orders:
+                self._order(order)
+        elif kind == "acks":
+            self.parts.outbox.acked(message.acks.number)
+            self.parts.acked(list(message.acks.ended))
+        elif kind == "echo":
+            self._echo(message.echo)
+        elif kind == "peek":
+            self._peek(message.peek)
+
+    def _echo(self, echo: pb.Echo) -> None:
+        self._lease_base = max(self._lease_base, echo.sent)
+        if echo.lease > 0:
+            self.parts.starter.put({"do": "renew", "deadline": echo.sent + echo.lease, "uids": None})
+
+    def _order(self, order: pb.Order) -> None:
+        what = order.WhichOneof("what")
+        entry = self.parts.entries.get(order.uid)
+        if what == "start":
+            self._order_start(order, entry)
+        elif what == "kill":
+            self._order_kill(order, entry)
+        elif entry is None and order.uid in self._held:
+            self._held[order.uid].append(order)
+        elif entry is None or entry.orphan:
+            log.info("an order for attempt %s, which is not here: %s", order.uid, what)
+        else:
+            self._order_part(order, entry, what)
+
+    def _order_part(self, order: pb.Order, entry: Entry, what: str | None) -> None:
+        if what == "release":
+            self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release.root)})
+        elif what == "start_task":
+            task = order.start_task
+            due = {"rank": task.rank, "number": task.number, "delay": task.delay}
+            self.parts.starter.put({"do": "task", "uid": order.uid, **due})
+        elif what == "finish":
+            self.parts.starter.put(_finish(order))
+        elif what == "hosts":
+            self.parts.resizing.hosts(entry, order.hosts)
+        elif what == "limits":
+            new = order.limits
+            limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
+            self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
+        elif what == "amend":
+            amend(entry, dict(order.amend.values), self._site)
+        elif what == "stop":
+            self.parts.stop(entry, order.stop.stopped)
+        elif what == "signal":
+            asked = order.signal
+            wish = Wish(asked.wish, asked.kind, asked.signal, asked.reason, asked.kill_after, now())
+            if asked.period and entry.checkpoint is not None:
+                entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period - 1, now())
+            log.info("job %s: %s asked (%d)", build.show(order.key), asked.kind, asked.wish)
+            self.parts.decided(entry, *decide.asked(entry.part, wish, now()))
+
+    def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
+        if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
+            entry.dropped = "the job went on without this host"
+            self.parts.starter.put({"do": "leave", "uid": order.uid})
+            self.parts.decided(entry, *decide.leave(entry.part, order.kill.grace, now()))
+            return
+        if entry is None:
+            gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
+            self.parts.outbox.put(gone)
+        else:
+            self.parts.end(entry)
+
+    def _order_start(self, order: pb.Order, entry: Entry | None) -> None:
+        if entry is not None:
+            self.parts.say_again(entry)
+            return
+        if self.parts.outbox.say_over(order.uid) or order.uid in self._held:
+            return
+        self._held[order.uid] = []
+        text = self._texts.get(order.start.text)
+        deadline = self._lease_base + order.start.lease if order.start.lease > 0 else None
+        self.starts.take(order, text, deadline, time.time())
+
+    def _start(self, start: Ready) -> None:
+        """An order whose user is known now goes to the starter, or is refused."""
+        order, made = start.order, start.made
+        held = self._held.pop(order.uid, None)
+        if held is None or order.uid in self.parts.outbox.over or order.uid in self.parts.entries:
+            return
+        part = Part(order.uid, order.key, order.attempt)
+        if made is None:
+            entry = Entry(part, order, None, build.Places(), time.time())
+            self.parts.outbox.put(saying.refused(entry, start.code, start.why))
+            log.info("job %s is refused: %s: %s", build.show(order.key), start.code, start.why)
+            return
+        try:
+            where = build.places(made.text, order.key, made.user, self._site)
+            fields = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
+        except (OSError, ValueError) as e:
+            self._held[order.uid] = held
+            self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
+            self.starts.poke()
+            return
+        part = Part(order.uid, order.key, order.attempt, build.rules_of(made.text, order.start, self._site))
+        entry = Entry(part, order, made, where, time.time())
+        self.parts.add(entry)
+        self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
+        self.parts.starter.start(order.start.sequence, made.template, id(made), fields)
+        for one in held:
+            self._order(one)
+
+    # -- peek --------------------------------------------------------------------------------------------------------
+
+    def _peek(self, peek: pb.Peek) -> None:
+        entry = self.parts.entries.get(peek.uid)
+        path = peek.path
+        if entry is None or entry.made is None:
+            if path:
+                self._peek_later(peek)
+            else:
+                self.peeks.append(pb.PeekData(id=peek.id, error="no output is here"))
+            return
+        if not path:
+            path = (entry.where.stderr if peek.stderr else "") or entry.where.stdout
+        self._read(peek, entry.made.user, os.path.join(entry.folder(), path))
+
+    def _peek_later(self, peek: pb.Peek) -> None:
+        """The job is no longer here: its user is looked up again."""
+
+        async def find() -> None:
+            user = await self._accounts.find(peek.user)
+            if user is None:
+                self.peeks.append(pb.PeekData(id=peek.id, error=f"user {peek.user} is not known here"))
+            else:
+                self._read(peek, user, peek.path)
+            self.starts.poke()
+
+        task = asyncio.get_running_loop().create_task(find())
+        self._lookups.add(task)
+        task.add_done_callback(self._lookups.discard)
+
+    def _read(self, peek: pb.Peek, user: User, path: str) -> None:
+        who = {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)}
+        limit = peek.limit or 1 << 20
+        order = {"do": "read", "id": peek.id, "user": who, "path": path, "offset": peek.offset, "limit": limit}
+        self.parts.starter.put(order)
+
+    def _data(self, frame: dict[str, Any]) -> None:
+        data = base64.b64decode(frame.get("data") or "")
+        size, error = int(frame.get("size") or 0), str(frame.get("error") or "")
+        self.peeks.append(pb.PeekData(id=int(frame["id"]), data=data, size=size, error=error))
+
+
+def _finish(order: pb.Order) -> dict[str, Any]:
+    end = order.finish
+    first = {"rank": end.rank, "status": end.status, "reason": end.why} if end.status else None
+    return {"do": "finish", "uid": order.uid, "first": first, "leave": end.leave}
+
+
+def _saved(order: pb.Order) -> bytes:
+    """The order without the keys of the job, which the starter has."""
+    copy = pb.Order()
+    copy.CopyFrom(order)
+    copy.start.ClearField("key_pem")
+    copy.start.ClearField("cert_pem")
+    copy.start.ClearField("token")
+    return copy.SerializeToString()

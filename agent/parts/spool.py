@@ -1,0 +1,203 @@
+"""The agent's own memory on disk: the master that it obeys, and what it must know of its parts when it starts again.
+
+Rule: that an attempt exists, and how it ended, is the starter's journal; this one tells what it was for. It is lost
+with the machine, as the attempts are, and is never waited for. Nobody else may read it: environments of jobs are in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+import msgspec
+
+from agent.core.part import Part
+from agent.launch.site import User
+from agent.starter.system.disk import append
+
+COMPACT_AT = 16 << 20
+
+
+class Obeyed(msgspec.Struct, frozen=True):
+    """The master that the agent obeys: its store's incarnation, and the highest epoch seen."""
+
+    incarnation: str = ""
+    epoch: int = 0
+
+
+class Saved(msgspec.Struct):
+    """What is known of one part: its order and text (as protobuf bytes), its user, and the agent's own notes."""
+
+    order: bytes
+    text: bytes
+    user: User | None
+    received: float
+    part: Part | None = None
+    ended: bool = False
+
+
+class _Text(msgspec.Struct, frozen=True, tag="t", array_like=True):
+    number: int
+    text: bytes
+
+
+class _Began(msgspec.Struct, frozen=True, tag="b", array_like=True):
+    uid: str
+    text: int
+    order: bytes
+    user: User | None
+    received: float
+
+
+class _Kept(msgspec.Struct, frozen=True, tag="k", array_like=True):
+    part: Part
+
+
+class _Forgot(msgspec.Struct, frozen=True, tag="f", array_like=True):
+    uid: str
+
+
+_Entry = _Text | _Began | _Kept | _Forgot
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Entry).decode
+
+
+class Spool:
+    """The two files; what is written goes to the system at ``flush``, once a turn of the loop."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.chmod(folder, 0o700)
+        self._state = os.path.join(folder, "obeyed.json")
+        self._path = os.path.join(folder, "parts.journal")
+        self._waiting: list[bytes] = []
+        self._texts: dict[int, tuple[object, int]] = {}
+        self._last_text = 0
+        self.size = 0
+        self._fd = -1
+
+    def obeyed(self) -> Obeyed:
+        """The master that was obeyed last."""
+        try:
+            with open(self._state, "rb") as file:
+                return msgspec.json.decode(file.read(), type=Obeyed)
+        except (OSError, msgspec.MsgspecError):
+            return Obeyed()
+
+    def obey(self, obeyed: Obeyed) -> None:
+        """Safe on disk on return: an older master is never obeyed again, after a power cut either."""
+        temporary = self._state + ".new"
+        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
+            json.dump(msgspec.to_builtins(obeyed), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self._state)
+
+    def load(self) -> dict[str, Saved]:
+        """All parts that were not forgotten; then the journal is begun anew with them."""
+        saved = _read(self._path)
+        self._begin(saved)
+        return saved
+
+    def began(self, uid: str, order: bytes, text: Any, user: User | None, received: float) -> None:
+        """A part that is about to start. ``text`` is a protobuf message that many parts share."""
+        self._put(_Began(uid, self._number_of(text), order, user, received))
+
+    def keep(self, part: Part) -> None:
+        """The agent's own notes about a part."""
+        self._put(_Kept(part))
+
+    def forget(self, uid: str) -> None:
+        """Nothing need be known of it any more."""
+        self._put(_Forgot(uid))
+
+    def flush(self) -> None:
+        """Hand over to the system what was written since."""
+        if self._waiting:
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            # A full disk takes reports of a restarted agent their words; it must not take jobs anything.
+            with contextlib.suppress(OSError):
+                append(self._fd, data)
+                self.size += len(data)
+
+    def compact(self) -> None:
+        """Write the journal anew when it has grown."""
+        if self.size > COMPACT_AT:
+            self.flush()
+            saved = _read(self._path)
+            self._texts.clear()
+            with contextlib.suppress(OSError):
+                self._begin(saved)
+            self.size = min(self.size, COMPACT_AT // 2)
+
+    def _number_of(self, text: Any) -> int:
+        found = self._texts.get(id(text))
+        if found is not None and found[0] is text:
+            return found[1]
+        if len(self._texts) > 4096:
+            self._texts.clear()
+        self._last_text += 1
+        self._texts[id(text)] = (text, self._last_text)
+        self._put(_Text(self._last_text, text.SerializeToString()))
+        return self._last_text
+
+    def _put(self, entry: _Entry) -> None:
+        self._waiting.append(_framed(entry))
+
+    def _begin(self, saved: dict[str, Saved]) -> None:
+        temporary = self._path + ".new"
+        numbers: dict[bytes, int] = {}
+        with open(temporary, "wb", opener=_private) as file:
+            for uid, one in saved.items():
+                if one.text not in numbers:
+                    self._last_text += 1
+                    numbers[one.text] = self._last_text
+                    file.write(_framed(_Text(self._last_text, one.text)))
+                file.write(_framed(_Began(uid, numbers[one.text], one.order, one.user, one.received)))
+                if one.part is not None:
+                    file.write(_framed(_Kept(one.part)))
+            self.size = file.tell()
+        os.replace(temporary, self._path)
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _framed(entry: _Entry) -> bytes:
+    body = _encode(entry)
+    return len(body).to_bytes(4, "big") + body
+
+
+def _read(path: str) -> dict[str, Saved]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    texts: dict[int, bytes] = {}
+    saved: dict[str, Saved] = {}
+    at = 0
+    while at + 4 <= len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        try:
+            entry = _decode(data[at + 4 : end])
+        except msgspec.MsgspecError:
+            break
+        at = end
+        if isinstance(entry, _Text):
+            texts[entry.number] = entry.text
+        elif isinstance(entry, _Began):
+            saved[entry.uid] = Saved(entry.order, texts.get(entry.text, b""), entry.user, entry.received)
+        elif isinstance(entry, _Kept):
+            if one := saved.get(entry.part.uid):
+                one.part = entry.part
+        else:
+            saved.pop(entry.uid, None)
+    return saved

@@ -1,0 +1,202 @@
+"""One task that was started for ``blaunch`` on this host: its process, its three pipes, and how much of each may flow.
+
+Rule: a task's pipe is read only while the one who asked has granted room, and what was read before its end is told first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.starter.process import tasks
+from agent.starter.process.spec import Spec, encode_env
+from agent.starter.system import kernel, proctree
+from agent.starter.system.binding import bound
+from agent.starter.system.rlimits import Limits
+from agent.starter.system.watch import Watch
+from agent.starter.terminal.flow import Flow, Say
+from agent.starter.wire import taskwire as wire
+
+EXIT_TO_EOF = 0.5
+"""Seconds that output of what a task left behind is still waited for."""
+TERM_TO_KILL = 2.0
+SHELL = "/bin/sh"
+
+_OF_A_HOST = (
+    "HOSTNAME HOSTTYPE LAVA_SOCKET LAVA_HOST LAVA_TASKS LAVA_TOKEN LAVA_ATTEMPT CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"
+    " LSB_JOBFILENAME LSB_CHKFILENAME XLSF_UIDDIR LSB_BIND_CPU_LIST LSB_AFFINITY_HOSTFILE"
+)
+HOST_OWN = frozenset(_OF_A_HOST.split())
+"""Variables that are what this host's part says, whatever the caller's are."""
+_NOT_PASSED_ON = ("PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "PRTE_MCA_ess")
+_RANKS_OWN = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
+
+
+def environment(spec: Spec, given: Mapping[str, Any], task_id: int) -> dict[str, bytes]:
+    """The part's variables, the caller's over them; what makes a process a rank of another launch is not passed on."""
+    passed = {
+        name: value
+        for name, value in given.items()
+        if name not in HOST_OWN and name not in _RANKS_OWN and not name.startswith(_NOT_PASSED_ON)
+    }
+    return {**spec.env, **encode_env(passed), "LSF_PM_TASKID": b"LSF_PM_TASKID=%d" % task_id}
+
+
+def program(asked: Mapping[str, Any], env: Mapping[str, bytes]) -> list[str]:
+    """What is run: the words themselves, or the words joined by blanks for a shell, as rsh does."""
+    words = [str(word) for word in asked["words"]]
+    how = asked.get("shell", "sh")
+    if how == "none":
+        return words
+    if how == "login":
+        shell = os.fsdecode(env.get("SHELL", b"")[6:]) or SHELL
+        return [shell, "-l", "-c", " ".join(words)]
+    return [SHELL, "-c", " ".join(words)]
+
+
+class TaskRun:
+    """A task; ``say`` goes to the one who asked for it, ``over`` is true when nothing more will be said."""
+
+    def __init__(self, watch: Watch, say: Say) -> None:
+        self.pid = 0
+        self.over = False
+        self._flow = Flow(watch, say, self._look_at_end)
+        self._code: int | None = None
+        self._due: float | None = None
+        self._groups: set[int] = set()
+
+    def start(self, spec: Spec, asked: Mapping[str, Any], limits: Limits) -> None:
+        """Start it; what a shell would say of a program that is not there is said on its standard error."""
+        env = environment(spec, asked.get("env") or {}, int(asked.get("task", 1)))
+        argv = program(asked, env)
+        self._enter(asked, spec)
+        theirs: list[int] = []
+        try:
+            fds = self._pipes(bool(asked.get("stdin")), theirs)
+            path = os.fsdecode(env["PATH"][5:]) if "PATH" in env else None
+            programs = tasks.candidates(argv[0], path)
+            with bound(spec.get("bind")) as said:
+                self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, int(spec.get("nice", 0)))
+            if said:
+                self._flow.say(wire.DATA, wire.data(wire.ERR, said))
+        except (OSError, ValueError) as e:
+            code, line = tasks.as_a_shell_says(argv[0], e)
+            self._flow.say(wire.DATA, wire.data(wire.ERR, line))
+            self._code = code
+        finally:
+            os.chdir("/")
+            for fd in theirs:
+                os.close(fd)
+        if self.pid:
+            self._flow.say(wire.STARTED, b"%d" % self.pid)
+            self._flow.grant_input()
+        else:
+            self._finish()
+
+    def _enter(self, asked: Mapping[str, Any], spec: Spec) -> None:
+        fallback = spec.get("cwd_else", [])
+        for folder in (asked.get("cwd"), spec.get("cwd"), *([fallback] if isinstance(fallback, str) else fallback), "/tmp"):
+            try:
+                os.chdir(str(folder or "/"))
+                return
+            except (OSError, ValueError):
+                continue
+
+    def _pipes(self, with_input: bool, theirs: list[int]) -> tuple[int, int, int]:
+        if with_input:
+            read_end, ours = os.pipe2(os.O_CLOEXEC)
+            self._flow.take_input(ours)
+        else:
+            read_end = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        theirs.append(read_end)
+        for stream in (wire.OUT, wire.ERR):
+            ours, write_end = os.pipe2(os.O_CLOEXEC)
+            theirs.append(write_end)
+            self._flow.add_output(ours, stream)
+        return theirs[0], theirs[1], theirs[2]
+
+    # -- from the one who asked ----------------------------------------------------------------------------------------
+
+    def take(self, frame: wire.Frame) -> None:
+        """A frame for the task."""
+        if frame.kind in (wire.DATA, wire.CREDIT):
+            self._flow.take(frame)
+        elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
+            self.signal(frame.body[0])
+        elif frame.kind == wire.ABANDON:
+            self.abandon()
+
+    def signal(self, sig: int) -> None:
+        """Signal every process group that the task has."""
+        if self.pid and self._code is None:
+            proctree.signal_groups({self.pid, *proctree.below([self.pid])}, sig)
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more: it is asked to end, then ended. What is behind its end already is left alone."""
+        self._flow.say = _unheard
+        self._flow.close_input()
+        if self._code is not None or not self.pid:
+            self._finish()
+            return
+        self._flow.open_room()
+        self._groups = {self.pid, *proctree.below([self.pid])}
+        proctree.signal_groups(self._groups, signal.SIGTERM)
+        self._due = time.monotonic() + TERM_TO_KILL
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    def ended(self, seen: kernel.Ended) -> None:
+        """Its process ended: the rest of its output, then its exit code."""
+        code = os.waitstatus_to_exitcode(seen[1])
+        self._code = 128 - code if code < 0 else code
+        self._due = time.monotonic() + EXIT_TO_EOF
+        self._flow.close_input()
+        self._flow.drain()
+        self._look_at_end()
+
+    def _look_at_end(self) -> None:
+        """It is over when both pipes are; one that stays open in a process left behind is waited for a moment only."""
+        if self._code is not None and not self.over and self._flow.dry:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self.over:
+            return
+        self.over = True
+        self._due = None
+        self._flow.close()
+        self._flow.say(wire.EXIT, wire.exit_body(0 if self._code is None else self._code))
+
+    def wake_at(self) -> float | None:
+        """When ``on_time`` has something to do (monotonic)."""
+        return self._due
+
+    def on_time(self, now: float) -> None:
+        """Processes left behind hold its pipes, or what was asked to end did not."""
+        if self._due is None or now < self._due:
+            return
+        self._due = None
+        if self._code is None:
+            proctree.signal_groups({*self._groups, self.pid, *proctree.below([self.pid])}, signal.SIGKILL)
+        elif self._flow.waits:
+            # What it said is still in its pipe: it waits for room, not for those left behind.
+            self._due = now + EXIT_TO_EOF
+        else:
+            self._finish()
+
+    def close(self) -> None:
+        """The part is over."""
+        self._flow.say = _unheard
+        self._finish()
+
+
+def arguments(body: Sequence[Any]) -> bool:
+    """Whether these can be the words of a command."""
+    return bool(body) and all(isinstance(word, str) and "\0" not in word for word in body)
+
+
+def _unheard(_: int, __: bytes) -> None:
+    pass

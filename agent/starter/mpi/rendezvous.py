@@ -1,0 +1,158 @@
+"""The little HTTP server by which the ranks of a Horovod job find each other: values under paths, put and got, no more.
+
+Rule: standard library only, in the shepherd's loop; what strangers send is bounded. A scope (``/scope/key``) is forgotten
+when all who put something into it have deleted theirs: every rank does so once it is connected to all, and may meet anew.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+
+from agent.starter.system.watch import READ, WRITE, Watch
+
+MAX_HEAD = 16 * 1024
+MAX_BODY = 4 << 20
+MAX_KEPT = 64 << 20
+MAX_CONNECTIONS = 4096
+
+_FIRST = re.compile(rb"(GET|PUT|DELETE) (/\S*) HTTP/1\.[01]")
+_LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,10})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 413: "Content Too Large", 507: "Insufficient Storage"}
+
+
+class _Caller:
+    __slots__ = ("came", "out", "sock")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.came = bytearray()
+        self.out = bytearray()
+
+
+class Values:
+    """What was put: scope to key to value."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[bytes, dict[bytes, bytes]] = {}
+        self._deleted: dict[bytes, set[bytes]] = {}
+        self._size = 0
+
+    def do(self, verb: bytes, path: bytes, body: bytes) -> tuple[int, bytes]:
+        """(status, body) of a request."""
+        scope, _, key = path[1:].partition(b"/")
+        if verb == b"GET":
+            value = self._scopes.get(scope, {}).get(key)
+            return (404, b"") if value is None else (200, value)
+        if verb == b"PUT":
+            return self._put(scope, key, body), b""
+        self._deleted.setdefault(scope, set()).add(key)
+        if self._scopes.get(scope, {}).keys() <= self._deleted[scope]:
+            self._size -= sum(len(key) + len(value) for key, value in self._scopes.pop(scope, {}).items())
+            del self._deleted[scope]
+        return 200, b""
+
+    def _put(self, scope: bytes, key: bytes, body: bytes) -> int:
+        values = self._scopes.setdefault(scope, {})
+        before = values.get(key)
+        size = self._size + len(body) + (len(key) if before is None else -len(before))
+        if size > MAX_KEPT:
+            return 507
+        self._size = size
+        values[key] = body
+        return 200
+
+
+class Rendezvous:
+    """Serves on a bound socket until it is closed; whoever came to another of the host's addresses is not heard."""
+
+    def __init__(self, sock: socket.socket, address: str, watch: Watch) -> None:
+        self._listener = sock
+        self._addresses = (address, f"::ffff:{address}")
+        self._watch = watch
+        self._values = Values()
+        self._callers: dict[int, _Caller] = {}
+        sock.setblocking(False)
+        sock.listen(1024)
+        watch.add(sock.fileno(), self._accept)
+
+    def _accept(self, _: int) -> None:
+        try:
+            sock, _addr = self._listener.accept()
+        except OSError:
+            return
+        if sock.getsockname()[0] not in self._addresses:
+            sock.close()
+            return
+        sock.setblocking(False)
+        if len(self._callers) >= MAX_CONNECTIONS:
+            # Whoever has waited longest sends nothing.
+            self._drop(next(iter(self._callers.values())))
+        caller = _Caller(sock)
+        self._callers[sock.fileno()] = caller
+        self._watch.add(sock.fileno(), lambda events: self._ready(caller, events))
+
+    def _ready(self, caller: _Caller, events: int) -> None:
+        if caller.out:
+            if events & WRITE:
+                self._send(caller)
+            elif events & ~READ:
+                self._drop(caller)
+            return
+        try:
+            data = caller.sock.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(caller)
+            return
+        caller.came += data
+        answer = self._answer(caller.came)
+        if answer is not None:
+            status, body = answer
+            head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            caller.out += head.encode() + body
+            self._send(caller)
+
+    def _answer(self, came: bytearray) -> tuple[int, bytes] | None:
+        """None: the request is not whole yet."""
+        end = came.find(b"\r\n\r\n")
+        if end < 0:
+            return (413, b"") if len(came) > MAX_HEAD else None
+        first = _FIRST.match(came)
+        if first is None:
+            return 400, b""
+        length = _LENGTH.search(bytes(came[:end]).replace(b"\r\n", b"\n"))
+        size = int(length[1]) if length else 0
+        if size > MAX_BODY:
+            return 413, b""
+        body = bytes(came[end + 4 : end + 4 + size])
+        return self._values.do(first[1], bytes(first[2]), body) if len(body) == size else None
+
+    def _send(self, caller: _Caller) -> None:
+        try:
+            sent = caller.sock.send(caller.out)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._drop(caller)
+            return
+        del caller.out[:sent]
+        if caller.out:
+            self._watch.change(caller.sock.fileno(), WRITE)
+        else:
+            self._drop(caller)
+
+    def _drop(self, caller: _Caller) -> None:
+        if self._callers.pop(caller.sock.fileno(), None) is not None:
+            self._watch.remove(caller.sock.fileno())
+            caller.sock.close()
+
+    def close(self) -> None:
+        """The part is over."""
+        for caller in list(self._callers.values()):
+            self._drop(caller)
+        self._watch.remove(self._listener.fileno())
+        self._listener.close()

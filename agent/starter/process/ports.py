@@ -1,0 +1,124 @@
+"""Ports of this host that a job's own processes will listen on: chosen while it is prepared, kept until they start.
+
+Rule: a port is held by a socket that is bound to it, and for the part's whole life by a name that every shepherd of this
+host knows: the program may take seconds to bind it, and no other job is given it meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from agent.starter.process.spec import Spec
+from agent.starter.system.stdio import Refused
+
+_MARK = re.compile(r"@LAVA_PORT_(\d+)_(\d+)@")
+
+
+class Ports:
+    """The ``ports`` field of a part: place and hosts, count, first candidate, and the range ``low`` … ``low + of``."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.numbers: list[int] = []
+        self._place = int(asked["place"])
+        self._hosts = int(asked["hosts"])
+        self._names: list[socket.socket] = []
+        self._held: list[socket.socket] = []
+        low, of = int(asked["low"]), int(asked["of"])
+        begin = int(asked["first"]) - low
+        wanted = int(asked["count"])
+        for step in range(of):
+            if len(self.numbers) == wanted:
+                return
+            self._try(low + (begin + step) % of)
+        if len(self.numbers) < wanted:
+            self.close()
+            raise Refused("ports", f"{wanted} free ports are needed between {low} and {low + of - 1}")
+
+    def _try(self, port: int) -> None:
+        name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        held: socket.socket | None = None
+        try:
+            name.bind(f"\0lava-port-{port}")
+            held = _bound(port)
+        except OSError as e:
+            name.close()
+            if e.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise Refused("ports", f"port {port}: {e.strerror}") from None
+            return
+        self._names.append(name)
+        self._held.append(held)
+        self.numbers.append(port)
+
+    def address(self, link: list[Any] | None) -> list[Any] | None:
+        """What is reported: the link of the part, and the ports."""
+        return [*(link or ["", 0]), *self.numbers] if self.numbers else link
+
+    def fill(self, spec: Spec, root: list[Any] | None) -> None:
+        """Put the ports of all hosts where marks stand for them; Refused when the master did not tell them."""
+        told = root[2] if root and len(root) > 2 else []
+        known = {(place, number): port for place, ports in enumerate(told) for number, port in enumerate(ports)}
+        known |= {(self._place, number): port for number, port in enumerate(self.numbers)}
+
+        def port(match: re.Match[str]) -> str:
+            found = known.get((int(match[1]), int(match[2])))
+            if found is None:
+                raise Refused("ports", f"the port of host {int(match[1]) + 1} of {self._hosts} is not known")
+            return str(found)
+
+        fields = spec.fields
+        fields["argv"] = [_MARK.sub(port, word) for word in fields.get("argv") or [""]]
+        fields["tasks"] = [_filled(task, port) for task in spec.tasks]
+        for name, value in spec.env.items():
+            if b"@LAVA_PORT_" in value:
+                spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
+
+    def keep(self, number: int) -> socket.socket:
+        """The socket of a port that is not for the processes: the caller's to listen on and to close."""
+        return self._held.pop(number)
+
+    def free(self) -> None:
+        """The processes start: the ports are theirs to bind."""
+        for held in self._held:
+            held.close()
+        self._held.clear()
+
+    def close(self) -> None:
+        """The part is gone."""
+        self.free()
+        for name in self._names:
+            name.close()
+        self._names.clear()
+
+
+def _filled(task: dict[str, Any], port: Callable[[re.Match[str]], str]) -> dict[str, Any]:
+    filled = {**task, "env": {name: _MARK.sub(port, value) for name, value in task["env"].items()}}
+    if "argv" in task:
+        filled["argv"] = [_MARK.sub(port, word) for word in task["argv"]]
+    return filled
+
+
+def _bound(port: int) -> socket.socket:
+    """Bound on all addresses, of both families where the system has both: any program there is in the way."""
+    try:
+        return _bind(socket.AF_INET6, ("::", port))
+    except OSError as e:
+        if e.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise
+    return _bind(socket.AF_INET, ("", port))
+
+
+def _bind(family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock

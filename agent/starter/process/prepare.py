@@ -1,0 +1,151 @@
+"""What is done on disk before a part starts and after it is gone, all as the user: folder, files, job file.
+
+Rule: whatever fails is a Refused with one line that names the file; nothing that was opened stays open then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import Any
+
+from agent.starter.process.spec import Spec
+from agent.starter.system.stdio import Refused, open_input, open_output, spooled_input
+
+SECRET_BYTES = 64 << 10
+
+
+class Files:
+    """The open files of a part."""
+
+    __slots__ = ("jobfile", "stderr", "stdin", "stdout")
+
+    def __init__(self) -> None:
+        self.stdin = -1
+        self.stdout = -1
+        self.stderr = -1
+        self.jobfile: str | None = None
+
+    def close(self) -> None:
+        """Close what is open; standard error may be standard output."""
+        for fd in {self.stdin, self.stdout, self.stderr}:
+            if fd >= 0:
+                os.close(fd)
+        self.stdin = self.stdout = self.stderr = -1
+
+    def remove_jobfile(self) -> None:
+        """The job file goes when the part is gone, if it was to."""
+        if self.jobfile:
+            with contextlib.suppress(OSError):
+                os.unlink(self.jobfile)
+            self.jobfile = None
+
+
+def enter_folder(spec: Spec) -> str:
+    """Make the part's folder the current one, or the first of its fall-backs: the one that it is."""
+    cwd = spec.get("cwd", "/")
+    fallback = spec.get("cwd_else", [])
+    folders = [cwd, *([fallback] if isinstance(fallback, str) else fallback)]
+    why = ""
+    for folder in folders:
+        try:
+            os.chdir(folder)
+            return str(folder)
+        except (OSError, ValueError) as e:
+            why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))
+    raise Refused("cwd", f"working folder {cwd}: {why}")
+
+
+def read_secrets(spec: Spec) -> dict[str, str]:
+    """Variables whose values lie in files that nobody but the user can read; a line end after the last line is no part of one."""
+    return {name: _secret(name, path) for name, path in spec.get("secrets", {}).items()}
+
+
+def _secret(name: str, path: str) -> str:
+    try:
+        # another's pipe must not hold this process up, nor a link lead a value elsewhere than its owner meant
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            found = os.fstat(fd)
+            data = os.read(fd, SECRET_BYTES + 1)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as e:
+        raise Refused("secret", f"secret {name}: {path}: {getattr(e, 'strerror', None) or e}") from None
+    why = ""
+    if not stat.S_ISREG(found.st_mode):
+        why = "not a plain file"
+    elif found.st_uid not in (os.getuid(), 0):
+        why = "it belongs to another user"
+    elif found.st_mode & 0o077:
+        why = "others can read it (chmod 600)"
+    elif len(data) > SECRET_BYTES:
+        why = f"longer than {SECRET_BYTES} bytes"
+    elif b"\0" in data:
+        why = "a NUL character in it"
+    if why:
+        raise Refused("secret", f"secret {name}: {path}: {why}")
+    return os.fsdecode(data.removesuffix(b"\n"))
+
+
+def open_files(spec: Spec, with_output: bool) -> Files:
+    """Job file, input and output of a part; ``with_output`` is False on a host whose ranks write elsewhere."""
+    files = Files()
+    try:
+        _write_jobfile(spec.get("jobfile"), files)
+        data = spec.get("input")
+        files.stdin = open_input(spec.get("stdin")) if data is None else spooled_input(data)
+        if with_output:
+            stdout, stderr = spec.get("stdout"), spec.get("stderr")
+            files.stdout = open_output(stdout)
+            same = stderr is None or (stdout is not None and stderr.get("path") == stdout.get("path"))
+            files.stderr = files.stdout if same else open_output(stderr)
+        else:
+            files.stdout = files.stderr = open_output(None)
+    except Refused:
+        files.close()
+        files.remove_jobfile()
+        raise
+    return files
+
+
+def _write_jobfile(jobfile: dict[str, Any] | None, files: Files) -> None:
+    if not jobfile:
+        return
+    path = jobfile["path"]
+    mode = int(jobfile.get("mode", 0o700))
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        # A name that others can write to must not lead this write elsewhere: the file is new, or it fails.
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            view = memoryview(jobfile["text"].encode("utf-8", "surrogateescape"))
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as e:
+        raise Refused("jobfile", f"job file {path}: {getattr(e, 'strerror', None) or e}") from None
+    if jobfile.get("remove"):
+        files.jobfile = path
+
+
+def folders_with(path: str, prefix: str, having: str) -> list[str]:
+    """The names below ``path`` that begin with ``prefix`` and have an entry named ``having`` in them."""
+    names = [name for name in os.listdir(path) if name.startswith(prefix)]
+    return [name for name in names if os.path.lexists(os.path.join(path, name, having))]
+
+
+def read_slice(path: str, offset: int, limit: int) -> tuple[bytes, int]:
+    """(bytes from ``offset``, file size) of a plain file; OSError when it cannot be read or is no plain file."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "not a plain file")
+        return os.pread(fd, max(0, min(limit, 16 << 20)), max(0, offset)), found.st_size
+    finally:
+        os.close(fd)

@@ -1,0 +1,102 @@
+"""Signals to a part. One that asks for something, and would end whoever does not expect it, goes only to those who catch it.
+
+Rule: of each task the process itself, or the first below it that catch it; who does not yet is looked at again until a
+time. A program that is still starting gets it when it is ready, a shell around the program never.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from agent.starter.process.account import Task
+from agent.starter.system import proctree
+
+LOOK_AGAIN = 0.1
+
+
+def catches(pid: int, sig: int) -> bool:
+    """Whether the process has a handler for the signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (sig - 1) & 1)
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
+
+
+def catchers(pid: int, sig: int) -> list[int]:
+    """The process if it catches the signal, else the nearest below it that do."""
+    found: list[int] = []
+    to_do = [pid]
+    while to_do:
+        one = to_do.pop()
+        if catches(one, sig):
+            found.append(one)
+        else:
+            to_do += proctree.children(one)
+    return found
+
+
+class Catching:
+    """One such signal on its way to the tasks of a part."""
+
+    def __init__(self, sig: int, within: float) -> None:
+        self.sig = sig
+        self._until = time.monotonic() + within
+        self._done: set[int] = set()
+
+    @property
+    def in_vain(self) -> bool:
+        """Nobody has got it."""
+        return not self._done
+
+    def send(self, tasks: Iterable[int]) -> bool:
+        """Send it to those who catch it now; True when all have it or the time is over."""
+        waiting = [pid for pid in tasks if pid not in self._done]
+        for pid in waiting:
+            found = catchers(pid, self.sig)
+            for one in found:
+                proctree.send(one, self.sig)
+            if found:
+                self._done.add(pid)
+        return self._done.issuperset(waiting) or time.monotonic() >= self._until
+
+
+class Signals:
+    """Signals to a part: to its tasks, to every process group, or to the tasks that catch them (``ask``).
+
+    ``running``: the tasks by pid; ``deaf`` is told of a signal that nobody has caught. Sets the timer ``ask`` of the part.
+    """
+
+    def __init__(self, running: Mapping[int, Task], timers: dict[str, float], deaf: Callable[[int], None]) -> None:
+        self._running = running
+        self._timers = timers
+        self._deaf = deaf
+        self._asking: Catching | None = None
+
+    def send(self, sig: int, tasks_only: bool = False) -> None:
+        """Signal the task processes, or every process group that the part has."""
+        for pid in self._running if tasks_only else ():
+            proctree.send(pid, sig)
+        proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
+
+    def ask(self, sig: int, within: float) -> None:
+        """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
+        self._asking = Catching(sig, within)
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """The timer is due."""
+        if self._asking and not self._asking.send(self._running):
+            self._timers["ask"] = time.monotonic() + LOOK_AGAIN
+        elif self._asking and self._asking.in_vain:
+            self._deaf(self._asking.sig)
+
+    def end_task(self, rank: int) -> None:
+        """SIGKILL one task and all below it."""
+        for pid in [task.pid for task in self._running.values() if task.rank == rank]:
+            proctree.kill_all(lambda root=pid: {root} | proctree.below([root]))  # type: ignore[misc]

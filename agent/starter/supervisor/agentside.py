@@ -1,0 +1,136 @@
+"""The agent's side of starter.sock: one agent at a time, reports of a turn in one frame.
+
+Rule: an agent that sends nonsense or does not read loses its connection; starter and parts go on.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from agent.starter.system.unixpath import reachable
+from agent.starter.system.watch import Watch
+from agent.starter.wire.frames import FrameError
+from agent.starter.wire.pipe import FramePipe
+
+MAX_AGENT_WAITING = 64 << 20
+MAX_KEPT_REFUSALS = 10_000
+
+Obey = Callable[[dict[str, Any]], None]
+
+
+class AgentSide:
+    """Listens; passes orders to ``obey(order)``, which raises ValueError, KeyError or TypeError for nonsense."""
+
+    def __init__(self, path: str, watch: Watch, obey: Obey, log: Callable[[str], None]) -> None:
+        self._path = path
+        self._watch = watch
+        self._obey = obey
+        self._log = log
+        self._agent: FramePipe | None = None
+        self._strangers: set[FramePipe] = set()
+        self._reports: list[dict[str, Any]] = []
+        self._refusals: list[dict[str, Any]] = []
+        self._current: FramePipe | None = None
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listen()
+
+    def _listen(self) -> None:
+        new = f"{self._path}.{os.getpid()}"
+        before = os.umask(0o177)
+        try:
+            with reachable(new) as short:
+                self._listener.bind(short)
+            self._listener.listen(16)
+            os.rename(new, self._path)
+        finally:
+            os.umask(before)
+        self._listener.setblocking(False)
+        self._watch.add(self._listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Stop listening; the agent sees the end of its connection."""
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:
+            pass
+        self._listener.close()
+        if self._agent:
+            self._agent.close()
+
+    def _accept(self, _: int) -> None:
+        try:
+            sock, _addr = self._listener.accept()
+        except OSError:
+            return
+        pipe = FramePipe(sock, self._watch)
+        self._strangers.add(pipe)
+        self._watch.add(sock.fileno(), lambda _: self._read(pipe))
+
+    def _read(self, pipe: FramePipe) -> None:
+        try:
+            orders = pipe.read()
+            if orders is None:
+                self._drop(pipe, "")
+                return
+            for order in orders:
+                if pipe is not self._agent and order.get("do") != "hello":
+                    raise FrameError("the first frame is not hello")
+                self._current = pipe
+                self._obey(order)
+                if pipe.closed:
+                    return
+        except (FrameError, KeyError, TypeError, ValueError, AttributeError) as e:
+            self._drop(pipe, f"{type(e).__name__}: {e}")
+
+    def _drop(self, pipe: FramePipe, why: str) -> None:
+        if why:
+            self._log(f"agent connection dropped: {why}")
+        self._strangers.discard(pipe)
+        if pipe is self._agent:
+            self._agent = None
+        pipe.close()
+
+    def welcome(self, hello: dict[str, Any]) -> None:
+        """The connection whose hello is being obeyed becomes the agent's; the former one is closed."""
+        pipe = self._current
+        if pipe is None or pipe.closed:
+            return
+        if self._agent is not None and self._agent is not pipe:
+            self._drop(self._agent, "")
+        self._strangers.discard(pipe)
+        self._agent = pipe
+        # What happened is in hello; only refusals are not.
+        self._refusals += [r for r in self._reports if r["is"] == "refused"]
+        self._reports.clear()
+        pipe.send(hello)
+        if self._refusals:
+            pipe.send({"is": "reports", "reports": self._refusals})
+            self._refusals = []
+
+    def answer(self, obj: dict[str, Any]) -> None:
+        """A frame of its own, after the reports so far."""
+        self._pack_reports()
+        if self._agent:
+            self._agent.send(obj)
+
+    def report(self, report: dict[str, Any]) -> None:
+        """A report, in this turn's frame. With no agent it is in the next hello; a refusal is kept for it."""
+        if self._agent is not None:
+            self._reports.append(report)
+        elif report["is"] == "refused" and len(self._refusals) < MAX_KEPT_REFUSALS:
+            self._refusals.append(report)
+
+    def _pack_reports(self) -> None:
+        if self._reports and self._agent is not None:
+            self._agent.send({"is": "reports", "reports": self._reports})
+        self._reports = []
+
+    def flush(self) -> None:
+        """Send what this turn gave."""
+        self._pack_reports()
+        agent = self._agent
+        if agent is not None and (not agent.flush() or agent.waiting > MAX_AGENT_WAITING):
+            self._drop(agent, "it does not read")

@@ -1,0 +1,199 @@
+"""The pool of shepherds: one for each part that is here, kept for the next part of the same user.
+
+Rule: a shepherd is given a part only when it has told that nothing of the last one is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent.starter.part.shepherd import KEPT_TEMPLATES
+from agent.starter.supervisor import shepherd_handle as lane
+from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.shepherd_handle import Key
+from agent.starter.system import proctree
+from agent.starter.system.watch import Watch
+from agent.starter.wire import frames
+from agent.starter.wire.pipe import FramePipe
+
+IDLE_SECONDS = 60.0
+MAX_IDLE = 64
+MAX_END_FILE = 1 << 20
+MAX_ASKED = 32
+
+
+class Lane:
+    """A shepherd from the starter's side."""
+
+    __slots__ = (
+        "asked", "busy", "doomed", "end_bytes", "idle_since", "kept", "key", "number", "pid", "pipe", "templates",
+    )  # fmt: skip
+
+    def __init__(self, number: int, key: Key) -> None:
+        self.number = number
+        self.key = key
+        self.pid = 0
+        self.pipe: FramePipe | None = None
+        self.busy: str | None = None
+        self.kept: set[str] = set()
+        self.templates: dict[int, None] = {}
+        self.asked: dict[Any, str] = {}
+        """Work for its user beside parts: id -> what kind of answer is awaited."""
+        self.idle_since = 0.0
+        self.end_bytes = 0
+        self.doomed = False
+
+    def send(self, order: dict[str, Any]) -> None:
+        """An order, at the next flush; nothing when it is gone."""
+        if self.pipe is not None and not self.pipe.closed:
+            self.pipe.send(order)
+
+    def send_part(self, number: int, template: bytes, part: dict[str, Any]) -> None:
+        """A part, with its template if the shepherd does not have that one."""
+        assert self.pipe is not None
+        if number not in self.templates:
+            if len(self.templates) >= KEPT_TEMPLATES:
+                self.templates.pop(next(iter(self.templates)))
+            self.templates[number] = None
+            self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"fields":%b}' % (number, template)))
+        self.pipe.send({"do": "part", "t": number, "p": part})
+
+
+class Pool:
+    """All shepherds by number and by pid; ``said`` is called with what one of them sends (None: it closed)."""
+
+    def __init__(self, host: str, journal: Journal, watch: Watch, said: Callable[[Lane], None]) -> None:
+        self._host = host
+        self._journal = journal
+        self._watch = watch
+        self._said = said
+        self._last = 0
+        self._idle: dict[Key, list[Lane]] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.by_pid: dict[int, Lane] = {}
+        self.to_flush: set[Lane] = set()
+        self._shared: dict[Key, Lane] = {}
+
+    def reserve(self, key: Key) -> Lane:
+        """An idle shepherd, or one still to be forked (``ensure``)."""
+        idle = self._idle.get(key)
+        if idle:
+            return idle.pop()
+        self._last += 1
+        return Lane(self._last, key)
+
+    def ask(self, key: Key, order: dict[str, Any], answer: str) -> None:
+        """Give work beside parts to a shepherd: what comes in one turn for one user goes to one. OSError: no room."""
+        one = self._shared.get(key)
+        if one is None or one.doomed or len(one.asked) >= MAX_ASKED:
+            one = self.reserve(key)
+            self.ensure(one)
+            self._shared[key] = one
+        one.asked[order["id"]] = answer
+        one.send(order)
+        self.to_flush.add(one)
+
+    def ensure(self, one: Lane) -> None:
+        """Fork the shepherd if it is not there yet; OSError when the system has no room."""
+        if one.pid:
+            return
+        ours, theirs = socket.socketpair()
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+            end_fd = os.open(self._journal.end_path(one.number), flags, 0o600)
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    lane.run(theirs, end_fd, one.key, self._host)
+            finally:
+                os.close(end_fd)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        one.pid = pid
+        one.pipe = FramePipe(ours, self._watch)
+        self.lanes[one.number] = one
+        self.by_pid[pid] = one
+        self._watch.add(ours.fileno(), lambda _: self._said(one))
+        self._journal.shepherd(one.number, pid, proctree.starttime(pid))
+
+    def rest(self, one: Lane) -> None:
+        """It has nothing left of its part: back to the pool, with an empty end file where that is possible."""
+        one.busy = None
+        if one.doomed or one.asked:
+            return
+        if not one.pid:
+            return
+        if one.end_bytes and not one.kept:
+            os.truncate(self._journal.end_path(one.number), 0)
+            one.end_bytes = 0
+        if one.end_bytes > MAX_END_FILE:
+            self.let_go(one)
+            return
+        one.idle_since = time.monotonic()
+        self._idle.setdefault(one.key, []).append(one)
+
+    def take_out(self, one: Lane) -> None:
+        """No longer idle."""
+        idle = self._idle.get(one.key)
+        if idle and one in idle:
+            idle.remove(one)
+
+    def let_go(self, one: Lane) -> None:
+        """An idle shepherd ends by itself when its socket closes."""
+        one.doomed = True
+        self.take_out(one)
+        if one.pipe:
+            one.pipe.close()
+
+    def kill(self, one: Lane) -> None:
+        """A shepherd that does not obey: what it had falls to the starter."""
+        one.doomed = True
+        self.take_out(one)
+        if one.pid:
+            proctree.send(one.pid, signal.SIGKILL)
+
+    def died(self, one: Lane) -> None:
+        """Its process has been reaped."""
+        self.take_out(one)
+        self.by_pid.pop(one.pid, None)
+        self.to_flush.discard(one)
+        if one.pipe:
+            one.pipe.close()
+        if not one.kept:
+            self.drop(one)
+
+    def drop(self, one: Lane) -> None:
+        """A dead shepherd whose ends are all forgotten: its end file goes."""
+        if self.lanes.pop(one.number, None):
+            try:
+                os.unlink(self._journal.end_path(one.number))
+            except FileNotFoundError:
+                pass
+
+    def retire_idle(self) -> None:
+        """Let those go that were idle too long, or are too many."""
+        now = time.monotonic()
+        many = sum(map(len, self._idle.values()))
+        for idle in list(self._idle.values()):
+            for one in list(idle):
+                if now - one.idle_since > IDLE_SECONDS or many > MAX_IDLE:
+                    many -= 1
+                    self.let_go(one)
+
+    def flush(self) -> None:
+        """One send for each shepherd that has something to get."""
+        to_flush, self.to_flush = self.to_flush, set()
+        self._shared.clear()
+        for one in to_flush:
+            if one.pipe is not None and not one.pipe.flush():
+                self.kill(one)
+            elif one.pipe is not None and one.pipe.waiting:
+                self.to_flush.add(one)

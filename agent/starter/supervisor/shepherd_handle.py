@@ -1,0 +1,90 @@
+"""From a fork of the starter to a shepherd: let go of everything of the starter's, then become the user for good.
+
+Rule: nothing of the user's is touched before the process is the user.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import NamedTuple, NoReturn
+
+from agent.starter.part import shepherd
+from agent.starter.system import kernel
+
+_SOCK = 3
+_END = 4
+
+
+class Key(NamedTuple):
+    """What a shepherd is for its whole life: a user with groups, and whether it has TLS loaded."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    tls: bool
+
+
+def run(sock: socket.socket, end_fd: int, key: Key, host: str) -> NoReturn:
+    """The life of a forked shepherd; never returns into the starter's code."""
+    code = 70
+    try:
+        kernel.become_subreaper()
+        kernel.set_name("lava-shepherd")
+        os.setsid()
+        _reset_signals()
+        mine = _keep_only(sock.detach(), end_fd)
+        if key.tls:
+            # Before the change of user, who may not be able to read the daemon's Python.
+            import ssl  # noqa: F401
+        become(key)
+        os.chdir("/")
+        shepherd.Shepherd(mine, _END, host).run()
+        code = 0
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        os._exit(code)
+
+
+def become(key: Key) -> None:
+    """Groups, group, user, in this order; a starter that is not root can only stay who it is."""
+    if os.geteuid() == 0:
+        os.setgroups(list(key.groups))
+        os.setresgid(key.gid, key.gid, key.gid)
+        os.setresuid(key.uid, key.uid, key.uid)
+    if os.getresuid() != (key.uid,) * 3:
+        raise PermissionError(f"cannot become user {key.uid}")
+
+
+def _keep_only(sock_fd: int, end_fd: int) -> socket.socket:
+    high_sock, high_end = os.dup(sock_fd), os.dup(end_fd)
+    base = max(high_sock, high_end, _END) + 1
+    moved_sock, moved_end = _dup_above(high_sock, base), _dup_above(high_end, base)
+    os.dup2(moved_sock, _SOCK, inheritable=False)
+    os.dup2(moved_end, _END, inheritable=False)
+    os.closerange(_END + 1, 1 << 20)
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    return socket.socket(fileno=_SOCK)
+
+
+def _dup_above(fd: int, base: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, base)
+
+
+def _reset_signals() -> None:
+    # A handler, unlike "ignore", is not inherited through exec: the job's processes get the defaults.
+    signal.set_wakeup_fd(-1)
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "XCPU", "TSTP", "TTOU", "TTIN"):
+        signal.signal(getattr(signal, "SIG" + name), _nothing)
+
+
+def _nothing(*_: object) -> None:
+    pass

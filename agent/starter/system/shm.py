@@ -1,0 +1,76 @@
+"""Shared memory files that a killed MPI job left in /dev/shm: they would fill the host's memory for good.
+
+Rule: only files of MPI libraries, of this very user, made while the part ran, that no process has open or mapped.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from agent.starter.system import proctree
+
+FOLDER = "/dev/shm"
+NAMES = ("mpich_shm_", "ucx_shm_")
+
+
+def clear(since: float, folder: str = FOLDER) -> list[str]:
+    """Remove what is left of a part that started at ``since`` (seconds since the epoch); the names that went."""
+    left = _candidates(since, folder)
+    if not left:
+        return []
+    in_use = _in_use(folder)
+    gone: list[str] = []
+    for name in left:
+        if name not in in_use:
+            try:
+                os.unlink(os.path.join(folder, name))
+                gone.append(name)
+            except OSError:
+                continue
+    return gone
+
+
+def _candidates(since: float, folder: str) -> list[str]:
+    found: list[str] = []
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return found
+    for entry in entries:
+        if entry.name.startswith(NAMES):
+            try:
+                seen = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and min(seen.st_ctime, seen.st_mtime) >= since:
+                found.append(entry.name)
+    return found
+
+
+def _in_use(folder: str) -> set[str]:
+    """Names that a process of this user has open or mapped. What lets nobody look into it is no MPI program."""
+    prefix = os.path.join(folder, "")
+    found: set[str] = set()
+    for pid in proctree.all_pids():
+        try:
+            if os.stat(f"/proc/{pid}").st_uid != os.getuid() or not os.readlink(f"/proc/{pid}/exe"):
+                continue
+            # Open files first: who has mapped a file may have closed it since.
+            paths = _open_files(f"/proc/{pid}/fd")
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+                paths += [line.split(None, 5)[5].rstrip("\n") for line in f if prefix in line]
+        except (OSError, IndexError):
+            continue  # it has ended, or is a thread of the kernel, or not to be looked into
+        found.update(path[len(prefix) :] for path in paths if path.startswith(prefix))
+    return found
+
+
+def _open_files(folder: str) -> list[str]:
+    found: list[str] = []
+    for fd in os.listdir(folder):
+        try:
+            found.append(os.readlink(os.path.join(folder, fd)))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return found

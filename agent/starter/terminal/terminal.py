@@ -1,0 +1,264 @@
+"""The user's end of an interactive part: a pseudo-terminal or three pipes for its processes, a line to ``bsub``.
+
+Rule: the processes start when the user has come, all they wrote goes out before their end is told, and a user who
+leaves is a terminal that hangs up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import struct
+import termios
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent.starter.process.prepare import Files
+from agent.starter.process.spec import Spec
+from agent.starter.system.stdio import Refused
+from agent.starter.system.watch import Watch
+from agent.starter.terminal.attach_endpoint import Door, Line
+from agent.starter.terminal.flow import Flow
+from agent.starter.wire import taskwire as wire
+
+COME_SECONDS = 120.0
+VEOF = b"\x04"
+
+# what: came, signal, left
+Hear = Callable[[str, int], None]
+
+
+class Terminal:
+    """``hear`` gets came (start the processes), signal with its number, and left (end them)."""
+
+    def __init__(self, spec: Spec, watch: Watch, hear: Hear) -> None:
+        self.over = False
+        self.resume: Callable[[bool], None] | None = None
+        """Told True when output that others read may go on, False when it must wait."""
+        self.tty = -1
+        """The side of a pseudo-terminal that is the processes', -1 without one."""
+        self._asked: dict[str, Any] = spec.get("interactive")
+        self._spec = spec
+        self._hear = hear
+        self._door = Door(spec.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[11:], watch, self._came, self._took, self._left)
+        self._line: Line | None = None
+        self._flow = Flow(watch, self._say, self._changed, room=0)
+        self._here = False
+        self._wanted_tty = False
+        self._master = -1
+        self._come_by: float | None = None
+        self._code: int | None = None
+        self._size: Any = None
+        self._close_by: float | None = None
+        self._paused = False
+
+    def open(self) -> None:
+        """Listen; Refused when that cannot be."""
+        asked = self._asked
+        try:
+            self._door.open(str(asked.get("cert") or ""), str(asked.get("key") or ""), str(asked.get("bind") or ""))
+        except (OSError, ValueError) as e:
+            raise Refused("bad", f"terminal of {self._spec.get('title', '')}: {getattr(e, 'strerror', None) or e}") from None
+
+    def address(self) -> str:
+        """Where the user comes in: ``ip port name``; no ip and port 0 where other hosts have no way in."""
+        ip, port, name = self._door.address()
+        return f"{ip or '-'} {port} {name}"
+
+    def go(self) -> bool:
+        """The part runs: whether the user is there; else ``came`` is heard later, or ``left``."""
+        if not self._here:
+            self._come_by = time.monotonic() + COME_SECONDS
+        return self._here
+
+    # -- the processes' files ------------------------------------------------------------------------------------------
+
+    def lend(self, files: Files, gang: bool) -> None:
+        """Put its ends where no file was named; a gang's processes have pipes of their own, and are read by it."""
+        if not gang:
+            self._lend_copies(files)
+        if self._wanted_tty and not gang:
+            self._lend_terminal(files)
+            return
+        if self._asked.get("stdin"):
+            read_end, ours = os.pipe2(os.O_CLOEXEC)
+            self._flow.take_input(ours)
+            _replace(files, "stdin", read_end)
+        for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
+            if self._asked.get(name) and not gang:
+                ours, write_end = os.pipe2(os.O_CLOEXEC)
+                self._flow.add_output(ours, stream)
+                _replace(files, name, write_end)
+
+    def _lend_copies(self, files: Files) -> None:
+        """``-tty``: what goes to a file is shown too."""
+        for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
+            if self._asked.get("tee") and not self._asked.get(name):
+                ours, write_end = os.pipe2(os.O_CLOEXEC)
+                self._flow.add_output(ours, stream, also=os.dup(getattr(files, name)))
+                _replace(files, name, write_end)
+
+    def _lend_terminal(self, files: Files) -> None:
+        self._master, self.tty = os.openpty()
+        size = self._size
+        if isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and 0 <= n < 65536 for n in size):
+            self._resize(*size)
+        self._flow.take_input(os.dup(self._master), VEOF)
+        self._flow.add_output(os.dup(self._master), wire.OUT)
+        for name in ("stdin", "stdout", "stderr"):
+            if self._asked.get(name):
+                _replace(files, name, os.dup(self.tty))
+
+    def takes(self, stream: int) -> bool:
+        """Whether what a gang's processes write to a stream goes to the user instead of a file."""
+        return bool(self._asked.get("stderr" if stream == wire.ERR else "stdout"))
+
+    @property
+    def tees(self) -> bool:
+        """Whether what goes to a file is shown too."""
+        return bool(self._asked.get("tee"))
+
+    def put(self, stream: int, lines: bytes) -> None:
+        """What a gang's processes wrote."""
+        self._flow.put(stream, lines)
+        if self._flow.full and not self._paused and self.resume:
+            self._paused = True
+            self.resume(False)
+
+    def started(self) -> None:
+        """The processes run."""
+        self._say(wire.STARTED, b"\1" if self.tty >= 0 else b"\0")
+        self._flow.grant_input()
+
+    # -- the user ------------------------------------------------------------------------------------------------------
+
+    def _say(self, kind: int, body: bytes) -> None:
+        if self._line is not None:
+            self._line.send_bytes(wire.pack(wire.Frame(kind, 0, 0, 0, body)))
+
+    def _came(self, line: Line, said: dict[str, Any]) -> None:
+        self._line = line
+        self._here = True
+        self._come_by = None
+        self._door.shut()
+        self._wanted_tty = bool(said.get("tty"))
+        term = said.get("term")
+        if isinstance(term, str) and term and "\0" not in term:
+            self._spec.env["TERM"] = os.fsencode(f"TERM={term}")
+        self._size = said.get("size")
+        self._flow.grant_outputs()
+        self._hear("came", 0)
+
+    def _resize(self, rows: int, columns: int) -> None:
+        if self._master >= 0:
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _took(self, frame: wire.Frame) -> None:
+        if frame.kind == wire.DATA:
+            suspends = self._suspends(frame.body[1:])
+            self._flow.take(frame)
+            if suspends:
+                self._suspend()
+        elif frame.kind == wire.CREDIT:
+            self._flow.take(frame)
+        elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
+            self._hear("signal", frame.body[0])
+        elif frame.kind == wire.SIZE and len(frame.body) == 4:
+            self._resize(*struct.unpack("!HH", frame.body))
+
+    def _left(self) -> None:
+        self._line = None
+        self._flow.open_room()
+        self._flow.close_input()
+        if self._code is None:
+            self._hear("left", 0)
+        self._changed()
+
+    def _suspends(self, keys: bytes) -> bool:
+        """Whether one of these is the key that stops the process in front, and that is no shell's to decide.
+
+        The processes of a part are orphans for the kernel, which does not let this key stop them.
+        """
+        if self._master < 0 or self._asked.get("shell"):
+            return False
+        modes = termios.tcgetattr(self._master)
+        key = modes[6][termios.VSUSP]
+        return bool(modes[3] & termios.ISIG) and key != b"\0" and key in keys
+
+    def _suspend(self) -> None:
+        try:
+            front = os.tcgetpgrp(self._master)
+            os.killpg(front, signal.SIGSTOP)
+        except OSError:
+            return
+        self._say(wire.STOPPED, b"")
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    def ended(self, status: int) -> None:
+        """The part's end is known, as a wait status; it is told behind all output."""
+        code = os.waitstatus_to_exitcode(status)
+        self._code = 128 - code if code < 0 else code
+        self._flow.close_input()
+
+    def gone(self) -> None:
+        """Nothing of the part is left: what is still in its pipes is all there is."""
+        if self.tty >= 0:
+            os.close(self.tty)
+            self.tty = -1
+        self._door.shut()
+        if self._line is None or self._code is None:
+            self.close()
+        else:
+            self._changed()
+
+    def _changed(self) -> None:
+        flow = self._flow
+        if self._paused and flow.low and self.resume:
+            self._paused = False
+            self.resume(True)
+        if self.tty < 0 and self._code is not None and flow.dry and not self.over:
+            self._say(wire.EXIT, wire.exit_body(self._code))
+            self.over = True
+            self._close_by = time.monotonic() + COME_SECONDS
+
+    @property
+    def done(self) -> bool:
+        """Whether the user has left: they do when they have heard the end."""
+        return self._line is None or self._line.closed
+
+    def wake_at(self) -> float | None:
+        """When ``on_time`` has something to do (monotonic)."""
+        return self._come_by if self._close_by is None else self._close_by
+
+    def on_time(self) -> None:
+        """Nobody came; or one who has heard the end does not go."""
+        now = time.monotonic()
+        if self._come_by is not None and now >= self._come_by:
+            self._come_by = None
+            self._hear("left", 0)
+        if self._close_by is not None and now >= self._close_by:
+            self._close_by = None
+            if self._line is not None and not self._line.waiting:
+                self.close()
+
+    def close(self) -> None:
+        """Everything."""
+        self.over = True
+        self._flow.close()
+        for fd in (self.tty, self._master):
+            if fd >= 0:
+                os.close(fd)
+        self.tty = self._master = -1
+        self._door.close()
+        self._line = None
+
+
+def _replace(files: Files, name: str, fd: int) -> None:
+    """The file is lent instead of the one that is there, which others may share."""
+    was = getattr(files, name)
+    setattr(files, name, fd)
+    if was >= 0 and was not in (files.stdin, files.stdout, files.stderr):
+        os.close(was)

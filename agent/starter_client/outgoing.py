@@ -1,0 +1,73 @@
+"""Orders to the starter, gathered over a turn: starts in one frame, in order with the others.
+
+Rule: the starter's sequence only grows; it is the master's, with room below it for parts that the agent itself adds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.starter_client.starterlink import StarterLink
+from agent.starter_client.starts import SEQUENCE_BITS
+
+
+class Outgoing:
+    """What is ordered while no starter is connected is sent to the next one, who knows its parts from disk."""
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self._link: StarterLink | None = None
+        self._starts: list[tuple[int, dict[str, Any], int, dict[str, Any]]] = []
+        self._kept: list[dict[str, Any]] = []
+        self._forgotten: list[str] = []
+
+    def up(self, link: StarterLink, sequence: int) -> None:
+        """A starter greeted with its high-water mark."""
+        self._link = link
+        self.sequence = max(self.sequence, sequence)
+        self._pack()  # what was ordered for a part since is of no use before its start
+        for order in self._kept:
+            link.put(order)
+        self._kept.clear()
+
+    def down(self) -> None:
+        """The connection is gone."""
+        self._link = None
+
+    def put(self, order: dict[str, Any]) -> None:
+        """An order, behind the starts so far."""
+        self._pack()
+        if self._link is not None:
+            self._link.put(order)
+        else:
+            self._kept.append(order)
+
+    def forget(self, uid: str) -> None:
+        """The master has this end; told at the end of the turn."""
+        self._forgotten.append(uid)
+
+    def waiting(self) -> set[str]:
+        """The uids of parts that no starter was told of yet."""
+        return {str(fields["uid"]) for *_, fields in self._starts}
+
+    def start(self, sequence: int, template: dict[str, Any], number: int, fields: dict[str, Any]) -> None:
+        """A part. ``number`` names its template in this turn; ``sequence`` is the master's, 0 for an own part."""
+        self._starts.append((sequence, template, number, fields))
+
+    def flush(self) -> None:
+        """The end of a turn."""
+        if self._forgotten:
+            forgotten, self._forgotten = self._forgotten, []
+            self.put({"do": "forget", "uids": forgotten})
+        self._pack()
+        if self._link is not None:
+            self._link.flush()
+
+    def _pack(self) -> None:
+        if not self._starts or self._link is None:
+            return
+        batch, self._starts = self._starts, []
+        self.sequence = max(self.sequence + 1, max(sequence for sequence, *_ in batch) << SEQUENCE_BITS)
+        templates = {str(number): template for _, template, number, _ in batch}
+        parts = [{"t": str(number), **fields} for _, _, number, fields in batch]
+        self._link.put({"do": "start", "seq": self.sequence, "templates": templates, "parts": parts})

@@ -1,0 +1,107 @@
+"""The agent's end of starter.sock: frames out in one write a turn, frames in as they come.
+
+Rule: started by ``spawn`` in a session of its own, so that it outlives the agent. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from agent.starter.wire.frames import FrameError, FrameReader, frame, pack
+from proto.unixpath import reachable
+
+CONNECT_WAIT = 10.0
+_ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "starter", "__main__.py")
+
+
+def answers(path: str) -> bool:
+    """Whether a starter listens there."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        try:
+            with reachable(path) as short:
+                sock.connect(short)
+        except OSError:
+            return False
+    return True
+
+
+def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subprocess.Popen[bytes]:
+    """Start a starter, detached from this process."""
+    pidfile = os.path.join(run_dir, f"starter-{host}.pid")
+    argv = [sys.executable, "-I", "-S", _ENTRY, "--host", host, "--dir", folder, "--socket", path, "--pidfile", pidfile]
+    if log:
+        argv += ["--log", log]
+    null = subprocess.DEVNULL
+    return subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/")
+
+
+def _pack(order: dict[str, Any]) -> bytes:
+    """As ``frames.pack``, several times faster; what is no proper Unicode (names of files) goes by that."""
+    import msgspec
+
+    try:
+        body = msgspec.json.encode(order)
+    except UnicodeEncodeError:
+        return pack(order)
+    return frame(body)
+
+
+class StarterLink:
+    """A connection to the starter."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._frames = FrameReader()
+        self._out: list[bytes] = []
+
+    def put(self, order: dict[str, Any]) -> None:
+        """An order, sent at the next flush."""
+        self._out.append(_pack(order))
+
+    def flush(self) -> None:
+        """Send the orders of this turn."""
+        if self._out:
+            self._writer.write(b"".join(self._out))
+            self._out.clear()
+
+    async def frames(self) -> AsyncIterator[dict[str, Any]]:
+        """What the starter says, until its end of the connection is gone."""
+        while True:
+            try:
+                data = await self._reader.read(1 << 18)
+                found = self._frames.feed(data)
+            except (OSError, FrameError):
+                return
+            if not data:
+                return
+            for one in found:
+                yield one
+
+    def close(self) -> None:
+        """Close the connection; the starter and its parts go on."""
+        self._writer.close()
+
+
+async def connect(path: str) -> StarterLink:
+    """Connect and greet; OSError when nobody listens within CONNECT_WAIT seconds."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + CONNECT_WAIT
+    while True:
+        try:
+            with reachable(path) as short:
+                link = StarterLink(*await asyncio.open_unix_connection(short, limit=1 << 20))
+            break
+        except OSError:
+            if loop.time() > deadline:
+                raise
+            await asyncio.sleep(0.02)
+    link.put({"do": "hello"})
+    link.flush()
+    return link

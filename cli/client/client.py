@@ -1,0 +1,327 @@
+"""One ask to the master over the local socket, and its answer.
+
+Rule: a command waits for the master as long as it takes. A changing ask has one uuid for all its tries, so that the
+master does it once. Which lavad is master is found by asking: standbys say so. (A master that is reached by network
+would be another `Client` with the same methods, imported only where the configuration names one.)
+
+`_socket` is what `socket` is made of; `socket` itself pulls in selectors and enum, which doubles the start.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _socket import AF_UNIX, SOCK_STREAM
+from _socket import socket as Socket
+from errno import EACCES, EPERM, EPROTOTYPE
+
+from cli.client.fail import Fail, Refused
+from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
+from config.text.lsfconf import find_envdir, read_lsf_conf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from cli.client.context import Context
+
+    class Taker(Protocol):
+        """What is done with the frames of an answer."""
+
+        def begin(self) -> None: ...
+
+        def take(self, answer: dict[str, Any]) -> bool: ...
+
+
+RUNDIR = "/run/lava"
+STILL_TRYING = "batch system daemon not responding ... still trying\n"
+TELL_EVERY = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 1.0
+PATIENCE = 60.0
+LONGEST_PATH = 107
+LONG = 1 << 17
+DONE, AWAY, LOST = "done", "away", "lost"
+
+
+def new_uuid() -> str:
+    """A fresh uuid4 in hex."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    return raw.hex()
+
+
+def read_conf(context: Context, caller: str = "lsb_init: Failed in an LSF library call") -> dict[str, str]:
+    """The site's lsf.conf. ``caller`` is what LSF names in front of the message where there is none."""
+    envdir = find_envdir(context.environ)
+    path = os.path.join(envdir, "lsf.conf") if envdir else ""
+    if not path or not os.path.exists(path):
+        if context.environ.get("LAVA_SOCKET"):
+            return {}
+        raise Fail(f"{caller}: Unable to open file lsf.conf")
+    try:
+        return read_lsf_conf(path)
+    except OSError as error:
+        raise Fail(f"{path}: {error.strerror}") from None
+
+
+class OneAnswer:
+    """For asks that get one frame."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """Nothing is kept of a try that was cut off."""
+
+    def take(self, answer: dict[str, Any]) -> bool:
+        """The one frame."""
+        self.answer = answer
+        return True
+
+
+class Listing:
+    """Pieces of output, kept until they are whole: a try that is cut off prints nothing. A long one is printed as it comes."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.pieces: list[tuple[str, str]] = []
+        self.size = 0
+        self.printed = False
+        self.status = 0
+
+    def begin(self) -> None:
+        """Forget what a try that was cut off has brought."""
+        if self.printed:
+            raise Fail("The connection to the batch system was lost: the list is not complete; try again")
+        self.pieces, self.size = [], 0
+
+    def take(self, answer: dict[str, Any]) -> bool:
+        """A piece, or the end."""
+        if "exit" in answer and "refused" not in answer:
+            self.status = int(answer["exit"])
+            return True
+        for stream in ("out", "err"):
+            if stream in answer:
+                self.pieces.append((stream, str(answer[stream])))
+                self.size += len(answer[stream])
+                if self.size > LONG:
+                    self.show()
+                    self.printed = True
+                return False
+        raise _refusal(answer)
+
+    def show(self) -> int:
+        """Print the pieces in their order; the exit status."""
+        for stream, text in self.pieces:
+            (self.context.out if stream == "out" else self.context.err)(text)
+        self.pieces = []
+        return self.status
+
+
+class Stream:
+    """Pieces of output, printed as they come; after a cut the part that was printed already is passed over."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.status = 0
+        self._shown = {"out": 0, "err": 0}
+        self._at = {"out": 0, "err": 0}
+
+    def begin(self) -> None:
+        """The master begins again from the start."""
+        self._at = {"out": 0, "err": 0}
+
+    def take(self, answer: dict[str, Any]) -> bool:
+        """A piece, or the end."""
+        if "exit" in answer and "refused" not in answer:
+            self.status = int(answer["exit"])
+            return True
+        for stream in ("out", "err"):
+            if stream in answer:
+                self._show(stream, str(answer[stream]))
+                return False
+        raise _refusal(answer)
+
+    def _show(self, stream: str, text: str) -> None:
+        known = self._shown[stream] - self._at[stream]
+        self._at[stream] += len(text)
+        if known < len(text):
+            say = self.context.out if stream == "out" else self.context.err
+            say(text[known:] if known > 0 else text)
+            self._shown[stream] = self._at[stream]
+
+
+def _refusal(answer: dict[str, Any]) -> Fail:
+    if "refused" in answer:
+        return Refused(str(answer["refused"]), int(answer.get("exit", 255)))
+    return Fail("lavad sent an answer that this command does not understand")
+
+
+class Client:
+    """The way to the master."""
+
+    def __init__(self, context: Context, conf: dict[str, str]) -> None:
+        self.context = context
+        self._given = context.environ.get("LAVA_SOCKET", "")
+        self._rundir = conf.get("LAVA_RUNDIR") or RUNDIR
+        most = self.context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")
+        self._tries = int(most) if most.isascii() and most.isdigit() else 0
+        """How often the master is tried; 0: for ever."""
+        self._socket: Socket | None = None
+        self._path = ""
+        self._frame: dict[str, Any] = {}
+        self._sent = False
+
+    def ask(self, frame: dict[str, Any], patience: float | None = PATIENCE) -> dict[str, Any]:
+        """What the master answered; Refused where it will not."""
+        taker = OneAnswer()
+        self._exchange(frame, taker, patience)
+        answer = taker.answer
+        if isinstance(answer.get("ok"), dict):
+            return dict(answer["ok"])
+        raise _refusal(answer)
+
+    def change(self, frame: dict[str, Any]) -> dict[str, Any]:
+        """An ask that changes something: done once, however often it must be sent."""
+        return self.ask({**frame, "uuid": new_uuid()})
+
+    def query(self, frame: dict[str, Any]) -> int:
+        """Print what the master shows; its exit status."""
+        listing = Listing(self.context)
+        self._exchange(frame, listing, PATIENCE)
+        return listing.show()
+
+    def text_of(self, frame: dict[str, Any], quiet: bool = False) -> str:
+        """What a query puts on standard output; what it says besides is printed unless ``quiet``. Refused where that is
+        why it failed."""
+        listing = Listing(self.context)
+        self._exchange(frame, listing, PATIENCE)
+        if listing.status:
+            raise Refused("".join(text for stream, text in listing.pieces if stream == "err").rstrip("\n"), listing.status)
+        for stream, text in listing.pieces:
+            if stream == "err" and not quiet:
+                self.context.err(text)
+        return "".join(text for stream, text in listing.pieces if stream == "out")
+
+    def stream(self, frame: dict[str, Any]) -> int:
+        """Print what the master sends as it comes; its exit status."""
+        stream = Stream(self.context)
+        self._exchange(frame, stream, None)
+        return stream.status
+
+    def _exchange(self, frame: dict[str, Any], taker: Taker, patience: float | None) -> None:
+        told = None
+        pause = FIRST_PAUSE
+        tries = 0
+        self._frame, self._sent = frame, False
+        while not self._sent_round(taker, patience):
+            tries += 1
+            if tries == self._tries:
+                raise Fail("batch system daemon not responding")
+            now = time.monotonic()
+            if told is None or now - told >= TELL_EVERY:
+                self.context.err(STILL_TRYING)
+                told = now
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+
+    def _sent_round(self, taker: Taker, patience: float | None) -> bool:
+        """Try each socket once (a connection that is open first; one that breaks twice, it may be a new master's)."""
+        if self._socket is not None and self._attempt(self._path, taker, patience) == DONE:
+            return True
+        for path in self._sockets():
+            outcome = self._attempt(path, taker, patience)
+            if outcome == LOST:
+                outcome = self._attempt(path, taker, patience)
+            if outcome == DONE:
+                return True
+        return False
+
+    def _sockets(self) -> list[str]:
+        if self._given:
+            return [self._given]
+        try:
+            names = os.listdir(self._rundir)
+        except OSError:
+            return []
+        masters = [name for name in names if name.startswith("lavad") and name.endswith(".sock")]
+        masters.sort(key=lambda name: (len(name), name))
+        agents = sorted(name for name in names if name.startswith("agent") and name.endswith(".sock"))
+        return [os.path.join(self._rundir, name) for name in masters + agents]
+
+    def _attempt(self, path: str, taker: Taker, patience: float | None) -> str:
+        link = self._socket if path == self._path else None
+        self._socket = None
+        link = link or _connected(path, patience)
+        if link is None:
+            return AWAY
+        taker.begin()
+        data = _packed({**self._frame, "again": True} if self._sent else self._frame)
+        self._sent = True
+        try:
+            link.sendall(data)
+        except OSError:
+            return LOST
+        while True:
+            try:
+                answer = _receive(link)
+            except (OSError, EOFError):
+                return LOST
+            if "standby" in answer or "later" in answer:
+                return AWAY
+            if taker.take(answer):
+                self._socket, self._path = link, path
+                return DONE
+
+
+def _packed(frame: dict[str, Any]) -> bytes:
+    data = pack(frame)
+    if len(data) > LARGEST_ASK:
+        raise Fail(f"The request is too large: {len(data)} bytes, at most {LARGEST_ASK}")
+    return data
+
+
+def _connected(path: str, patience: float | None) -> Socket | None:
+    """A connection, or None where nothing accepts."""
+    link = Socket(AF_UNIX, SOCK_STREAM)
+    link.settimeout(patience)
+    folder = -1
+    try:
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            path = f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+        link.connect(path)
+        return link
+    except OSError as error:
+        link.close()
+        if error.errno in (EACCES, EPERM, EPROTOTYPE):
+            raise Fail(f"{path}: {error.strerror}") from None
+        return None
+    finally:
+        if folder >= 0:
+            os.close(folder)
+
+
+def _receive(link: Socket) -> dict[str, Any]:
+    size = int.from_bytes(_exactly(link, 4), "big")
+    if size > LARGEST_ANSWER:
+        raise Fail("lavad sent an answer that this command does not understand")
+    try:
+        answer = decode(_exactly(link, size).decode("utf-8"))
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise Fail("lavad sent an answer that this command does not understand")
+    return answer
+
+
+def _exactly(link: Socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = link.recv(min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

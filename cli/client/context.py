@@ -1,0 +1,146 @@
+"""What a command works on: its words, folder, environment and three file descriptors.
+
+Rule: a command touches the outside world through its Context, the socket and the files that it names, so that a warm
+process could run it for a caller whose descriptors it was handed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cli.client.fail import BROKEN_PIPE, INTERRUPTED, LSF_FAILED, Fail
+
+LONGEST_LINE = 400
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Context:
+    """The caller of a command. ``cwd`` is "" where the folder is gone."""
+
+    __slots__ = ("argv", "cwd", "environ", "stderr", "stdin", "stdout", "umask")
+
+    def __init__(
+        self,
+        argv: list[str],
+        cwd: str = "",
+        environ: dict[str, str] | None = None,
+        stdin: int = 0,
+        stdout: int = 1,
+        stderr: int = 2,
+        umask: int = 0o022,
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.environ = environ if environ is not None else {}
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.umask = umask
+
+    def out(self, text: str) -> None:
+        """Write to stdout at once: no buffer, so that the order with stderr is true."""
+        _write(self.stdout, text)
+
+    def err(self, text: str) -> None:
+        """Write to stderr; a stderr that is closed is no reason to fail."""
+        try:
+            _write(self.stderr, text)
+        except OSError:
+            pass
+
+    def path(self, name: str) -> str:
+        """A file as the caller means it."""
+        return os.path.join(self.cwd, name)
+
+
+def _write(descriptor: int, text: str) -> None:
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _folder(environ: dict[str, str]) -> str:
+    """The working folder by the name that the user knows (PWD through links and automounts), else the kernel's."""
+    try:
+        here = os.stat(".")
+    except OSError:
+        return ""
+    named = environ.get("PWD", "")
+    if named.startswith("/") and "/./" not in named and "/../" not in named:
+        try:
+            there = os.stat(named)
+        except OSError:
+            there = None
+        if there is not None and (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+            return named
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _fill_standard() -> None:
+    """A standard descriptor that the caller has closed is opened on nothing, or a socket would get its number."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)
+
+
+def of_process(argv: list[str] | None = None) -> Context:
+    """The Context of this very process."""
+    _fill_standard()
+    if argv is None:
+        import sys
+
+        argv = sys.argv[1:]
+    environ = {
+        name.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+        for name, value in os.environb.items()
+    }
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return Context(argv, _folder(environ), environ, umask=umask)
+
+
+def readable(text: str) -> str:
+    """A message whose lines fit a screen, whatever a user has given as a value that it names."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    half = LONGEST_LINE // 2
+    lines = [line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in text.split("\n")]
+    return "\n".join(lines)
+
+
+def finish(run: Callable[[Context], int], context: Context) -> int:
+    """Run a command to its exit status; no traceback reaches a user."""
+    try:
+        return run(context)
+    except Fail as fail:
+        if fail.text:
+            context.err(readable(fail.text) + "\n")
+        return fail.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except OSError as error:
+        context.err(readable(f"{error.filename or 'output'}: {error.strerror or error}") + "\n")
+        return LSF_FAILED
+    except Exception as error:
+        if context.environ.get("LAVA_DEBUG"):
+            raise
+        context.err(f"internal error (LAVA_DEBUG=1 shows more): {type(error).__name__}: {error}\n")
+        return LSF_FAILED
+
+
+def start(run: Callable[[Context], int], argv: list[str] | None) -> int:
+    """The body of every command's ``main``."""
+    try:
+        return finish(run, of_process(argv))
+    except KeyboardInterrupt:
+        return INTERRUPTED

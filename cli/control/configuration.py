@@ -1,0 +1,127 @@
+"""badmin ckconfig, reconfig and showconf: the site's files, read on this host.
+
+Rule: `config` reads them, for the master and here alike.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from cli.client.client import Client, read_conf
+from cli.client.fail import LSF_FAILED, Fail, Refused
+from config.text.lsfconf import find_envdir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.context import Context
+    from config.read.load import Loaded
+
+CHECKING = "\nChecking configuration files ...\n\n"
+
+
+def load_site(context: Context) -> Loaded:
+    """The whole configuration and its problems."""
+    read_conf(context)
+    folder = find_envdir(context.environ)
+    if folder is None:
+        raise Fail("lsb_init: Failed in an LSF library call: Unable to open file lsf.conf")
+    try:
+        from config.read.load import load
+    except ImportError:
+        # A command starts without site-packages; this is the one that needs them.
+        import site
+
+        site.main()
+        from config.read.load import load
+    return load(folder)
+
+
+def check(context: Context) -> int:
+    """`badmin ckconfig`."""
+    loaded = _checked(context)
+    return LSF_FAILED if loaded.has_errors else 0
+
+
+def _checked(context: Context) -> Loaded:
+    loaded = load_site(context)
+    from config.check.report import report
+
+    context.err(CHECKING)
+    context.out(report(loaded.problems) + "\n")
+    return loaded
+
+
+def reconfigure(
+    context: Context, client: Client, force: bool, initiated: str = "Reconfiguration initiated", verbose: bool = False
+) -> int:
+    """`badmin reconfig`: with errors never, with warnings after a question."""
+    loaded = load_site(context)
+    from config.check.report import report
+
+    context.err(CHECKING)
+    text = report(loaded.problems) + "\n"
+    asks = loaded.has_warnings and not (loaded.has_errors or force)
+    if verbose or not asks:
+        context.out(text)
+    if loaded.has_errors:
+        context.err("There are fatal errors.\n\nReconfiguration aborted.\n")
+        return LSF_FAILED
+    if asks and not _agreed(context, "" if verbose else text):
+        context.err("Reconfiguration aborted.\n")
+        return LSF_FAILED
+    try:
+        ok = client.change({"ask": "reconfig"})
+    except Refused as refused:
+        context.out(f"Failed: {refused.text}\n")
+        return refused.status
+    text = str(ok.get("text") or "").strip("\n")
+    text = text.replace("Reconfiguration initiated", initiated)
+    context.out(f"{text}\n" if initiated in text else f"{text}\n{initiated}\n".lstrip("\n"))
+    return 0
+
+
+def _agreed(context: Context, text: str) -> bool:
+    """LSF's two questions; ``text`` "" has been shown."""
+    context.out("There are warning errors.\n\n")
+    if text:
+        context.out("Do you want to see detailed messages? [y/n] ")
+        if says_yes(context):
+            context.out(text)
+    context.out("Do you want to reconfigure? [y/n] ")
+    return says_yes(context)
+
+
+def restart_base(context: Context, force: bool) -> int:
+    """`lsadmin reconfig`: lava has one daemon to tell, whichever host is meant."""
+    if not force:
+        context.out("Do you really want to restart LIMs on all hosts? [y/n] ")
+        force = says_yes(context, end="")
+    if not force:
+        for host in load_site(context).config.hosts:
+            context.out(f"Restart LIM on <{host.name}> ? [y/n] ")
+            force = says_yes(context, end="") or force
+    return reconfigure(context, Client(context, read_conf(context)), force=True) if force else 0
+
+
+def says_yes(context: Context, end: str = "\n") -> bool:
+    """One line of stdin, no byte more; its end means no, and ``end`` closes the line that asks."""
+    answer = b""
+    while not answer.endswith(b"\n"):
+        byte = os.read(context.stdin, 1)
+        if not byte:
+            context.out(end)
+            break
+        answer += byte
+    return answer.strip().lower() in (b"y", b"yes")
+
+
+def show(context: Context, daemon: str) -> int:
+    """`badmin showconf mbd`: programs drop its first line and split the others at ` = `."""
+    loaded = load_site(context)
+    from config.write.showconf import showconf
+
+    now = time.strftime("%a %b %e %H:%M:%S %Y")
+    for line in showconf(loaded.config, os.uname().nodename, now, daemon):
+        context.out(line + "\n")
+    return 0

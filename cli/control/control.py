@@ -1,0 +1,42 @@
+"""A command that does one thing to the jobs it selects: options, one ask, a line for each job."""
+
+from __future__ import annotations
+
+from cli.client.client import Client, read_conf
+from cli.control.selection import report, selected
+from cli.options.options import Table, read_letters, show_help
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from cli.client.context import Context
+    from cli.control.selection import Said
+    from cli.options.options import Options
+
+NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"
+
+
+def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
+    """``-C``."""
+    reason = options.get("C")
+    return {**frame, "reason": reason} if isinstance(reason, str) else frame
+
+
+def run_control(
+    context: Context,
+    table: Table,
+    frame: Callable[[Options, list[str]], dict[str, Any]],
+    done: str | Callable[[str], str],
+    said: Said | None = None,
+) -> int:
+    """``frame`` makes the ask without its jobs (and may take words away); ``done`` the line for each, %s its id."""
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    asked = frame(options, words)
+    select = selected(options, words, table, NEEDED)
+    ok = Client(context, read_conf(context)).change({**asked, "jobs": select})
+    return report(context, ok, select, done if callable(done) else lambda job: done % job, said)

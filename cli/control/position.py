@@ -1,0 +1,38 @@
+"""btop and bbot: one job to a place in its queue."""
+
+from __future__ import annotations
+
+from cli.client.client import Client, read_conf
+from cli.client.fail import Fail, Refused
+from cli.control.selection import check_id
+from cli.options.options import Table, read_letters, show_help
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.context import Context
+
+
+def run_place(context: Context, command: str, top: bool) -> int:
+    """Ask and tell; LSF tells on stderr."""
+    table = Table(command, "u", "", "job_ID | job_ID[index_list] [position]")
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options)
+    if helped is not None:
+        return helped
+    if not 1 <= len(words) <= 2:
+        raise Fail(table.usage())
+    job = check_id(words[0])
+    place = words[1] if len(words) == 2 else "1"
+    if not (place.isascii() and place.isdigit() and int(place) > 0):
+        raise Fail(f"{place}: Position value must be a positive integer.")
+    frame = {"ask": "move", "job": job, "top": top, "place": int(place)}
+    if "u" in options:
+        frame["own"] = True
+    try:
+        ok = Client(context, read_conf(context)).change(frame)
+    except Refused as refused:
+        named = refused.text.startswith(f"{job}:")
+        raise Refused(refused.text if named else f"{job}: {refused.text}", refused.status) from None
+    end = "top" if top else "bottom"
+    context.err(f"Job <{ok.get('job', job)}> has been moved to position {ok.get('place', place)} from {end}.\n")
+    return 0

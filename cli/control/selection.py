@@ -1,0 +1,78 @@
+"""What the commands that control jobs have in common: which jobs they mean, and what became of each."""
+
+from __future__ import annotations
+
+from cli.client.fail import LSF_FAILED, Fail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from cli.client.context import Context
+    from cli.options.options import Options, Table
+
+LARGEST_ID = 2**31 - 1
+FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
+
+
+class Said:
+    """How a command words what it could not do: the colon behind the job, names whose own lines name no job, and
+    refusals with which it still exits 0."""
+
+    __slots__ = ("alone", "colon", "harmless")
+
+    def __init__(self, colon: str = ":", alone: list[str] | tuple[str, ...] = (), harmless: tuple[str, ...] = ()) -> None:
+        self.colon = colon
+        self.alone = alone
+        self.harmless = harmless
+
+
+def check_id(word: str) -> str:
+    """``12``, ``12[3]``, ``12[1-5:2,8]``; raises Fail for anything else."""
+    number, bracket, rest = word.partition("[")
+    good = number.isascii() and number.isdigit() and int(number) <= LARGEST_ID
+    if good and bracket:
+        inside = rest[:-1]
+        good = rest.endswith("]") and inside != "" and all(char in "0123456789-:,% " for char in inside)
+    if not good:
+        raise Fail(f"{word}: Illegal job ID.")
+    return word
+
+
+def selected(options: Options, words: list[str], table: Table, needed: str = "") -> dict[str, Any]:
+    """The Select of an ask. ``needed``: what to say where neither an id nor a filter is given ("": that is allowed)."""
+    chosen: dict[str, Any] = {}
+    ids = [check_id(word) for given in words for word in given.split()]
+    if ids:
+        chosen["ids"] = ids
+    for option, field in FILTERS:
+        value = options.get(option)
+        if isinstance(value, str):
+            chosen[field] = value
+    if not chosen and needed:
+        raise Fail(f"{needed}\n{table.usage()}")
+    return chosen
+
+
+def report(
+    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], said: Said | None = None
+) -> int:
+    """Print what became of each job; 0 where all is well."""
+    said = said or Said()
+    results = ok.get("results") or []
+    status = 0
+    for result in results:
+        if result.get("ok"):
+            context.out(f"{done(str(result['id']))}\n")
+        else:
+            why = str(result.get("why", ""))
+            alone = why.partition(": ")[0] in said.alone
+            context.err(f"{why}\n" if alone else f"Job <{result['id']}>{said.colon} {why}\n")
+            status = status if why in said.harmless else LSF_FAILED
+    if not results:
+        none = str(ok.get("none") or "No matching job found")
+        named = select.get("name") and select.get("ids", ["0"]) == ["0"]
+        context.err(f"Job <{select['name']}> is not found\n" if named else f"{none}\n")
+        status = LSF_FAILED
+    return status

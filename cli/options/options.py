@@ -1,0 +1,212 @@
+"""LSF's single-dash options: bsub's way (long names, a command after them) and getopt's way (letters may be glued).
+
+Rule: an option is never read as another one. A name of several letters is only itself (``-gpu`` is not ``-g pu``); a
+value may be glued to a letter (``-n4``, ``-Rspan[hosts=1]``) where the word could not be meant as a long name.
+"""
+
+from __future__ import annotations
+
+from cli.client.fail import Fail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.context import Context
+
+    Options = dict[str, str | bool | list[str]]
+
+
+WHY_NOT = {
+    "cname": "there is one cluster, so its hosts carry no cluster's name",
+    "fwd": "there is no other cluster",
+    "gl": "limits are those of one cluster",
+    "bucket": "see lava why for what a job waits for",
+    **dict.fromkeys(("rc", "rconly", "rcalloc"), "it has no resource connector"),
+}
+"""Why an option that LSF has makes no sense here, where that is not plain from its name."""
+
+
+class Table:
+    """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text.
+
+    ``refused`` names known ones that lava has not, ``reasons`` why (name -> words); ``off`` the values with which such a
+    one asks for nothing and is taken. ``repeated`` are those that gather in a list, ``alias`` other names (name -> name).
+    """
+
+    __slots__ = ("alias", "command", "off", "reasons", "refused", "repeated", "usage_words", "valued")
+
+    def __init__(
+        self,
+        command: str,
+        flags: str,
+        valued: str,
+        words: str = "",
+        refused: str = "",
+        repeated: str = "",
+        reasons: dict[str, str] | None = None,
+        off: dict[str, str] | None = None,
+        alias: dict[str, str] | None = None,
+    ) -> None:
+        self.command = command
+        self.valued = dict.fromkeys(("h", "V", "help", *flags.split()), False)
+        self.valued.update(dict.fromkeys(valued.split(), True))
+        self.refused = frozenset(refused.split())
+        self.repeated = frozenset(repeated.split())
+        self.reasons = reasons or {}
+        self.off = off or {}
+        self.alias = alias or {}
+        self.usage_words = words
+
+    def is_option(self, word: str) -> bool:
+        """Whether a word is the exact name of an option."""
+        return word[:1] == "-" and word[1:] in self.valued
+
+    def usage(self) -> str:
+        """The synopsis, folded at 79 columns."""
+        names = [name for name in self.valued if name not in self.refused and name not in ("h", "V", "help")]
+        pieces = [f"[-{name} value]" if self.valued[name] else f"[-{name}]" for name in names]
+        pieces += ["[-h]", "[-V]"]
+        if self.usage_words:
+            pieces.append(self.usage_words)
+        lines = [f"Usage: {self.command}"]
+        indent = " " * (len(lines[0]) + 1)
+        for piece in pieces:
+            if len(lines[-1]) + 1 + len(piece) > 79:
+                lines.append(indent + piece)
+            else:
+                lines[-1] += " " + piece
+        return "\n".join(lines)
+
+    def unsupported(self, name: str) -> Fail:
+        """LSF has it, lava has not."""
+        why = self.reasons.get(name) or WHY_NOT.get(name, "")
+        return Fail(f"{self.command}: option -{name} is not supported by lava{': ' if why else ''}{why}")
+
+    def keep(self, options: Options, name: str, value: str | bool) -> None:
+        """Note an option: the last of several wins, but for the repeated ones."""
+        name = self.alias.get(name, name)
+        if name in self.refused:
+            if value in self.off.get(name, "").split():
+                return
+            raise self.unsupported(name)
+        if name in self.repeated and isinstance(value, str):
+            known = options.get(name)
+            options[name] = [*known, value] if isinstance(known, list) else [value]
+        else:
+            options.pop(name, None)
+            options[name] = value
+
+
+def read_command_options(table: Table, words: list[str]) -> tuple[Options, list[str]]:
+    """bsub's way: options up to the first word that is none -> (options, the command's words)."""
+    options: Options = {}
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if len(word) < 2 or word[0] != "-":
+            break
+        at += 1
+        if word == "--":
+            break
+        name, glued = _split_long(table, word[1:])
+        if not table.valued[name]:
+            table.keep(options, name, True)
+            continue
+        if glued is None:
+            if at == len(words) or table.is_option(words[at]):
+                raise Fail(f"{table.command}: option requires an argument -- {name}")
+            glued = words[at]
+            at += 1
+        table.keep(options, name, glued)
+    return options, words[at:]
+
+
+def _split_long(table: Table, text: str) -> tuple[str, str | None]:
+    """A word without its dash -> the option's name and the value that is glued to it."""
+    if text in table.valued:
+        return text, None
+    letter, rest = text[0], text[1:]
+    for end in range(len(text) - 1, 1, -1):
+        name = text[:end]
+        if table.valued.get(name) and (text[end].isdigit() or text[end] == "/"):
+            return name, text[end:]
+    if table.valued.get(letter) and not _is_long_name(rest):
+        return letter, rest
+    raise Fail(f"{table.command}: illegal option -- {text}")
+
+
+def _is_long_name(rest: str) -> bool:
+    """Whether what follows the first letter makes the word look like an option of several letters."""
+    head = rest.partition("=")[0]
+    return head.replace("_", "").replace("-", "").isalpha()
+
+
+def read_letters(table: Table, words: list[str]) -> tuple[Options, list[str]]:
+    """getopt's way: options and words may mix, letters may be glued (``-aJ NAME``) -> (options, other words)."""
+    options: Options = {}
+    rest: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            rest += words[at:]
+            break
+        if len(word) < 2 or word[0] != "-":
+            rest.append(word)
+            continue
+        name, value = _take(table, options, word[1:])
+        if name is None:
+            continue
+        if value is None and at < len(words) and not table.is_option(words[at]):
+            value, at = words[at], at + 1
+        if value is not None:
+            table.keep(options, name, value)
+        elif name == "o" and at < len(words):
+            options["o"] = True
+        else:
+            raise Fail(f"{table.command}: option requires an argument -- '{name}'\n{table.usage()}")
+    if options.get("o") is True:
+        options["o"] = _stray_format(table, rest)
+    return options, rest
+
+
+def _take(table: Table, options: Options, text: str) -> tuple[str | None, str | None]:
+    """Note the flags of one word; the name (and glued value) of its option with an argument, if it has one."""
+    if text in table.valued:
+        if table.valued[text]:
+            return text, None
+        table.keep(options, text, True)
+        return None, None
+    for at, letter in enumerate(text):
+        valued = table.valued.get(letter)
+        if valued is None or (valued and 0 < at < len(text) - 1):
+            raise Fail(f"{table.command}: invalid option -- '{letter if valued is None else text}'\n{table.usage()}")
+        if valued:
+            return letter, text[at + 1 :] or None
+        table.keep(options, letter, True)
+    return None, None
+
+
+def _stray_format(table: Table, rest: list[str]) -> str:
+    for at, word in enumerate(rest):
+        if not word[:1].isdigit():
+            return rest.pop(at)
+    raise Fail(f"{table.command}: option requires an argument -- 'o'\n{table.usage()}")
+
+
+def show_help(context: Context, table: Table, options: Options, status: int = 255) -> int | None:
+    """Do ``-h`` and ``-V``: their exit status, or None where neither was given."""
+    if "h" in options or "help" in options:
+        context.err(table.usage() + "\n")
+        return status
+    if "V" in options:
+        from cli.client.client import read_conf
+        from cli.client.version import version_line
+
+        try:
+            conf = read_conf(context)
+        except Fail:
+            conf = {}
+        context.err(version_line(conf) + "\n")
+        return 0
+    return None

@@ -1,0 +1,191 @@
+"""A submission put together: options from script and command line, environment, esubs -> the ask, sent and reported."""
+
+from __future__ import annotations
+
+import os
+
+from cli.client.client import Client
+from cli.client.fail import Fail
+from cli.submit.submit_options import merged, propagated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cli.client.context import Context
+    from cli.options.options import Options
+    from cli.submit.esub import Site
+    from cli.submit.script import Work
+
+LAUNCHERS = (
+    "mpirun", "mpiexec", "mpiexec.hydra", "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
+    "orterun", "prterun", "srun",
+)  # fmt: skip
+SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
+KILLED_WHILE_PENDING = 126
+BAD_RESREQ = "Bad resource requirement syntax"
+CLIENT_ONLY = ("env", "Zs", "h", "V", "help")
+
+
+def with_defaults(context: Context, options: Options) -> Options:
+    """Queue, project and job group that the environment names, where no option does."""
+    below: Options = {}
+    for variable, option in SUBMIT_DEFAULTS:
+        value = context.environ.get(variable)
+        if value:
+            below[option] = value
+    return merged(below, options)
+
+
+def passed_environment(context: Context, options: Options) -> dict[str, str]:
+    """The job's environment. What no text can hold is left out, and said."""
+    wish = options.get("env")
+    env = propagated(context.environ, wish if isinstance(wish, str) else None)
+    for name in [name for name, value in env.items() if not is_text(name + value)]:
+        context.err(f"bsub: the variable {printable(name)} holds bytes that are not UTF-8 and is not passed on\n")
+        del env[name]
+    return env
+
+
+def is_text(value: str) -> bool:
+    """Whether a string of the system's is valid Unicode."""
+    if value.isascii():
+        return True
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(value: str) -> str:
+    """A string of the system's with its bad bytes made visible."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def home_of(context: Context) -> str:
+    """The caller's home folder."""
+    home = context.environ.get("HOME")
+    if home:
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def submission(
+    context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0
+) -> dict[str, Any]:
+    """The ask."""
+    if not context.cwd:
+        raise Fail("The current working directory no longer exists")
+    frame: dict[str, Any] = {
+        "ask": "submit",
+        "command": work.command,
+        "script": work.script,
+        "env": env,
+        "cwd": context.cwd,
+        "home": home_of(context),
+        "umask": context.umask,
+        "shell": context.environ.get("SHELL", ""),
+        "options": {name: value for name, value in options.items() if name not in CLIENT_ONLY},
+    }
+    if restart_of:
+        frame["restart_of"] = restart_of
+    _check_text(frame)
+    return frame
+
+
+def _check_text(frame: dict[str, Any]) -> None:
+    for what in ("command", "cwd", "home", "shell"):
+        if not is_text(frame[what]):
+            raise Fail(f"The {what} holds bytes that are not UTF-8: {printable(frame[what])[:200]}")
+    check_options(frame["options"])
+
+
+def check_options(options: Options) -> None:
+    """What can be sent: text."""
+    for name, value in options.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not is_text(text):
+                raise Fail(f"-{name} holds bytes that are not UTF-8: {printable(text)[:200]}")
+
+
+def check_launch(work: Work, options: Options) -> None:
+    """``-a mpi`` starts every rank: a launcher in the command would start n times n of them."""
+    asked = options.get("a")
+    names = {word.partition("(")[0] for value in (asked if isinstance(asked, list) else []) for word in value.split()}
+    first = work.command.split()[:1] if not work.script else []
+    if "mpi" in names and first and os.path.basename(first[0]) in LAUNCHERS:
+        launcher = os.path.basename(first[0])
+        raise Fail(
+            f"-a mpi starts every rank itself, and {launcher} would start them all again in each: leave out {launcher}"
+            f" (bsub -a mpi -n 4 ./program), or leave out -a mpi"
+        )
+
+
+def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None:
+    """The site's esubs, where LSF_SERVERDIR has any."""
+    folder = conf.get("LSF_SERVERDIR") or context.environ.get("LSF_SERVERDIR")
+    if not folder:
+        return None
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    if not any(name.startswith(("esub", "epsub")) for name in names):
+        return None
+    from cli.submit.esub import Site
+
+    return Site(context, conf, folder, command)
+
+
+def send(context: Context, client: Client, frame: dict[str, Any]) -> dict[str, Any]:
+    """Submit and print what LSF prints; the answer."""
+    ok = client.change(frame)
+    for notice in ok.get("notices") or ():
+        context.err(f"{notice}\n")
+    if "BSUB_QUIET" not in context.environ:
+        kind = "default queue" if ok.get("default") else "queue"
+        context.out(f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n")
+    return ok
+
+
+def wait_for(context: Context, client: Client, job: int) -> int:
+    """``-K``: until the job has ended; its exit status."""
+    quiet = "BSUB_QUIET2" in context.environ
+    if not quiet:
+        context.err("<<Waiting for dispatch ...>>\n")
+    while True:
+        ok = client.ask({"ask": "wait", "job": job, "until": "finished"}, patience=None)
+        if ok.get("state") in ("DONE", "EXIT"):
+            break
+    if not quiet:
+        context.err("<<Job is finished>>\n")
+    return exit_status(str(ok["state"]), int(ok.get("status") or 0))
+
+
+def exit_status(state: str, status: int) -> int:
+    """A wait status as a shell shows it; a job that ended badly without one was killed while pending."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        return 128 - code
+    return code if code or state == "DONE" else KILLED_WHILE_PENDING
+
+
+def not_done(context: Context, fail: Fail, command: str, ending: str) -> Fail:
+    """A failure with LSF's ending, ``Job not submitted.`` or ``Job not modified.``
+
+    What is wrong in a requirement follows on a line of its own, for people only: programs compare LSF's line.
+    """
+    text = fail.text.rstrip("\n").removesuffix(".")
+    detail, colon, rest = text.rpartition(": ")
+    if colon and rest == BAD_RESREQ:
+        return type(fail)(f"{rest}. {ending}" + (f"\n{detail}" if os.isatty(context.stderr) else ""), fail.status)
+    if text.startswith("option -"):
+        text = f"{command}: {text}"
+    lsf = text.startswith(f"{command}: ")
+    return type(fail)(f"{text}\n. {ending}" if lsf else f"{text}. {ending}", fail.status)

@@ -1,0 +1,112 @@
+"""YAML from strangers: plain data only, of bounded size, depth and repetition; whatever is wrong is one line.
+
+Rule: a value means what it looks like: ``22:22``, ``2026-11-20``, ``on`` and ``no`` are texts, a key given twice is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from cli.client.fail import Fail
+
+LARGEST = 1 << 18
+MOST_NODES = 50_000
+DEEPEST = 40
+MOST_DOCUMENTS = 16
+_OWN = ("timestamp", "int", "float", "bool")
+
+
+def read_yaml(name: str, text: str) -> list[Any]:
+    """The documents of a file."""
+    try:
+        import yaml
+    except ImportError:
+        raise Fail(f"{name}: job files need PyYAML, which is not installed here") from None
+    if len(text) > LARGEST:
+        raise Fail(f"{name}: larger than {LARGEST} characters")
+    try:
+        _check_depth(name, yaml.parse(text, yaml.SafeLoader))
+        found = [document for document in yaml.load_all(text, _loader(yaml)) if document is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}: " if mark is not None else ""
+        raise Fail(f"{name}: {where}{_line(error.problem or error.context or 'no YAML')}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise Fail(f"{name}: no YAML: {_line(str(error))}") from None
+    if len(found) > MOST_DOCUMENTS:
+        raise Fail(f"{name}: more than {MOST_DOCUMENTS} documents")
+    left = MOST_NODES
+    for document in found:
+        left = _count(name, document, left)
+    return found
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
+
+
+def _check_depth(name: str, events: Iterator[Any]) -> None:
+    """Before anything is built: a text may nest deeper than a parser of it can go."""
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            depth += 1
+            if depth > DEEPEST:
+                raise Fail(f"{name}: line {event.start_mark.line + 1}: nested deeper than {DEEPEST} levels")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            depth -= 1
+
+
+def _count(name: str, value: Any, left: int) -> int:
+    """What is left of the number of values after this one; those behind an alias count again each time."""
+    to_do = [value]
+    while to_do:
+        one = to_do.pop()
+        left -= 1
+        if left < 0:
+            raise Fail(f"{name}: more than {MOST_NODES} values")
+        if isinstance(one, dict):
+            to_do += one.values()
+        elif isinstance(one, list):
+            to_do += one
+    return left
+
+
+def _loader(yaml: Any) -> Any:
+    """PyYAML's safe loader without dates, numbers in base 60, ``on`` for true, and silent doubles."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        pass
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if tag.rpartition(":")[2] not in _OWN]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF"))
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+\Z"), list("-+0123456789"))
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?\Z"), list("-+0123456789")
+    )
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        loader.flatten_mapping(node)
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node)
+            if not isinstance(key, str | int | float | bool) or key in found:
+                why = f"{_line(str(key))} is given twice" if isinstance(key, str) else "a key is no plain word"
+                raise yaml.constructor.ConstructorError(None, None, why, key_node.start_mark)
+            found[key] = loader.construct_object(value_node, deep=True)
+        return found
+
+    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
+    Loader.add_constructor("tag:yaml.org,2002:int", _int)
+    return Loader
+
+
+def _int(loader: Any, node: Any) -> int | str:
+    text = loader.construct_scalar(node)
+    return int(text) if len(text) < 20 else str(text)

@@ -1,0 +1,232 @@
+"""The user's end of an interactive job: this terminal, or these three files, joined to the job's on its host.
+
+Rule: bytes go straight to the job's shepherd, through no daemon; whatever happens, the terminal is left as it was found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import termios
+from socket import AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SO_KEEPALIVE, SO_PEERCRED, SOL_SOCKET, socket
+from struct import pack, unpack
+
+from cli.client.fail import Fail
+from cli.client.frames import encode
+from cli.terminal import taskframes as wire
+from cli.terminal.tasklink import TaskLink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from cli.client.context import Context
+
+CONNECT_SECONDS = 20.0
+_TO_JOB = (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+_LEAVING = (signal.SIGTERM, signal.SIGHUP)
+_NOTICED = (*_TO_JOB, *_LEAVING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+class Attached(TaskLink):
+    """A connection to an interactive job. ``tty``: the job gets a terminal; ``apart``: its standard error is not joined."""
+
+    def __init__(self, context: Context, link: Any, tty: bool, apart: bool) -> None:
+        self._found: list[Any] | None = None
+        self._context = context
+        super().__init__(link, True, lambda text: context.err(f"bsub: {text}\n"), _NOTICED)
+        self._tty = tty
+        if not apart:
+            self._fd_of[wire.ERR] = 1
+        self._live.add(0)
+        self.lost = False
+        self._raw = False
+
+    def greet(self, token: str) -> None:
+        """Come in."""
+        said: dict[str, Any] = {"token": token, "tty": self._tty, "term": self._context.environ.get("TERM", "")}
+        if self._tty and (size := _size()):
+            said["size"] = list(size)
+        self._out += wire.pack(wire.HELLO, 0, encode(said).encode("ascii"))
+
+    def code(self) -> int | None:
+        """Serve until the job has ended: its exit code; None when the way to it broke off."""
+        try:
+            self.run()
+        finally:
+            self._restore()
+        return self._codes.get(0)
+
+    # -- from the job --------------------------------------------------------------------------------------------------
+
+    def _took(self, kind: int, number: int, body: bytes) -> None:
+        if kind == wire.STARTED:
+            self._raw = body[:1] == b"\1" and os.isatty(0)
+            self._make_raw()
+        elif kind == wire.STOPPED:
+            self._suspend()
+        else:
+            super()._took(kind, number, body)
+
+    def _broken(self) -> None:
+        """Why is found out from the master."""
+
+    # -- signals -------------------------------------------------------------------------------------------------------
+
+    def _pass_signals(self) -> None:
+        for number in os.read(self._woken, 4096):
+            if number in _TO_JOB:
+                self._signal(number)
+            elif number in _LEAVING:
+                self._give_up(128 + number)
+            elif number == signal.SIGTSTP:
+                # The job's processes are orphans for the kernel, which keeps SIGTSTP from them.
+                self._signal(signal.SIGSTOP)
+                self._suspend()
+            elif number == signal.SIGCONT:
+                self._make_raw()
+                self._tell_size()
+            elif number == signal.SIGWINCH:
+                self._tell_size()
+
+    def _signal(self, number: int) -> None:
+        if self._live:
+            self._out += wire.pack(wire.SIGNAL, 0, bytes((number,)))
+
+    def _tell_size(self) -> None:
+        if self._tty and self._live and (size := _size()):
+            self._out += wire.pack(wire.SIZE, 0, pack("!HH", *size))
+
+    def _suspend(self) -> None:
+        """Stop, as the job has; when this process goes on, so does the job."""
+        self._restore()
+        self._send()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, lambda *_: None)
+        self._make_raw()
+        self._tell_size()
+        self._signal(signal.SIGCONT)
+
+    # -- this terminal -------------------------------------------------------------------------------------------------
+
+    def _make_raw(self) -> None:
+        """Every key is the job's."""
+        if not self._raw:
+            return
+        import tty
+
+        try:
+            if self._found is None:
+                self._found = termios.tcgetattr(0)
+            tty.setraw(0, termios.TCSADRAIN)
+        except termios.error:
+            self._raw = False
+
+    def _restore(self) -> None:
+        if self._found is not None:
+            try:
+                termios.tcsetattr(0, termios.TCSADRAIN, self._found)
+            except termios.error:
+                pass
+
+    def _give_up(self, code: int) -> NoReturn:
+        self._restore()
+        os._exit(code)
+
+
+def connect(found: dict[str, Any]) -> Any:
+    """A connection to the door that the master told of; None where there is none."""
+    ip, port, name = str(found["door"]).split(" ")
+    if found.get("near"):
+        near = socket(AF_UNIX)
+        try:
+            near.connect("\0" + name)
+            if unpack("3i", near.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))[1] in (os.getuid(), 0):
+                return near
+        except OSError:
+            pass
+        near.close()
+    if not int(port):
+        return None
+    far = socket(AF_INET6 if ":" in ip else AF_INET)
+    try:
+        far.settimeout(CONNECT_SECONDS)
+        far.connect((ip, int(port)))
+        far.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+        far.setsockopt(IPPROTO_TCP, 1, 1)
+        return Secured(far, str(found["cert"]), str(found["key"]))
+    except OSError as error:
+        far.close()
+        raise Fail(f"{found['host']}: no way to the job's terminal: {error.strerror or error}") from None
+
+
+class Secured:
+    """A socket under the job's own key; both ends hold it."""
+
+    def __init__(self, link: socket, cert: str, key: str) -> None:
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_flags |= ssl.VerifyFlags(0x80000)  # X509_V_FLAG_PARTIAL_CHAIN
+        own = ssl.PEM_cert_to_DER_cert(cert)
+        context.load_verify_locations(cadata=own)
+        held = os.memfd_create("lava", os.MFD_CLOEXEC)
+        try:
+            os.write(held, (key + cert).encode())
+            context.load_cert_chain(f"/proc/self/fd/{held}")
+        finally:
+            os.close(held)
+        self._later = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        self._over = ssl.SSLError
+        self._link = context.wrap_socket(link)
+        if self._link.getpeercert(binary_form=True) != own:
+            raise OSError(0, "not the certificate of this job")
+
+    def fileno(self) -> int:
+        """What is polled."""
+        return self._link.fileno()
+
+    def setblocking(self, blocking: bool) -> None:
+        """As of a socket."""
+        self._link.setblocking(blocking)
+
+    def send(self, data: bytearray) -> int:
+        """As of a socket; what was refused for now must come again."""
+        sent = 0
+        try:
+            while sent < len(data):
+                sent += self._link.send(bytes(data[sent : sent + 16384]))
+        except self._later:
+            if not sent:
+                raise BlockingIOError from None
+        return sent
+
+    def recv(self, size: int) -> bytes:
+        """All that has come, as poll does not see what TLS has read already."""
+        parts: list[bytes] = []
+        try:
+            while part := self._link.recv(size):
+                parts.append(part)
+        except self._later:
+            if not parts:
+                raise BlockingIOError from None
+        except self._over:
+            pass
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """As of a socket."""
+        self._link.close()
+
+
+def _size() -> tuple[int, int] | None:
+    for fd in (0, 1, 2):
+        try:
+            columns, rows = os.get_terminal_size(fd)
+        except OSError:
+            continue
+        if rows and columns:
+            return rows, columns
+    return None

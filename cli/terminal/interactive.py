@@ -1,0 +1,146 @@
+"""``bsub -I``: wait for the dispatch of the job, be its terminal while it runs, end as it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from cli.client.client import Client
+from cli.client.fail import Fail
+from cli.submit.submission import KILLED_WHILE_PENDING, exit_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from cli.client.context import Context
+
+    Say = Callable[[str], None]
+
+NEWS_SECONDS = 5.0
+"""So long is waited for what the master says of a job whose exit code is known already."""
+YES = ("y", "Y", "yes", "YES", "1")
+
+
+class _Leave(Exception):
+    """A signal that ends this command."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def converse(
+    context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say
+) -> int:
+    """From submission to end: the job's exit code. ``say`` a line; ``say_host`` on which host it starts."""
+    _leave_on_signals()
+    try:
+        say("<<Waiting for dispatch ...>>\n")
+        return _Conversation(context, client, conf, job, pty, say, say_host).run()
+    except _Leave as left:
+        client.change({"ask": "kill", "jobs": {"ids": [str(job)]}})
+        return 128 + left.number
+
+
+def bsub_converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool) -> int:
+    """``converse`` with bsub's words."""
+    say = context.err if "BSUB_QUIET2" not in context.environ else _unsaid
+    return converse(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"))
+
+
+def _unsaid(_: str) -> None:
+    """BSUB_QUIET2."""
+
+
+class _Late(Exception):
+    """The master says nothing; no OSError, which would be taken for a connection's."""
+
+
+class _Conversation:
+    """One job, and its attempts."""
+
+    def __init__(
+        self, context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say
+    ) -> None:
+        self._context = context
+        self._client = client
+        self._job = job
+        self._tty = pty and (os.isatty(0) or os.isatty(1))
+        own = context.environ.get("LSF_INTERACTIVE_STDERR") or conf.get("LSF_INTERACTIVE_STDERR", "")
+        self._apart = own in YES
+        self._say = say
+        self._say_host = say_host
+        self._attempt = 0
+
+    def run(self) -> int:
+        """Until an attempt is the last."""
+        code: int | None = None
+        while True:
+            found = self._find(code)
+            if found is None:
+                assert code is not None
+                return code
+            if "door" not in found:
+                return self._ended(found, code)
+            self._attempt = int(found["attempt"])
+            code = self._join(found)
+
+    def _find(self, code: int | None) -> dict[str, Any] | None:
+        """What the master says; None where it says nothing soon and the exit code is known."""
+        _leave_on_signals()
+        ask = {"ask": "attach", "job": self._job, "after": self._attempt}
+        if code is None:
+            return self._client.ask(ask, patience=None)
+        signal.signal(signal.SIGALRM, _late)
+        signal.setitimer(signal.ITIMER_REAL, NEWS_SECONDS)
+        try:
+            return self._client.ask(ask, patience=NEWS_SECONDS)
+        except _Late:
+            return None
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _join(self, found: dict[str, Any]) -> int | None:
+        from cli.terminal.attach import Attached, connect
+
+        try:
+            link = connect(found)
+        except Fail as fail:
+            self._context.err(fail.text + "\n")
+            link = None
+        if link is None:
+            time.sleep(0.2)
+            return None
+        self._say_host(str(found["host"]))
+        attached = Attached(self._context, link, self._tty, self._apart)
+        attached.greet(str(found["token"]))
+        try:
+            return attached.code()
+        finally:
+            link.close()
+
+    def _ended(self, found: dict[str, Any], code: int | None) -> int:
+        if code is not None:
+            return code
+        if why := found.get("why"):
+            self._context.err(f"bsub: {why}\n")
+        elif not self._attempt:
+            self._say("<<Terminated while pending>>\n")
+            return KILLED_WHILE_PENDING
+        return exit_status(str(found["state"]), int(found.get("status") or 0))
+
+
+def _leave_on_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _leave)
+
+
+def _leave(number: int, _: object) -> None:
+    raise _Leave(number)
+
+
+def _late(*_: object) -> None:
+    raise _Late

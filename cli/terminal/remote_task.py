@@ -1,0 +1,55 @@
+"""A task of lsrun and lsgrun: an interactive job of one slot that starts as soon as its host has one free, without messages."""
+
+from __future__ import annotations
+
+from cli.client.client import Client, read_conf
+from cli.client.fail import Fail, Refused
+from cli.options.listing import BASE
+from cli.options.quoting import command_line
+from cli.submit.script import Work
+from cli.submit.submission import passed_environment, submission
+from cli.terminal.interactive import converse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.context import Context
+    from cli.options.options import Options
+
+
+def run_task(context: Context, command: str, words: list[str], wishes: Options, mode: str, verbose: bool) -> int:
+    """Its exit code. ``wishes``: of bsub's options. A host that is none is said as LSF says it."""
+    conf = read_conf(context, BASE)
+    client = Client(context, conf)
+    work = Work(command_line(words))
+    options: Options = {**wishes, mode: True}
+    try:
+        ok = client.change(submission(context, work, options, passed_environment(context, options)))
+    except Refused as refusal:
+        host = str(wishes.get("m", ""))
+        if host and "Bad host name" in refusal.text:
+            context.err(f"{command}: ls_rtaske() failed on host {host}: Bad host name\nls_rwait(): No remote child\n")
+            return 0
+        raise Fail(f"{command}: {refusal.text}") from None
+
+    def say_host(host: str) -> None:
+        if verbose:
+            context.err(f"<<Execute {words[0]} on remote host {host}>>\n")
+
+    return converse(context, client, conf, int(ok["job"]), mode != "I", _unsaid, say_host)
+
+
+def _unsaid(_: str) -> None:
+    """A task says nothing but what it writes."""
+
+
+def chosen_hosts(context: Context, command: str, resreq: str, count: str) -> list[str]:
+    """Hosts as lsplace chooses them; Refused where there are not so many."""
+    client = Client(context, read_conf(context, BASE))
+    options: Options = {"n": count, **({"R": resreq} if resreq else {})}
+    try:
+        names = client.text_of({"ask": "query", "command": "lsplace", "options": options, "words": []}).split()
+    except Refused as refused:
+        raise Refused(f"{command}: {refused.text.removeprefix('lsplace: ')}", refused.status) from None
+    if not names:
+        raise Fail("", 1)
+    return names

@@ -1,0 +1,103 @@
+"""Which hosts ``blaunch`` is to start tasks on: from its words, and from the list of hosts that the job has.
+
+Rule: pure but for the host file and the look along PATH. Whether a host is the job's is decided by the job's shepherd.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cli.client.fail import Fail
+
+USAGE = (
+    'Usage: blaunch [-n] [-z "host_name ..." | -u host_file | host_name]\n'
+    "               [-no-shell | -use-login-shell] command [argument ...]\n"
+    "       blaunch [-h] [-V]"
+)
+FLAGS = ("n", "no-shell", "use-login-shell", "h", "V", "help")
+VALUED = ("z", "u")
+
+
+def read_words(argv: list[str]) -> tuple[dict[str, str], list[str]]:
+    """(options, the words behind them). Options end at the first word that is none, as the command may have its own."""
+    options: dict[str, str] = {}
+    at = 0
+    while at < len(argv) and argv[at].startswith("-") and argv[at] != "-":
+        name = argv[at][1:]
+        at += 1
+        if name == "-":
+            break
+        if name in VALUED:
+            if at >= len(argv):
+                raise Fail(f"-{name}: option requires an argument\n{USAGE}")
+            options[name] = argv[at]
+            at += 1
+        elif name in FLAGS:
+            options[name] = ""
+        elif name == "n-no-shell":
+            options["n"] = options["no-shell"] = ""
+        else:
+            raise Fail(f"-{name}: unknown option\n{USAGE}")
+    if "z" in options and "u" in options:
+        raise Fail(f"-z and -u: only one of them can be given\n{USAGE}")
+    if "no-shell" in options and "use-login-shell" in options:
+        raise Fail(f"-no-shell and -use-login-shell: only one of them can be given\n{USAGE}")
+    return options, argv[at:]
+
+
+def slots_of(text: str) -> list[tuple[str, int]]:
+    """LSB_MCPU_HOSTS: ``host1 2 host2 2 `` -> [(host1, 2), (host2, 2)]."""
+    words = text.split()
+    try:
+        return [(words[at], int(words[at + 1])) for at in range(0, len(words), 2)]
+    except (IndexError, ValueError):
+        raise Fail(f"LSB_MCPU_HOSTS is not a list of hosts and slots: {text[:80]}") from None
+
+
+def read_hostfile(path: str) -> list[str]:
+    """The hosts of a host file: the first word of each line; ``#`` begins a comment."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        raise Fail(f"{path}: {error.strerror}") from None
+    hosts = [words[0] for line in lines if (words := line.partition("#")[0].split())]
+    if not hosts:
+        raise Fail(f"{path}: no host is in it")
+    return hosts
+
+
+def _short(name: str) -> str:
+    return name if name[:1].isdigit() else name.partition(".")[0].lower()
+
+
+def is_host(word: str, hosts: list[str], here: tuple[str, ...]) -> bool:
+    """Whether a word names a host of the job, or the host it is said on."""
+    return word in hosts or word in here or any(_short(word) == _short(host) for host in hosts if word)
+
+
+def is_program(word: str, path: str) -> bool:
+    """Whether a shell would find a program of this name, or the word cannot be a host's name."""
+    if not all(char.isalnum() or char in "-._:" for char in word):
+        return True
+    return any(os.access(os.path.join(folder, word), os.X_OK) for folder in path.split(":") if folder)
+
+
+def choose(
+    options: dict[str, str], words: list[str], slots: list[tuple[str, int]], here: tuple[str, ...], path: str
+) -> tuple[list[str], list[str]]:
+    """(one host for each task, the command)."""
+    hosts = [host for host, _ in slots]
+    if "z" in options:
+        chosen = options["z"].split()
+        if not chosen:
+            raise Fail(f"-z: no host is named\n{USAGE}")
+    elif "u" in options:
+        chosen = read_hostfile(options["u"])
+    elif words and (is_host(words[0], hosts, here) or (len(words) > 1 and not is_program(words[0], path))):
+        chosen, words = words[:1], words[1:]
+    else:
+        chosen = [host for host, count in slots for _ in range(count)]
+    if not words or not any(words):
+        raise Fail(f"a command is missing\n{USAGE}")
+    return chosen, words

@@ -1,0 +1,52 @@
+"""Frames between ``blaunch`` and the shepherd of its job: length, kind, two places and a number, then bytes.
+
+Rule: the other end is ``agent/starter/wire/taskwire.py``, which says what they mean.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
+IN, OUT, ERR = range(3)
+WINDOW = 128 * 1024
+
+_HEAD = Struct("!IBIII")
+_CREDIT = Struct("!BI")
+_EXIT = Struct("!i")
+
+
+def pack(kind: int, number: int, body: bytes = b"") -> bytes:
+    """A frame about one task, as this command numbers it."""
+    return _HEAD.pack(_HEAD.size - 4 + len(body), kind, 0, 0, number) + body
+
+
+def credit(number: int, stream: int, count: int) -> bytes:
+    """So many more bytes of a stream may come."""
+    return pack(CREDIT, number, _CREDIT.pack(stream, count))
+
+
+def read_credit(body: bytes) -> int:
+    """The bytes of standard input that may be sent on top."""
+    stream, count = _CREDIT.unpack(body)
+    return int(count) if stream == IN else 0
+
+
+def read_exit(body: bytes) -> int:
+    """The exit code of a task."""
+    return int(_EXIT.unpack(body)[0])
+
+
+def take(buffer: bytearray) -> list[tuple[int, int, bytes]]:
+    """(kind, number, body) of the whole frames in a buffer, which keeps the rest."""
+    found = []
+    at = 0
+    while len(buffer) - at >= _HEAD.size:
+        size, kind, _, _, number = _HEAD.unpack_from(buffer, at)
+        if len(buffer) - at - 4 < size:
+            break
+        found.append((kind, number, bytes(buffer[at + _HEAD.size : at + 4 + size])))
+        at += 4 + size
+    if at:
+        del buffer[:at]
+    return found

@@ -1,0 +1,190 @@
+"""lsb.hosts -> slots, limits and thresholds of hosts; host groups."""
+
+import fnmatch
+from typing import Any
+
+import msgspec
+
+from config.model.cluster import UNLIMITED, GroupConfig, HostConfig, PartitionConfig
+from config.model.problems import Place, Problems
+from config.read.queues import name_is_good, read_thresholds
+from config.text.sections import Row, Section
+from config.values import values as v
+from config.values.fields import Table, fill, shortened
+from config.values.names import check_cycles, expand_all, flat_members, host_names, unknown_hosts
+
+
+def chkpnt_ability(value: str, scope: v.Scope) -> bool:
+    """The CHKPNT column: C for a host that can checkpoint; Y and N are taken too."""
+    return True if value.upper() == "C" else v.yes_no(value, scope)
+
+
+HOST: Table = {
+    "DISPATCH_WINDOW": v.window_list,
+    "MIG": v.minutes,
+    "EXIT_RATE": v.real(),
+    "CHKPNT": chkpnt_ability,
+}
+
+
+class BatchHosts(msgspec.Struct):
+    """`listed` is False without a Host section: then all hosts of lsf.cluster are batch hosts."""
+
+    listed: bool = False
+    default: dict[str, Any] | None = None
+    fields: dict[str, dict[str, Any]] = {}
+    places: dict[str, Place] = {}
+    groups: dict[str, GroupConfig] = {}
+    group_places: dict[str, Place] = {}
+    partitions: tuple[PartitionConfig, ...] = ()
+
+
+def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems) -> BatchHosts:
+    batch = BatchHosts()
+    for section in sections:
+        kind = section.name.lower()
+        if kind == "host":
+            batch.listed = batch.listed or bool(section.rows)
+            for row in section.rows:
+                _read_host(batch, row, scope, indices, problems)
+        elif kind == "hostgroup":
+            for row in section.rows:
+                read_group(batch.groups, batch.group_places, row, "host group", problems)
+        elif kind == "hostpartition":
+            for row in section.rows:
+                _read_partition(batch, row, problems)
+        elif kind != "computeunit":
+            problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
+    members = {name: group.members for name, group in batch.groups.items()}
+    check_cycles(members, batch.group_places, "host group", problems)
+    return batch
+
+
+def _read_host(batch: BatchHosts, row: Row, scope: v.Scope, indices: frozenset[str], problems: Problems) -> None:
+    name = row.text("HOST_NAME")
+    owner = f"host {shortened(name)}"
+    own = {"HOST_NAME", "MXJ", "JL/U", "AFFINITY", *(index.upper() for index in indices)}
+    fields = fill(row, HOST, scope, problems, owner, own)
+    fields["thresholds"] = read_thresholds(row, indices, problems, owner)
+    _read_counts(fields, row, owner, problems)
+    affinity = row.text("AFFINITY")
+    if affinity and affinity.upper() not in ("Y", "N"):
+        problems.warn(row.place, f"{owner}: AFFINITY with a list of CPUs has no effect")
+    fields["affinity"] = affinity.upper() != "N"
+    if name.lower() == "default":
+        if batch.default is not None:
+            problems.error(row.place, "host default is listed twice; the first line holds")
+        batch.default = fields if batch.default is None else batch.default
+        return
+    for host in host_names(name, row.place, problems):
+        if host in batch.fields:
+            problems.error(row.place, f"host {host} is listed twice; the first line holds")
+        batch.fields.setdefault(host, fields)
+        batch.places.setdefault(host, row.place)
+
+
+def _read_partition(batch: BatchHosts, row: Row, problems: Problems) -> None:
+    name = row.text("HPART_NAME")
+    if not name_is_good(name, "host partition", "HPART_NAME", row.place, problems):
+        return
+    table: Table = {"HOSTS": v.words, "USER_SHARES": v.shares}
+    fields = fill(row, table, v.Scope(), problems, f"host partition {name}", {"HPART_NAME"})
+    if any(part.name == name for part in batch.partitions):
+        problems.error(row.place, f"host partition {name} is defined twice; the first one holds")
+        return
+    shares = fields.get("user_shares", ())
+    batch.partitions += (PartitionConfig(name=name, hosts=fields.get("hosts", ("all",)), shares=shares),)
+
+
+def _read_counts(fields: dict[str, Any], row: Row, owner: str, problems: Problems) -> None:
+    """MXJ (`!` and `()`: number of CPUs, `-`: no bound) and JL/U."""
+    cell = row.cells.get("MXJ")
+    if cell is not None and cell.value == "-":
+        fields["slots"] = UNLIMITED
+    elif cell is not None and cell.value not in ("", "!"):
+        _count(fields, "slots", row, "MXJ", owner, problems)
+    if row.text("JL/U") not in ("", "!"):
+        _count(fields, "user_job_limit", row, "JL/U", owner, problems)
+
+
+def _count(fields: dict[str, Any], field: str, row: Row, column: str, owner: str, problems: Problems) -> None:
+    try:
+        fields[field] = v.number(0)(row.text(column), v.Scope())
+    except ValueError as wrong:
+        problems.error(row.cells[column].place, f"{owner}: {column}: {shortened(str(wrong))}")
+
+
+def read_group(
+    groups: dict[str, GroupConfig], places: dict[str, Place], row: Row, what: str, problems: Problems
+) -> None:
+    """A line of HostGroup or UserGroup."""
+    name = row.text("GROUP_NAME")
+    if not name_is_good(name, what, "GROUP_NAME", row.place, problems):
+        return
+    if name in groups:
+        problems.error(row.place, f"{what} {name} is defined twice; the first one holds")
+        return
+    members = tuple(row.text("GROUP_MEMBER").split())
+    table: Table = {"CONDENSE": v.yes_no, "GROUP_ADMIN": v.words, "USER_SHARES": v.shares}
+    fields = fill(row, table, v.Scope(), problems, f"{what} {name}", {"GROUP_NAME", "GROUP_MEMBER"})
+    if "!" in members:
+        problems.warn(row.place, f"{what} {name}: members by egroup (!) are not supported: the group is empty")
+        members = tuple(member for member in members if member != "!")
+    groups[name] = GroupConfig(
+        name=name,
+        members=expand_all(members) if what == "host group" else members,
+        admins=fields.get("group_admin", ()),
+        shares=fields.get("user_shares", ()),
+        condensed=fields.get("condense", False),
+    )
+    places[name] = row.place
+
+
+def joined(
+    declared: dict[str, HostConfig], is_open: bool, batch: BatchHosts, problems: Problems
+) -> tuple[tuple[HostConfig, ...], HostConfig | None]:
+    """The hosts of lsf.cluster with their lines of lsb.hosts, and what a host that nobody names gets.
+
+    A line for the host itself beats one for a group, type or model, which beats `default`.
+    """
+    hosts = dict(declared)
+    by_kind: dict[str, dict[str, Any]] = {}
+    for name, fields in batch.fields.items():
+        if name in declared:
+            continue
+        members = _hosts_of_kind(name, declared, batch)
+        if members is not None:
+            for member in members:
+                by_kind.setdefault(member, fields)
+        elif is_open:
+            hosts[name] = HostConfig(name=name)
+        else:
+            problems.error(batch.places[name], f"host {name} is not in lsf.cluster")
+    found = []
+    for name, host in hosts.items():
+        chosen = batch.fields.get(name, by_kind.get(name, batch.default))
+        is_batch = host.server and (chosen is not None or not batch.listed)
+        found.append(msgspec.structs.replace(host, batch=is_batch, **(chosen or {})))
+    accepts = is_open and (batch.default is not None or not batch.listed)
+    return tuple(found), HostConfig(name="default", **(batch.default or {})) if accepts else None
+
+
+def _hosts_of_kind(name: str, declared: dict[str, HostConfig], batch: BatchHosts) -> list[str] | None:
+    """The hosts that a group, type or model stands for; None if `name` is none of these."""
+    if name in batch.groups:
+        patterns = flat_members(name, {group.name: group.members for group in batch.groups.values()})
+        return [host for host in declared if any(_matches(host, pattern) for pattern in patterns)]
+    return [host.name for host in declared.values() if name in (host.type, host.model)] or None
+
+
+def _matches(host: str, pattern: str) -> bool:
+    return pattern == "all" or fnmatch.fnmatchcase(host, pattern)
+
+
+def check_hosts_named(
+    lists: list[tuple[str, tuple[str, ...], Place]], known: frozenset[str], problems: Problems
+) -> None:
+    for owner, words, place in lists:
+        for name in unknown_hosts(words, known):
+            problems.error(place, f"{owner}: unknown host or host group {shortened(name)}")
+

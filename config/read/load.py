@@ -1,0 +1,256 @@
+"""A folder of LSF's files -> one ClusterConfig and the list of what is wrong with it.
+
+Rule: never raises for what a folder holds. A folder that is empty or missing is a cluster `lava` with the queue
+`normal`, where every host may join.
+"""
+
+import os
+import re
+import time
+from typing import Any
+
+import msgspec
+
+from config.check.queues import check_limits, check_queues
+from config.check.shares import check_groups, check_shares
+from config.model.cluster import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, HostConfig, Params
+from config.model.problems import Place, Problem, Problems
+from config.read.hosts import check_hosts_named, joined, read_lsb_hosts
+from config.read.limits import read_limits, read_methods
+from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
+from config.read.queues import (
+    INDEX_ALIASES,
+    LOAD_INDICES,
+    NORMAL,
+    application_fields,
+    read_queues,
+    rows_of,
+)
+from config.read.shared import Cluster, Shared, read_cluster, read_shared
+from config.read.units import read_units
+from config.read.users import read_lsb_users
+from config.text.lines import Reading
+from config.text.sections import Row, Section, read_sections
+from config.values import values as v
+from config.values.names import base_host
+
+LARGEST_FILE = 64 * 1024 * 1024
+FILES = ("lsb.params", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.resources", "lsb.applications")
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+NOT_READ = ("lsb.serviceclasses", "lsb.globalpolicies", "lsb.modules", "lsb.reasons", "lsb.threshold", "lsb.nqsmaps")
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    config: ClusterConfig
+    problems: tuple[Problem, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return any(problem.fatal for problem in self.problems)
+
+    @property
+    def has_warnings(self) -> bool:
+        return any(not problem.note for problem in self.problems)
+
+
+class Folders(msgspec.Struct, frozen=True):
+    """Where the lsf.* and the lsb.* files of one cluster lie."""
+
+    cluster: str
+    lsf: str
+    lsb: str
+
+
+def load(confdir: str, minute: int | None = None) -> Loaded:
+    """``minute``: of the week, for what the files say by time; None: now."""
+    problems = Problems()
+    reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
+    conf_path = os.path.join(confdir, "lsf.conf")
+    lsf, fields = read_lsf_text(_text(conf_path, problems), conf_path, problems)
+    scope = v.Scope(unit=str(fields.get("lsf_unit_for_limits", "K"))[0])
+    lsf_dir = _confdir_of(confdir, lsf, problems)
+    shared = read_shared(_sections(os.path.join(lsf_dir, "lsf.shared"), reading), scope, problems)
+    name = cluster_name(lsf_dir, shared.clusters, problems)
+    cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
+    folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
+    config = _assembled(folders, confdir, lsf, fields, scope, shared, cluster, reading)
+    return Loaded(msgspec.structs.replace(config, time_windows=tuple(reading.windows)), problems.all())
+
+
+def cluster_name(lsf_dir: str, named: tuple[str, ...], problems: Problems) -> str:
+    """The cluster of lsf.shared that has an lsf.cluster file, else the one such file, else `lava`."""
+    try:
+        files = sorted(os.listdir(lsf_dir))
+    except OSError:
+        files = []
+    good = [name for name in named if _CLUSTER_NAME.fullmatch(name)]
+    there = [file[12:] for file in files if file.startswith("lsf.cluster.") and _CLUSTER_NAME.fullmatch(file[12:])]
+    chosen = [name for name in good if name in there] or there or good
+    if len(chosen) > 1:
+        place = Place(os.path.join(lsf_dir, "lsf.shared"), 0)
+        problems.warn(place, f"several clusters are configured ({', '.join(chosen[:9])}): {chosen[0]} is taken")
+    return chosen[0] if chosen else DEFAULT_CLUSTER
+
+
+def lsb_folder(confdir: str, lsf_dir: str, name: str, lsf: dict[str, str]) -> str:
+    """LSB_CONFDIR/NAME/configdir, else the folder of lsf.conf if it holds lsb files, else lsbatch/NAME/configdir."""
+    deep = os.path.join("lsbatch", name, "configdir")
+    if lsf.get("LSB_CONFDIR"):
+        named = os.path.join(lsf["LSB_CONFDIR"].replace("\0", ""), name, "configdir")
+        if os.path.isdir(named):
+            return named
+    if any(os.path.exists(os.path.join(confdir, file)) for file in FILES):
+        return confdir
+    candidates = [os.path.join(base, deep) for base in (lsf_dir, confdir)]
+    return next((path for path in candidates if os.path.isdir(path)), confdir)
+
+
+def _confdir_of(confdir: str, lsf: dict[str, str], problems: Problems) -> str:
+    named = lsf.get("LSF_CONFDIR", "").replace("\0", "")
+    if named and not os.path.isdir(named):
+        text = f"LSF_CONFDIR {named[:200]} is not a folder: {confdir} is taken"
+        problems.warn(Place(os.path.join(confdir, "lsf.conf"), 0), text)
+    return named if named and os.path.isdir(named) else confdir
+
+
+def _assembled(
+    folders: Folders,
+    confdir: str,
+    lsf: dict[str, str],
+    fields: dict[str, Any],
+    scope: v.Scope,
+    shared: Shared,
+    cluster: Cluster,
+    reading: Reading,
+) -> ClusterConfig:
+    problems = reading.problems
+    sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
+    _report_files_not_read(folders, problems)
+    numeric = {name for name, resource in shared.resources.items() if resource.type == "Numeric"}
+    indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
+
+    fields = fields | read_lsb_params(sections["lsb.params"], scope, problems)
+    params = params_of(fields, os.path.join(confdir, "lsf.conf"), problems)
+    queues, origins = read_queues(sections["lsb.queues"], scope, indices, problems)
+    batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems)
+    units = read_units(sections["lsb.hosts"], params.compute_unit_types, frozenset(batch.groups), problems)
+    users = read_lsb_users(sections["lsb.users"], problems)
+    applications = _applications(sections["lsb.applications"], scope, problems)
+    hosts, default_host = joined(cluster.hosts, cluster.open, batch, problems)
+    limit_scope = v.Scope(unit=scope.unit if "lsf_unit_for_limits" in fields else "M")
+    limits = read_limits(sections["lsb.resources"], limit_scope, problems)
+
+    queues = queues or {NORMAL.name: NORMAL}
+    _check_default_queue(params, queues, sections["lsb.params"], problems)
+    known_groups = frozenset(batch.groups) | {unit.name for unit in units}
+    if default_host is None:
+        known_hosts = frozenset(host.name for host in hosts) | known_groups
+        lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
+        check_hosts_named(lists, known_hosts, problems)
+    _check_preemption(queues, origins, problems)
+    _check_queues(queues, origins, hosts, problems)
+    names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
+    check_limits(limits, queues, names, users.groups, problems)
+    check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
+    return ClusterConfig(
+        name=folders.cluster,
+        admins=cluster.admins,
+        params=params,
+        queues=tuple(queues.values()),
+        hosts=hosts,
+        default_host=default_host, host_addresses=cluster.addresses,
+        host_groups=tuple(batch.groups.values()),
+        units=units,
+        users=tuple(users.users.values()),
+        user_groups=tuple(users.groups.values()),
+        resources=tuple(shared.resources.values()),
+        host_types=shared.types,
+        host_models=tuple(shared.models.values()),
+        applications=applications,
+        limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),
+        partitions=batch.partitions,
+        lsf=lsf,
+        lsb_params=params_as_written(sections["lsb.params"]),
+        confdir=folders.lsf,
+    )  # fmt: skip
+
+
+def _applications(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[ApplicationConfig, ...]:
+    found: dict[str, ApplicationConfig] = {}
+    for row in rows_of(sections, {"application"}, problems):
+        fields = application_fields(row, scope, problems)
+        if fields is None:
+            continue
+        if fields["name"] in found:
+            problems.error(row.place, f"application {fields['name']} is defined twice; the first one holds")
+        found.setdefault(fields["name"], ApplicationConfig(**fields))
+    return tuple(found.values())
+
+
+def _check_default_queue(
+    params: Params, queues: dict[str, Any], sections: list[Section], problems: Problems
+) -> None:
+    for section in sections:
+        for row in section.rows:
+            for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
+                if name not in queues:
+                    problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
+
+
+def _check_queues(
+    queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems
+) -> None:
+    def place(name: str, key: str) -> Place:
+        return _place(origins[name], key) if name in origins else Place("", 0)
+
+    check_shares(queues, place, problems)
+    check_queues(queues, hosts, place, problems)
+
+
+def _check_preemption(queues: dict[str, Any], origins: dict[str, Row], problems: Problems) -> None:
+    for name, row in origins.items():
+        preemption = queues[name].preemption
+        for word in preemption.preempts + preemption.preempted_by:
+            if base_host(word) not in queues:
+                problems.error(_place(row, "PREEMPTION"), f"queue {name}: PREEMPTION: no queue {base_host(word)[:200]}")
+
+
+def _place(row: Row, name: str) -> Place:
+    return row.cells[name].place if name in row.cells else row.place
+
+
+def _report_files_not_read(folders: Folders, problems: Problems) -> None:
+    for file in NOT_READ:
+        path = os.path.join(folders.lsb, file)
+        if os.path.exists(path):
+            problems.warn(Place(path, 0), f"{file} is not supported by lava and has no effect")
+
+
+def _minute(given: int | None) -> int:
+    now = time.localtime()
+    return (now.tm_wday + 1) % 7 * 1440 + now.tm_hour * 60 + now.tm_min if given is None else given
+
+
+def _sections(path: str, reading: Reading) -> list[Section]:
+    return read_sections(_text(path, reading.problems), path, reading)
+
+
+def _text(path: str, problems: Problems) -> str:
+    """The file's text; "" where there is no such file, or where it cannot be read (reported)."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        problems.error(Place(path, 0), "cannot be read: it is not a regular file")
+        return ""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError) as wrong:
+        reason = wrong.strerror if isinstance(wrong, OSError) else "the path cannot be"
+        problems.error(Place(path, 0), f"cannot be read: {reason}")
+        return ""
+    if len(content) > LARGEST_FILE:
+        problems.error(Place(path, 0), f"is larger than {LARGEST_FILE >> 20} MB")
+        return ""
+    return content.decode("utf-8-sig", errors="replace")
+

@@ -1,0 +1,258 @@
+"""lsb.params and the parameters of lsf.conf that lava acts on -> Params."""
+
+import re
+from typing import Any
+
+from config.model.params import Params
+from config.model.problems import Place, Problems
+from config.text.lsfconf import parse_lsf_conf
+from config.text.sections import Cell, Section
+from config.values import known
+from config.values import values as v
+from config.values.fields import Table, fill, report_without_effect, take
+
+LSB_PARAMS: Table = {
+    "DEFAULT_QUEUE": v.words,
+    "DEFAULT_PROJECT": v.text,
+    "DEFAULT_APPLICATION": v.text,
+    "DEFAULT_USER_GROUP": v.text,
+    "DEFAULT_JOBGROUP": v.text,
+    "DEFAULT_HOST_SPEC": v.text,
+    "DEFAULT_RESREQ_ORDER": v.text,
+    "DEFAULT_JOB_CWD": v.text,
+    "DEFAULT_JOB_OUTDIR": v.text,
+    "MAX_JOBID": v.number(999_999, 2_147_483_646),
+    "MAX_JOB_ARRAY_SIZE": v.number(1, 2_147_483_646),
+    "MAX_USER_PRIORITY": v.number(1),
+    "JOB_PRIORITY_OVER_TIME": v.priority_over_time,
+    "MAX_PEND_JOBS": v.number(0),
+    "MAX_PEND_SLOTS": v.number(0),
+    "MAX_JOB_MSG_NUM": v.number(0),
+    "JOB_DEP_LAST_SUB": v.yes_no,
+    "JOB_GROUP_CLEAN": v.yes_no,
+    "JOB_POSITION_CONTROL_BY_ADMIN": v.yes_no,
+    "ENABLE_USER_RESUME": v.yes_no,
+    "STRICT_UG_CONTROL": v.yes_no,
+    "ENFORCE_ONE_UG_LIMITS": v.yes_no,
+    "MBD_SLEEP_TIME": v.positive_seconds,
+    "SBD_SLEEP_TIME": v.positive_seconds,
+    "MBD_REFRESH_TIME": v.second_count,
+    "JOB_ACCEPT_INTERVAL": v.number(0),
+    "JOB_SCHEDULING_INTERVAL": v.scheduling_interval,
+    "CLEAN_PERIOD": v.second_count,
+    "MAX_JOB_NUM": v.number(0),
+    "JOB_TERMINATE_INTERVAL": v.second_count,
+    "MAX_SBD_FAIL": v.number(1),
+    "SUB_TRY_INTERVAL": v.positive_seconds,
+    "PEND_REASON_UPDATE_INTERVAL": v.second_count,
+    "CONDENSE_PENDING_REASONS": v.yes_no,
+    "ABS_RUNLIMIT": v.yes_no,
+    "JOB_INCLUDE_POSTPROC": v.yes_no,
+    "JOB_POSTPROC_TIMEOUT": v.minutes,
+    "JOB_PREPROC_TIMEOUT": v.minutes,
+    "MAX_PREEXEC_RETRY": v.number(0),
+    "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
+    "LOCAL_MAX_PREEXEC_RETRY_ACTION": v.choice("SUSPEND", "EXIT"),
+    "MAX_JOB_REQUEUE": v.number(0),
+    "PG_SUSP_IT": v.second_count,
+    "DETECT_IDLE_JOB_AFTER": v.minutes,
+    "JOB_SPOOL_DIR": v.text,
+    "JOB_WARNING_ACTION": v.text,
+    "JOB_ACTION_WARNING_TIME": v.minutes,
+    "PARALLEL_SCHED_BY_SLOT": v.yes_no,
+    "RESOURCE_RESERVE_PER_TASK": v.yes_no,
+    "COMPUTE_UNIT_TYPES": v.words,
+    "USE_SUSP_SLOTS": v.yes_no,
+    "PREEMPT_FOR": v.preempt_for,
+    "PREEMPT_JOBTYPE": v.choices("EXCLUSIVE", "BACKFILL"),
+    "PREEMPT_DELAY": v.second_count,
+    "NO_PREEMPT_INTERVAL": v.minutes,
+    "PREEMPTABLE_RESOURCES": v.words,
+    "PREEMPTION_WAIT_TIME": v.second_count,
+    "NO_PREEMPT_RUN_TIME": v.minutes_or_percent,
+    "NO_PREEMPT_FINISH_TIME": v.minutes_or_percent,
+    "MAX_JOB_PREEMPT": v.number(0),
+    "RELAX_JOB_DISPATCH_ORDER": v.yes_no,
+    "HIST_HOURS": v.real(),
+    "CPU_TIME_FACTOR": v.real(),
+    "RUN_TIME_FACTOR": v.real(),
+    "RUN_JOB_FACTOR": v.real(),
+    "FAIRSHARE_ADJUSTMENT_FACTOR": v.real(),
+    "GPU_RUN_TIME_FACTOR": v.real(),
+    "ENABLE_HIST_RUN_TIME": v.yes_no,
+    "ENABLE_GPU_HIST_RUN_TIME": v.yes_no,
+    "RUN_TIME_DECAY": v.yes_no,
+    "COMMITTED_RUN_TIME_FACTOR": v.real(),
+}
+
+
+def pack_weights(value: str, scope: v.Scope) -> tuple[tuple[str, float], ...]:
+    """`slots=1 mem=0 gpus=4`: not all of them 0."""
+    found = {"slots": 1.0, "mem": 1.0, "gpus": 1.0}
+    for word in value.split():
+        name, _, number = word.partition("=")
+        if name not in found:
+            raise ValueError(f"'{name}' is none of slots, mem, gpus")
+        found[name] = float(str(v.real()(number, scope)))
+    if not any(found.values()):
+        raise ValueError("no weight is above 0")
+    return tuple(found.items())
+
+
+def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
+    return tuple(value.replace(":", " ").split())
+
+
+def mail_pattern(value: str, _: v.Scope) -> str:
+    """An address in which !U is the user and !H the host of submission."""
+    if not re.fullmatch(r"[A-Za-z0-9._!@+%][A-Za-z0-9._!@+%-]*", value):
+        raise ValueError(f"'{value[:50]}' is not an address such as !U@example.org")
+    return value
+
+
+def host_hours(value: str, _: v.Scope) -> int:
+    """Hours, or minutes with an m, in seconds."""
+    minutes = value[-1:] in ("m", "M")
+    number = value[:-1] if minutes else value
+    if not (number.isascii() and number.isdigit()):
+        raise ValueError(f"'{value[:50]}' is not hours, or minutes with an m")
+    return int(number) * (60 if minutes else 3600)
+
+
+LSF_CONF: Table = {
+    "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
+    "LSB_STDOUT_DIRECT": v.yes_no,
+    "LSF_INTERACTIVE_STDERR": v.yes_no,
+    "LSF_REMOTE_COPY_CMD": v.text,
+    "LSB_SHORT_HOSTLIST": v.yes_no,
+    "LSB_ENABLE_HPC_ALLOCATION": v.yes_no,
+    "LSB_BJOBS_PENDREASON_LEVEL": v.number(0, 3),
+    "LSB_BJOBS_FORMAT": v.text,
+    "LSB_BJOBS_CONSISTENT_EXIT_CODE": v.yes_no,
+    "LSB_DEFAULT_JOBMAXSIZE": v.text,
+    "LSB_MOD_ALL_JOBS": v.yes_no,
+    "LSB_SET_TMPDIR": v.yes_no,
+    "LSB_ESUB_METHOD": v.text,
+    "LSB_KEEP_SYSDEF_RLIMIT": v.yes_no,
+    "LSF_COMPAT_VERSION": v.text,
+    "LSF_TMPDIR": v.text,
+    "LSF_UNIT_FOR_LIMITS": v.unit,
+    "LSB_RESOURCE_ENFORCE": v.enforce,
+    "LSB_JOB_MEMLIMIT": v.yes_no,
+    "LSB_MEMLIMIT_ENFORCE": v.yes_no,
+    "LSB_JOB_CPULIMIT": v.yes_no,
+    "LSB_USE_SEQUENTIAL_SIGNAL": v.yes_no,
+    "LSF_ROOT_USER": v.yes_no,
+    "LSF_MASTER_LIST": v.words,
+    "LSB_SHAREDIR": v.text,
+    "LSF_CONFDIR": v.text,
+    "LSB_CONFDIR": v.text,
+    "LSF_LOGDIR": v.text,
+    "LSF_LOG_MASK": v.choice(
+        "LOG_EMERG", "LOG_ALERT", "LOG_CRIT", "LOG_ERR", "LOG_WARNING", "LOG_NOTICE", "LOG_INFO",
+        "LOG_DEBUG", "LOG_DEBUG1", "LOG_DEBUG2", "LOG_DEBUG3",
+    ),
+    "LSF_BINDIR": v.text,
+    "LSF_SERVERDIR": v.text,
+    "LSF_LIBDIR": v.text,
+    "LSF_DYNAMIC_HOST_TIMEOUT": host_hours,
+    "LSF_DYNAMIC_HOST_WAIT_TIME": v.number(0),
+    "LSF_MANDIR": v.text,
+    "LSF_TOP": v.text,
+    "LSF_STRIP_DOMAIN": colon_list,
+    "LSB_MAILTO": mail_pattern,
+    "LSB_MAILPROG": v.text,
+    "LSB_MAILSERVER": v.text,
+    "LSB_MAILSIZE_LIMIT": v.number(0),
+    "LAVA_RUNDIR": v.text,
+    "LAVA_SPOOLDIR": v.text,
+    "LAVA_DATABASE_URL": v.text,
+    "LAVA_DATABASE_URL_FILE": v.text,
+    "LAVA_HOST_TIMEOUT": v.positive_seconds,
+    "LAVA_BACKFILL": v.choice("EASY", "CONSERVATIVE"),
+    "LAVA_PACK_WEIGHTS": pack_weights,
+    "LAVA_LEASE": v.positive_seconds,
+    "LAVA_LEASE_MARGIN": v.second_count,
+    "LAVA_HEARTBEAT": v.positive_seconds,
+    "LAVA_SAMPLE_PERIOD": v.positive_seconds,
+    "LAVA_HANG_TIME": v.second_count,
+    "LAVA_METRICS_ADDRESS": v.text,
+    "LAVA_SUBMIT_HOSTS": v.words,
+    "LAVA_PORT": v.number(0, 65535),
+    "LAVA_TLS_DIR": v.text,
+    "LAVA_TLS_MASTER_NAME": v.text,
+    "LAVA_FENCE": v.text,
+    "LAVA_KEY_FILE": v.text,
+    "LAVA_OUTPUT_DAYS": v.real(),
+    "LAVA_RECORD_DAYS": v.real(),
+    "LAVA_MPI_INTERFACE": v.text,
+    "LAVA_GPUS": v.number(0, 1024),
+}
+
+OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
+
+
+def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], dict[str, Any]]:
+    """-> (lsf.conf as it stands, the fields of Params it sets)."""
+    entries, bad = parse_lsf_conf(text)
+    for number in bad:
+        problems.error(Place(file, number), "not NAME=value")
+    synonyms = {other: name for name, others in OTHER_LSF_NAMES.items() for other in others}
+    conf: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    for name, value, number in entries:
+        place = Place(file, number)
+        if name in conf:
+            problems.warn(place, f"{name} is set twice; this one holds")
+        conf[name] = value
+        key = synonyms.get(name, name)
+        if key in LSF_CONF:
+            if value:
+                cell = Cell(name, value, place)
+                take(fields, key, cell, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                report_without_effect(cell, key, "lsf.conf", problems)
+        elif name.startswith(known.LSF_PREFIXES):
+            problems.note(place, f"{name} is not supported by lava and has no effect")
+        else:
+            problems.warn(place, f"unknown parameter {name}")
+    return conf, fields
+
+
+def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for section in sections:
+        if section.name.lower() != "parameters":
+            problems.warn(section.place, f"unknown section {section.name}")
+            continue
+        for row in section.rows:
+            fields |= fill(row, LSB_PARAMS, scope, problems, "section Parameters")
+            others = [word for word in row.text("PREEMPT_FOR").split() if word in v.PREEMPT_FOR[3:]]
+            if others:
+                text = f"section Parameters: PREEMPT_FOR: {' '.join(others)} is not supported by lava and has no effect"
+                problems.warn(row.cells["PREEMPT_FOR"].place, text)
+    return fields
+
+
+def params_as_written(sections: list[Section]) -> tuple[tuple[str, str], ...]:
+    """Every parameter that has a value, known or not; the last of a name holds."""
+    found: dict[str, str] = {}
+    for section in sections:
+        for row in section.rows:
+            found.update({cell.name.upper(): cell.value for cell in row.cells.values() if cell.value not in ("", "-")})
+    return tuple(found.items())
+
+
+def params_of(fields: dict[str, Any], file: str, problems: Problems) -> Params:
+    """The record, with what must hold between its fields."""
+    params = Params(**fields)
+    timeout = params.lava_host_timeout
+    if params.lava_heartbeat * 2 > timeout:
+        text = f"LAVA_HOST_TIMEOUT {timeout} s is less than two of LAVA_HEARTBEAT {params.lava_heartbeat} s"
+        problems.error(Place(file, 0), text)
+    if params.lava_lease < timeout:
+        text = f"LAVA_LEASE {params.lava_lease} s is shorter than LAVA_HOST_TIMEOUT {timeout} s"
+        problems.error(Place(file, 0), text)
+    if re.search(r"://[^/@]*:[^/@]+@", params.lava_database_url):
+        text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
+        problems.warn(Place(file, 0), text)
+    return params

@@ -1,0 +1,344 @@
+"""One function per form of value: text -> typed value, or ValueError with words for the user."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from config.model.queue import (
+    Chkpnt,
+    CountLimit,
+    JobControl,
+    LoadThreshold,
+    Preemption,
+    RequeueExit,
+    Share,
+    SizeLimit,
+    TimeLimit,
+)
+from config.text.units import duration_s, seconds, size_kb, unit_letter, windows
+
+LARGEST_INT = 2**31 - 1
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What the meaning of a value depends on: the unit of bare sizes (a letter)."""
+
+    unit: str = "K"
+
+
+Parser = Callable[[str, Scope], object]
+
+
+def text(value: str, _: Scope) -> str:
+    return value
+
+
+def words(value: str, _: Scope) -> tuple[str, ...]:
+    return tuple(value.split())
+
+
+def window_list(value: str, _: Scope) -> tuple[str, ...]:
+    return windows(value)
+
+
+def yes_no(value: str, _: Scope) -> bool:
+    known = {"y": True, "yes": True, "1": True, "true": True, "n": False, "no": False, "0": False, "false": False}
+    found = known.get(value.lower())
+    if found is None:
+        raise ValueError(f"'{value}' is neither Y nor N")
+    return found
+
+
+def number(least: int = 0, most: int = LARGEST_INT) -> Parser:
+    """A whole number from `least` to `most`."""
+
+    def parse(value: str, _: Scope) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", value):
+            raise ValueError(f"'{value}' is not a whole number")
+        if not least <= int(value) <= most:
+            raise ValueError(f"{value} is not between {least} and {most}")
+        return int(value)
+
+    return parse
+
+
+def real(least: float = 0.0) -> Parser:
+    def parse(value: str, _: Scope) -> float:
+        found = _float(value)
+        if found < least:
+            raise ValueError(f"{value} is less than {least:g}")
+        return found
+
+    return parse
+
+
+def second_count(value: str, _: Scope) -> int:
+    return seconds(value)
+
+
+def minutes(value: str, _: Scope) -> int:
+    """`[hours:]minutes` -> seconds."""
+    return duration_s(value)
+
+
+def minutes_or_percent(value: str, _: Scope) -> int:
+    """`[hours:]minutes` -> seconds; `n%` of the run limit -> -n."""
+    if not value.endswith("%"):
+        return duration_s(value)
+    if not re.fullmatch(r"[1-9][0-9]?|100", value[:-1]):
+        raise ValueError(f"'{value}' is not between 1% and 100%")
+    return -int(value[:-1])
+
+
+PREEMPT_FOR = (
+    "LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB", "GROUP_JLP", "GROUP_MAX", "HOST_JLU", "USER_JLP", "USER_MAX",
+)  # fmt: skip
+"""The first three are what lava does."""
+
+
+def preempt_for(value: str, _: Scope) -> tuple[str, ...]:
+    """Whom to preempt: the newest, and as few as will do, as lava always does; of the others `badmin ckconfig` warns."""
+    words = tuple(value.split())
+    wrong = [word for word in words if word not in PREEMPT_FOR]
+    if wrong:
+        raise ValueError(f"'{wrong[0][:50]}' is none of {', '.join(PREEMPT_FOR)}")
+    return words
+
+
+def positive_seconds(value: str, _: Scope) -> int:
+    if seconds(value) < 1:
+        raise ValueError("must be at least 1 second")
+    return seconds(value)
+
+
+def size(value: str, scope: Scope) -> int:
+    return size_kb(value, scope.unit)
+
+
+def choice(*known: str) -> Parser:
+    def parse(value: str, _: Scope) -> str:
+        if value.upper() not in known:
+            raise ValueError(f"'{value}' is none of {', '.join(known)}")
+        return value.upper()
+
+    return parse
+
+
+def choices(*known: str) -> Parser:
+    def parse(value: str, _: Scope) -> tuple[str, ...]:
+        found = tuple(word.upper() for word in value.split())
+        for word in found:
+            if word not in known:
+                raise ValueError(f"'{word}' is none of {', '.join(known)}")
+        return found
+
+    return parse
+
+
+def unit(value: str, _: Scope) -> str:
+    return unit_letter(value) + "B"
+
+
+def time_limit(value: str, _: Scope) -> TimeLimit:
+    """`[default] maximum`, each `[hours:]minutes[/host or model]`."""
+    times, host_spec = [], ""
+    for word in value.split():
+        time, slash, spec = word.partition("/")
+        if slash and not spec:
+            raise ValueError(f"'{word}' names no host behind its '/'")
+        times.append(duration_s(time))
+        host_spec = spec or host_spec
+    default, maximum = _default_and_maximum(times)
+    return TimeLimit(default, maximum, host_spec)
+
+
+def one_time(value: str, scope: Scope) -> TimeLimit:
+    """A RUNTIME estimate: one time, kept as the default."""
+    if len(value.split()) != 1:
+        raise ValueError("one value is expected")
+    limit = time_limit(value, scope)
+    return TimeLimit(limit.maximum, None, limit.host_spec)
+
+
+def size_limit(value: str, scope: Scope) -> SizeLimit:
+    return SizeLimit(*_default_and_maximum([size_kb(word, scope.unit) for word in value.split()]))
+
+
+def count_limit(value: str, scope: Scope) -> CountLimit:
+    """`[default] maximum`."""
+    default, maximum = _default_and_maximum([_count(word, scope) for word in value.split()])
+    return CountLimit(None, default, maximum)
+
+
+def task_limit(value: str, scope: Scope) -> CountLimit:
+    """`[minimum [default]] maximum`; alone it is the maximum, and minimum and default are 1."""
+    counts = [_count(word, scope) for word in value.split()]
+    if len(counts) not in (1, 2, 3):
+        raise ValueError("one, two or three numbers are expected: [minimum [default]] maximum")
+    if counts != sorted(counts) or counts[0] < 1:
+        raise ValueError(f"'{value}': 1 <= minimum <= default <= maximum does not hold")
+    least = counts[0] if len(counts) > 1 else 1
+    return CountLimit(least, counts[1] if len(counts) == 3 else least, counts[-1])
+
+
+def threshold(index: str, value: str) -> LoadThreshold:
+    """`sched[/stop]`, each a number or empty."""
+    parts = [part.strip() for part in value.split("/")]
+    if len(parts) > 2:
+        raise ValueError(f"'{value}' is not loadSched/loadStop")
+    sched, stop = (None if part in ("", "-") else _float(part.removesuffix("%")) for part in [*parts, ""][:2])
+    return LoadThreshold(index, sched, stop)
+
+
+def chkpnt(value: str, _: Scope) -> Chkpnt:
+    parts = value.split()
+    if len(parts) > 2:
+        raise ValueError(f"'{value}' is not a folder with a period in minutes")
+    if len(parts) == 2 and duration_s(parts[1]) < 1:
+        raise ValueError(f"period {parts[1]} is not positive")
+    return Chkpnt(parts[0], duration_s(parts[1]) if len(parts) == 2 else None)
+
+
+def exit_values(value: str, _: Scope) -> tuple[int, ...]:
+    return tuple(_exit_value(word) for word in value.replace(",", " ").split())
+
+
+def requeue_exit(value: str, _: Scope) -> RequeueExit:
+    """`[all] [~n …] [n …] [EXCLUDE(n …)]`."""
+    excluding: list[int] = []
+    for inside in re.findall(r"EXCLUDE\s*\(([^()]*)\)", value, re.IGNORECASE):
+        excluding += [_exit_value(word) for word in inside.replace(",", " ").split()]
+    rest = re.sub(r"EXCLUDE\s*\([^()]*\)", " ", value, flags=re.IGNORECASE).split()
+    return RequeueExit(
+        all="all" in [word.lower() for word in rest],
+        values=tuple(_exit_value(word) for word in rest if word.lower() != "all" and not word.startswith("~")),
+        never=tuple(_exit_value(word[1:]) for word in rest if word.startswith("~")),
+        excluding=tuple(excluding),
+    )
+
+
+def job_controls(value: str, _: Scope) -> tuple[JobControl, ...]:
+    """`SUSPEND[…] RESUME[…] TERMINATE[…]`."""
+    found: list[JobControl] = []
+    rest = value.strip()
+    while rest:
+        match = re.match(r"(SUSPEND|RESUME|TERMINATE)\s*\[", rest)
+        end = _closing(rest, match.end()) if match else -1
+        if not match or end < 0 or not rest[match.end() : end].strip():
+            raise ValueError(f"'{value}' is not SUSPEND[…] RESUME[…] TERMINATE[…]")
+        found.append(JobControl(match.group(1), rest[match.end() : end].strip()))
+        rest = rest[end + 1 :].strip()
+    return tuple(found)
+
+
+def fairshare(value: str, scope: Scope) -> tuple[Share, ...]:
+    """`USER_SHARES[[name, n] …]`."""
+    match = re.fullmatch(r"USER_SHARES\s*\[(.*)\]", value, re.DOTALL)
+    if not match:
+        raise ValueError(f"'{value}' is not USER_SHARES[[name, shares] …]")
+    return shares(match.group(1), scope)
+
+
+def shares(value: str, _: Scope) -> tuple[Share, ...]:
+    """`[name, n] …`, perhaps in one more pair of brackets; one share for several names may be written `[a b, n]`."""
+    found: list[Share] = []
+    outer = re.fullmatch(r"\s*\[(\s*\[.*\]\s*)\]\s*", value, re.DOTALL)
+    value = outer.group(1) if outer else value
+    for inside in re.findall(r"\[([^\[\]]*)\]", value):
+        names, comma, count = inside.rpartition(",")
+        if not comma or not names.split() or not re.fullmatch(r"\s*[0-9]{1,9}\s*", count) or int(count) < 1:
+            raise ValueError(f"'[{inside}]' is not [name, shares]")
+        found += [Share(name, int(count)) for name in names.replace(",", " ").split()]
+    if re.sub(r"\[[^\[\]]*\]", "", value).strip(" ,\t") or not found:
+        raise ValueError(f"'{value}' is not [name, shares] …")
+    return tuple(found)
+
+
+def preemption(value: str, _: Scope) -> Preemption:
+    """`PREEMPTIVE[q+1 q2] PREEMPTABLE[q3]`, the lists may be missing."""
+    rest = re.sub(r"(PREEMPTIVE|PREEMPTABLE)\s*(\[[^\[\]]*\])?", " ", value)
+    found = {match[0]: match[1] for match in re.findall(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[([^\[\]]*)\])?", value)}
+    if rest.strip() or not found:
+        raise ValueError(f"'{value}' is not PREEMPTIVE[queue …] PREEMPTABLE[queue …]")
+    return Preemption(
+        preemptive="PREEMPTIVE" in found,
+        preemptable="PREEMPTABLE" in found,
+        preempts=tuple(found.get("PREEMPTIVE", "").split()),
+        preempted_by=tuple(found.get("PREEMPTABLE", "").split()),
+    )
+
+
+def reserve_time(value: str, _: Scope) -> int:
+    """`MAX_RESERVE_TIME[n]` -> n."""
+    match = re.fullmatch(r"MAX_RESERVE_TIME\s*(?:\[\s*([0-9]{1,9})\s*\])?", value)
+    if not match:
+        raise ValueError(f"'{value}' is not MAX_RESERVE_TIME[n]")
+    return int(match.group(1) or 0)
+
+
+def priority_over_time(value: str, _: Scope) -> tuple[int, int]:
+    """`increment/minutes` -> (increment, seconds)."""
+    match = re.fullmatch(r"([0-9]{1,9})\s*/\s*([0-9]{1,9})", value)
+    if not match or not int(match.group(2)):
+        raise ValueError(f"'{value}' is not increment/minutes")
+    return int(match.group(1)), int(match.group(2)) * 60
+
+
+def scheduling_interval(value: str, _: Scope) -> float:
+    """`seconds`, or `n ms`; a second number (the longest cycle) is not used."""
+    match = re.fullmatch(r"([0-9]{1,9})(?:\s*(ms))?(?:\s+[0-9]{1,9})?", value)
+    if not match:
+        raise ValueError(f"'{value}' is not seconds or 'n ms'")
+    return int(match.group(1)) / (1000 if match.group(2) else 1)
+
+
+def enforce(value: str, _: Scope) -> tuple[str, ...]:
+    found = tuple(value.lower().split())
+    for word in found:
+        if word not in ("memory", "cpu", "gpu"):
+            raise ValueError(f"'{word}' is none of memory, cpu, gpu")
+    return found
+
+
+def exclusive(value: str, scope: Scope) -> bool:
+    """Y, N, or CU and CU[type ...]: jobs may have compute units for themselves (-x with cu[excl]), and hosts too."""
+    return bool(re.fullmatch(r"CU(\[[^\[\]]*\])?", value.strip())) or yes_no(value, scope)
+
+
+def _float(value: str) -> float:
+    if not re.fullmatch(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?", value):
+        raise ValueError(f"'{value}' is not a number")
+    return float(value)
+
+
+def _count(word: str, scope: Scope) -> int:
+    found = number(0)(word, scope)
+    assert isinstance(found, int)
+    return found
+
+
+def _exit_value(word: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", word) or int(word) > 255:
+        raise ValueError(f"'{word}' is not an exit value from 0 to 255")
+    return int(word)
+
+
+def _default_and_maximum(values: list[int]) -> tuple[int | None, int | None]:
+    if len(values) == 1:
+        return None, values[0]
+    if len(values) != 2:
+        raise ValueError("one or two values are expected: [default] maximum")
+    if values[0] > values[1]:
+        raise ValueError("the default is greater than the maximum")
+    return values[0], values[1]
+
+
+def _closing(value: str, start: int) -> int:
+    """Where the bracket closes that opened right before `start`; -1 if it does not."""
+    depth = 1
+    for position in range(start, len(value)):
+        depth += (value[position] == "[") - (value[position] == "]")
+        if depth == 0:
+            return position
+    return -1

@@ -1,0 +1,68 @@
+"""What started jobs hold, account by account (queue, user, group): the live half of fair share.
+
+Rule: all sums are whole numbers (microseconds, KB), so that they do not depend on the order of events: a replica that
+began with a snapshot has the very same ones.
+"""
+
+from __future__ import annotations
+
+from lavad.core.cluster.charge import Account, account_of
+from lavad.core.job.job import Attempt
+from lavad.core.job.spec import Spec
+
+Sums = tuple[int, int, int, int, int, int, int, int, int]
+JOBS, SLOTS, RUNNING, STARTS, GPUS, RUNNING_GPUS, GPU_STARTS, COMMITTED, MEM = range(9)
+"""Jobs; slots; slots of running jobs and the sum of (slots x start, in us); the same of GPUs; slots x run limit in s; KB."""
+_MICRO = 1_000_000
+
+
+def held(run: Attempt, spec: Spec) -> Sums:
+    """What an attempt adds to its account."""
+    slots = gpus = mem = 0
+    for part in run.parts:
+        slots += part.slots
+        gpus += len(part.gpus)
+        for name, amount in part.reserved:
+            if name == "mem":
+                mem += round(amount * 1024)
+    if not run.started:
+        return 1, slots, 0, 0, gpus, 0, 0, 0, mem
+    start = round(run.started * _MICRO)
+    late, late_gpus = round(run.spent[0] * _MICRO), round(run.spent[1] * _MICRO)
+    return 1, slots, slots, slots * start - late, gpus, gpus, gpus * start - late_gpus, slots * (spec.limits.run or 0), mem
+
+
+class Accounts:
+    """Account to its sums; one without a started job is not there."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Account, list[int]] = {}
+
+    def add(self, run: Attempt, spec: Spec, sign: int) -> None:
+        """Add an attempt, or take it away."""
+        account = account_of(spec)
+        row = self.rows.get(account)
+        if row is None:
+            row = self.rows[account] = [0] * 9
+        for at, amount in enumerate(held(run, spec)):
+            row[at] += sign * amount
+        if not row[JOBS]:
+            del self.rows[account]
+
+
+def same(old: Attempt, new: Attempt) -> bool:
+    """Whether two records of an attempt hold the same, as almost always when a part of it moves on."""
+    if old.number != new.number or old.started != new.started or len(old.parts) != len(new.parts) or old.spent != new.spent:
+        return False
+    return all(a.slots == b.slots and a.gpus == b.gpus and a.reserved == b.reserved for a, b in zip(
+        old.parts, new.parts, strict=True))  # fmt: skip
+
+
+def run_seconds(row: list[int], now: float) -> float:
+    """Slot seconds that running jobs have run so far."""
+    return max(0, row[RUNNING] * round(now * _MICRO) - row[STARTS]) / _MICRO
+
+
+def gpu_seconds(row: list[int], now: float) -> float:
+    """GPU seconds of running jobs so far."""
+    return max(0, row[RUNNING_GPUS] * round(now * _MICRO) - row[GPU_STARTS]) / _MICRO

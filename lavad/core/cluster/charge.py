@@ -1,0 +1,91 @@
+"""What finished attempts used, user by user: the history that fair share looks back on.
+
+Rule: a ``Charge`` holds sums as they were worth at its time ``at``; each later event brings them down by the time that has
+passed (to a tenth in HIST_HOURS, LSF) and adds its own, so that the row is a fold of the events and needs no clock.
+"""
+
+from __future__ import annotations
+
+from math import exp, expm1, log
+
+import msgspec
+
+from lavad.core.job.job import Attempt
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import Conf
+
+Account = tuple[str, str, str]
+"""Queue, user, and the user group that the job was submitted for (``-G``), "" if none."""
+_LN10 = log(10.0)
+
+
+class Charge(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Seconds of CPU, of slots and of GPUs, decayed up to ``at``."""
+
+    queue: str
+    user: str
+    group: str = ""
+    at: float = 0.0
+    cpu: float = 0.0
+    run: float = 0.0
+    gpu: float = 0.0
+
+
+def account_of(spec: Spec) -> Account:
+    """The account that a job of this spec is charged to."""
+    return spec.queue, spec.user, spec.user_group
+
+
+def fade(amount: float, seconds: float, hours: float) -> float:
+    """What is left of an amount after this time; without HIST_HOURS (0) all of it."""
+    if hours <= 0 or seconds <= 0:
+        return amount
+    return amount * exp(-_LN10 * seconds / (hours * 3600))
+
+
+def fade_even(amount: float, seconds: float, hours: float) -> float:
+    """What is left at the end of a stretch of this many seconds in which the amount was used evenly."""
+    if hours <= 0 or seconds <= 0:
+        return amount
+    part = _LN10 * seconds / (hours * 3600)
+    return amount * -expm1(-part) / part
+
+
+def used_by(run: Attempt, at: float) -> tuple[float, float, float, float]:
+    """(seconds that an attempt ran, its CPU seconds, slot seconds, GPU seconds)."""
+    end = run.verdict.at if run.verdict is not None and run.verdict.at else at
+    seconds = max(0.0, end - run.started) if run.started else 0.0
+    cpu = sum(part.end.utime + part.end.stime for part in run.parts if part.end is not None)
+    slots = sum(part.slots for part in run.parts)
+    gpus = sum(len(part.gpus) for part in run.parts)
+    slot_seconds, gpu_seconds, cpu_left = run.spent
+    return seconds, cpu + cpu_left, max(0.0, slots * seconds + slot_seconds), max(0.0, gpus * seconds + gpu_seconds)
+
+
+def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: float) -> Charge | None:
+    """The account once an attempt that is over is added; None if it used nothing."""
+    seconds, cpu, slots, gpus = used_by(run, at)
+    if not (cpu or slots or gpus):
+        return None
+    queue, user, group = account_of(spec)
+    if old is None:
+        old = Charge(queue=queue, user=user, group=group, at=at)
+    # a clock that went back must not make an old sum grow
+    passed = at - old.at
+    return Charge(
+        queue=queue, user=user, group=group, at=max(at, old.at),
+        cpu=fade(old.cpu, passed, hours) + fade_even(cpu, seconds, hours),
+        run=fade(old.run, passed, hours) + fade_even(slots, seconds, hours),
+        gpu=fade(old.gpu, passed, hours) + fade_even(gpus, seconds, hours),
+    )  # fmt: skip
+
+
+def hist_hours(conf: Conf) -> dict[str, float]:
+    """Queues with fair share, and those that follow the policy of another, to their HIST_HOURS."""
+    found: dict[str, float] = {}
+    for queue in conf.queues:
+        if queue.share is not None:
+            found.update(dict.fromkeys((queue.name, *queue.share.queues), queue.share.hist_hours))
+    for part in conf.partitions:
+        found = {queue.name: part.share.hist_hours for queue in conf.queues} | found
+    return found

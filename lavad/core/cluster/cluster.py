@@ -1,0 +1,342 @@
+"""The cluster as the master knows it: live records in tables, and indexes derived from them.
+
+Records are frozen; ``put`` and ``drop`` are the only ways to change a table. Each table remembers the value that a row had when
+the batch began: that gives the rows to store, and the way back when a commit fails. Finished jobs leave memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lavad.core.cluster.accounts import Accounts, same
+from lavad.core.cluster.charge import Account, Charge, hist_hours
+from lavad.core.cluster.conditions import Conditions, Names
+from lavad.core.cluster.usage_index import Use
+from lavad.core.cluster.versioned_table import Pending, Table, came
+from lavad.core.job.depend import Ended
+from lavad.core.job.groups import JobGroup
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import WAITING, JobState
+from lavad.core.site.conf import Conf, HostConf, QueueAdmin, QueueConf
+from lavad.core.site.host import Host
+from lavad.core.site.reservation import Reservation
+
+KEPT_SPECS = 1000
+
+
+class Cluster:
+    """All live state. Changed by ``apply`` alone."""
+
+    def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
+        self.version = 0
+        """Sequence number of the newest event applied."""
+        self.epoch = 0
+        self.incarnation = ""
+        self.next_job = 1
+        self.next_spec = 1
+        self.conf = Conf()
+        self.queue_conf: dict[str, QueueConf] = {}
+        self.host_conf: dict[str, HostConf] = {}
+        self.use = Use()
+        self.pending: dict[int, Pending] = {}
+        """Spec number to its pending jobs."""
+        self.elements: dict[int, dict[int, None]] = {}
+        """Array id to the keys of its touched live elements."""
+        self.spec_jobs: dict[int, int] = {}
+        """Spec number to the live jobs and arrays that have it."""
+        self.spec_numbers: dict[Spec, int] = {}
+        self.idle_specs: dict[int, None] = {}
+        self.by_user: dict[str, dict[int, None]] = {}
+        """User to the keys of live jobs and arrays, oldest first."""
+        self.started: dict[int, None] = {}
+        """Keys of jobs with an attempt."""
+        self.suspended: dict[int, None] = {}
+        """Keys of jobs that the system suspended or preempted."""
+        self.promised: dict[int, None] = {}
+        """Keys of waiting jobs for which something is held."""
+        self.held_back: dict[int, None] = {}
+        """Keys of pending jobs with ``not_before`` or another reason of their own."""
+        self.hist_hours: dict[str, float] = {}
+        """Queue with fair share to its HIST_HOURS."""
+        self.accounts = Accounts()
+        self.charges: Table[Account, Charge] = Table()
+        """What finished attempts used, for fair share."""
+        self.groups: Table[str, JobGroup] = Table()
+        """Job groups that were added by hand."""
+        self.reservations: Table[str, Reservation] = Table()
+        """Advance reservations."""
+        self.conditions = Conditions()
+        self.ended: Table[int, Ended] = Table()
+        """Job ids that conditions name, with what of them has finished."""
+        self.names = Names()
+        self.finished: dict[int, Job] = {}
+        """Jobs that finished in this batch: their last records, for the store and for whoever waits for them."""
+        self.finished_arrays: dict[int, Array] = {}
+        """Arrays whose last element finished in this batch: their last records."""
+        self.jobs: Table[int, Job] = Table(self._job_moved)
+        self.arrays: Table[int, Array] = Table(self._array_moved)
+        self.specs: Table[int, Spec] = Table(self._spec_moved)
+        self.hosts: Table[str, Host] = Table()
+        self.queues: Table[str, QueueAdmin] = Table()
+        self.configure(self.conf)
+        self._kept = self._single()
+
+    def _single(self) -> tuple[int, str, int, int, Conf]:
+        """What is no row of a table."""
+        return self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
+
+    def configure(self, conf: Conf) -> None:
+        """Take a configuration."""
+        self.conf = conf
+        self.queue_conf = {queue.name: queue for queue in conf.queues}
+        self.host_conf = {host.name: host for host in conf.hosts}
+        self.hist_hours = hist_hours(conf)
+
+    def spec_of(self, key: int) -> Spec:
+        """The spec of a live job, element or array."""
+        return self.specs.rows[self.get(key).spec]
+
+    def get(self, key: int) -> Job | Array:
+        """The live job or touched element, or the array that an untouched element or a plain array id names."""
+        job = self.jobs.rows.get(key)
+        return job if job is not None else self.arrays.rows[key & 0xFFFFFFFF]
+
+    def find_job(self, key: int) -> Job | None:
+        """The live job or touched element of this key."""
+        return self.jobs.rows.get(key)
+
+    def find_array(self, key: int) -> Array | None:
+        """The live array that this key or the array of this element names."""
+        return self.arrays.rows.get(key & 0xFFFFFFFF)
+
+    def queue_state(self, name: str) -> QueueAdmin:
+        """What administrators did to a queue (open and active if nothing)."""
+        return self.queues.rows.get(name) or QueueAdmin(name=name)
+
+    def slots_of(self, host: str) -> int:
+        """How many slots a host has (MXJ; -1 is unlimited), by configuration or CPUs."""
+        conf = self.host_conf.get(host)
+        if conf is not None and conf.slots is not None:
+            return conf.slots
+        known = self.hosts.rows.get(host)
+        return known.facts.ncpus if known is not None else 0
+
+    def topology_of(self, host: str) -> str:
+        """The processors of a host as ``core.lang.topology`` reads them; "" where affinity is off or they are not known."""
+        conf = self.host_conf.get(host)
+        known = self.hosts.rows.get(host)
+        return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
+
+    def _tables(self) -> tuple[Table[Any, Any], ...]:
+        small = (self.hosts, self.queues, self.charges, self.ended, self.groups, self.reservations)
+        return self.jobs, self.arrays, self.specs, *small
+
+    def forget_changes(self) -> None:
+        """A batch is committed: what it changed is no longer remembered."""
+        for table in self._tables():
+            table.changed.clear()
+        self.finished.clear()
+        self.finished_arrays.clear()
+        self._kept = self._single()
+
+    def undo_changes(self) -> None:
+        """A batch could not be committed: everything but ``version`` is as before it."""
+        for number, spec in self.specs.changed.items():
+            if spec is not None:
+                self.specs.rows[number] = spec  # dropped in this batch, and jobs that come back may need it
+        self.jobs.undo()
+        self.arrays.undo()
+        self.specs.undo()
+        self.spec_numbers = {spec: number for number, spec in self.specs.rows.items()}
+        idle = [*self.idle_specs, *self.specs.rows]
+        self.idle_specs = {n: None for n in idle if n in self.specs.rows and n not in self.spec_jobs}
+        self.hosts.undo()
+        self.queues.undo()
+        self.charges.undo()
+        self.ended.undo()
+        self.groups.undo()
+        self.reservations.undo()
+        self.conditions.stir_all()
+        self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
+        if conf is not self.conf:
+            self.configure(conf)
+        self.finished.clear()
+        self.finished_arrays.clear()
+
+    def _spec_moved(self, old: Spec | None, new: Spec | None) -> None:
+        if new is None and old is not None:
+            self.spec_numbers.pop(old, None)
+
+    def _job_moved(self, old: Job | None, new: Job | None) -> None:
+        self._account(old, new)
+        if old is not None:
+            self._unindex(old)
+        if new is not None:
+            self._index(new)
+        if old is None or new is None or old.spec != new.spec:
+            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+        if (old is not None and old.blocked) or (new is not None and new.blocked):
+            self._depend(old, new)
+        if self.conditions.named or self.names.rows is not None:
+            self._depended(old, new)
+
+    def _depended(self, old: Job | None, new: Job | None) -> None:
+        """Tell the conditions that name the job, if it has changed in what they ask about."""
+        key = old.key if old is not None else new.key if new is not None else 0
+        self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
+        if old is None or new is None or old.state != new.state or old.messages != new.messages:
+            self.conditions.stir(key & 0xFFFFFFFF)
+
+    def _depend(self, old: Job | None, new: Job | None) -> None:
+        """Note who waits for which condition."""
+        was = old.depend if old is not None and old.blocked else None
+        now = new.depend if new is not None and new.blocked else None
+        if was is now:
+            return
+        if new is not None and now is not None:
+            self.conditions.add(now, new.key)
+        if old is not None and was is not None:
+            self._forget_ended(self.conditions.discard(was, old.key) if was != now else [])
+
+    def _forget_ended(self, jobs: list[int]) -> None:
+        for job in jobs:
+            if job in self.ended.rows:
+                self.ended.drop(job)
+
+    def named(self) -> dict[str, dict[int, None]]:
+        """Name to live jobs and arrays."""
+        return self.names.of(
+            lambda: [
+                *((job.name, job.key) for job in self.jobs.rows.values() if not job.key >> 32),
+                *((array.name, array.job) for array in self.arrays.rows.values()),
+            ]
+        )
+
+    def _account(self, old: Job | None, new: Job | None) -> None:
+        was = None if old is None else old.run
+        now = None if new is None else new.run
+        if was is None and now is None:
+            return
+        if was is not None and now is not None and old is not None and new is not None:  # noqa: SIM102
+            if old.spec == new.spec and (was is now or same(was, now)):
+                return
+        if was is not None and old is not None:
+            self.accounts.add(was, self.specs.rows[old.spec], -1)
+        if now is not None and new is not None:
+            self.accounts.add(now, self.specs.rows[new.spec], 1)
+
+    def _index(self, job: Job) -> None:
+        spec = self.specs.rows[job.spec]
+        self.use.job(job, spec, 1)
+        if job.state is JobState.PEND and not job.blocked:
+            self._queue_up(job.key, job.spec, job.position == 0.0 == job.stand)
+        if job.run is not None:
+            self.started[job.key] = None
+            if job.lent or job.state is JobState.SSUSP:
+                self.suspended[job.key] = None
+        elif job.promised:
+            self.promised[job.key] = None
+        if job.state in WAITING and (job.not_before or job.reason or job.avoid or job.barred):
+            self.held_back[job.key] = None
+        if job.key >> 32:
+            self.elements.setdefault(job.key & 0xFFFFFFFF, {})[job.key] = None
+        self.by_user.setdefault(spec.user, {})[job.key] = None
+
+    def _unindex(self, job: Job) -> None:
+        spec = self.specs.rows[job.spec]
+        self.use.job(job, spec, -1)
+        if job.state is JobState.PEND:
+            self._leave(job.key, job.spec)
+        if job.run is not None:
+            self.started.pop(job.key, None)
+        if self.suspended:
+            self.suspended.pop(job.key, None)
+        if self.promised:
+            self.promised.pop(job.key, None)
+        self.held_back.pop(job.key, None)
+        if job.key >> 32:
+            siblings = self.elements[job.key & 0xFFFFFFFF]
+            del siblings[job.key]
+            if not siblings:
+                del self.elements[job.key & 0xFFFFFFFF]
+        self._drop_user_key(spec.user, job.key)
+
+    def _array_moved(self, old: Array | None, new: Array | None) -> None:
+        if old is not None:
+            spec = self.specs.rows[old.spec]
+            self.use.array(old, spec, -1)
+            if new is None or new.spec != old.spec or not new.may_start or _stands(new) != _stands(old):
+                self._leave(old.job, old.spec)
+            if new is None:
+                self._drop_user_key(spec.user, old.job)
+        if new is not None:
+            spec = self.specs.rows[new.spec]
+            self.use.array(new, spec, 1)
+            if new.may_start:
+                self._queue_up(new.job, new.spec, new.position == 0.0 == new.stand)
+            self.by_user.setdefault(spec.user, {})[new.job] = None
+        if old is None or new is None or old.spec != new.spec:
+            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+        self._array_depends(old, new)
+        key = old.job if old is not None else new.job if new is not None else 0
+        self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
+        if self.conditions.named:
+            self.conditions.stir(key)
+
+    def _array_depends(self, old: Array | None, new: Array | None) -> None:
+        was = old.depend if old is not None and old.waiting else None
+        now = new.depend if new is not None and new.waiting else None
+        if was is now:
+            return
+        if new is not None and now is not None:
+            self.conditions.add(now, new.job)
+        if old is not None and was is not None and was != now:
+            self._forget_ended(self.conditions.discard(was, old.job))
+
+    def _drop_user_key(self, user: str, key: int) -> None:
+        keys = self.by_user[user]
+        del keys[key]
+        if not keys:
+            del self.by_user[user]
+
+    def _queue_up(self, key: int, spec: int, in_order: bool) -> None:
+        pending = self.pending.get(spec)
+        if pending is None:
+            pending = self.pending[spec] = Pending()
+        if key in pending.keys:
+            pending.touched += 1
+            return
+        last = next(reversed(pending.keys), None)
+        pending.add(key, in_order and (last is None or came(self.get(last), last) < came(self.get(key), key)))
+
+    def _leave(self, key: int, spec: int) -> None:
+        pending = self.pending.get(spec)
+        if pending is not None:
+            pending.discard(key)
+            if not pending.keys:
+                del self.pending[spec]
+
+    def _retain(self, old: int | None, new: int | None) -> None:
+        if new is not None:
+            self.spec_jobs[new] = self.spec_jobs.get(new, 0) + 1
+            self.idle_specs.pop(new, None)
+        if old is not None:
+            left = self.spec_jobs[old] - 1
+            if left:
+                self.spec_jobs[old] = left
+            else:
+                del self.spec_jobs[old]
+                self._retire(old)
+
+    def _retire(self, spec: int) -> None:
+        """No live job has this spec any more; the newest such are kept, as the next job is often the same again."""
+        self.idle_specs[spec] = None
+        if len(self.idle_specs) > KEPT_SPECS:
+            oldest = next(iter(self.idle_specs))
+            del self.idle_specs[oldest]
+            self.specs.drop(oldest)
+
+
+def _stands(array: Array) -> tuple[float, float]:
+    return array.position, array.stand

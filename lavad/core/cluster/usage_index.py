@@ -1,0 +1,181 @@
+"""What live jobs hold: slots by queue, user and host, and on each host its slots, reserved resources and GPUs.
+
+One ledger for the master's re-check and for the scheduler's cycle; kept up to date job by job as ``Cluster`` changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from lavad.core.job.groups import lineage
+from lavad.core.job.job import Array, Job, Part, Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.cpus import taken_by
+from lavad.core.lang.rusage_decay import next_change
+from lavad.core.lang.states import OVER, STARTED, JobState
+
+PEND, PSUSP, RUN, SSUSP, USUSP, RSV = range(6)
+COLUMNS = ("pend", "psusp", "run", "ssusp", "ususp", "rsv")
+_COLUMN = {
+    JobState.PEND: PEND,
+    JobState.PSUSP: PSUSP,
+    JobState.RUN: RUN,
+    JobState.SSUSP: SSUSP,
+    JobState.USUSP: USUSP,
+    JobState.UNKWN: RUN,
+    JobState.ZOMBI: RUN,
+}
+
+
+class HostUse:
+    """What is taken on one host."""
+
+    __slots__ = ("cpus", "exclusive", "gpus", "held", "jobs", "reserved", "slots", "touched")
+
+    def __init__(self) -> None:
+        self.touched = 0
+        """Grows with every change, so that a scheduler sees which hosts to look at again."""
+        self.slots = 0
+        self.exclusive = 0
+        self.jobs: dict[int, Part] = {}
+        self.held: dict[int, Placed] = {}
+        """Waiting job to what is held for it here."""
+        self.reserved: dict[str, float] = {}
+        self.gpus: dict[str, int] = {}
+        """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
+        self.cpus: dict[int, int] = {}
+        """CPU to the number of jobs that keep others off it."""
+
+    def add(self, key: int, part: Part, spec: Spec, sign: int, lent: bool = False) -> None:
+        """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``lent``: it has given up its slots."""
+        self.touched += 1
+        self._count(part, spec, sign, 0 if lent else part.slots)
+        if sign > 0:
+            self.jobs[key] = part
+        else:
+            self.jobs.pop(key, None)
+
+    def keep(self, sign: int) -> None:
+        """A job that has no part here keeps others off (1), or no longer (-1)."""
+        self.touched += 1
+        self.exclusive += sign
+
+    def hold(self, key: int, part: Placed, sign: int) -> None:
+        """Note what is held for a waiting job; a ledger counts of it what the jobs preempted for it do not hold still."""
+        self.touched += 1
+        if sign > 0:
+            self.held[key] = part
+        else:
+            self.held.pop(key, None)
+
+    def _count(self, part: Part, spec: Spec, sign: int, slots: int) -> None:
+        self.slots += sign * slots
+        self.exclusive += sign * spec.exclusive
+        for name, amount in part.reserved:
+            left = self.reserved.get(name, 0.0) + sign * exact(amount)
+            if left:
+                self.reserved[name] = left
+            else:
+                self.reserved.pop(name, None)
+        for cpu in taken_by(part.binds) if part.binds else ():
+            shift(self.cpus, cpu, sign)
+        weight = sign * gpu_weight(spec)
+        for gpu in part.gpus:
+            count = self.gpus.get(gpu, 0) + weight
+            if count:
+                self.gpus[gpu] = count
+            else:
+                self.gpus.pop(gpu, None)
+
+
+def exact(amount: float) -> float:
+    """An amount whose sums have no rounding in them: the same in whatever order jobs came and went."""
+    return round(amount * _STEPS) / _STEPS
+
+
+_STEPS = 1 << 20
+def shift(counts: dict[int, int], key: int, by: int) -> None:
+    """Count up or down; what is at nought is not there."""
+    count = counts.get(key, 0) + by
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)
+
+
+EXCLUSIVE_GPU = 1_000_000
+
+
+def gpu_weight(spec: Spec) -> int:
+    """How much of a GPU a job of this spec takes: everything, or one share of it."""
+    gpu = spec.gpu
+    return EXCLUSIVE_GPU if gpu is not None and (gpu.mode == "exclusive_process" or gpu.j_exclusive) else 1
+
+
+class Use:
+    """Sums of slots: ``queues``, ``users`` and ``pairs`` (queue, user) map to [pend, psusp, run, ssusp, ususp, rsv]."""
+
+    def __init__(self) -> None:
+        self.queues: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self.users: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
+        self.projects: defaultdict[str, int] = defaultdict(int)
+        self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
+        self.array_running: defaultdict[int, int] = defaultdict(int)
+        """Job id of an array to its started elements."""
+        self.group_running: defaultdict[str, int] = defaultdict(int)
+        """Job group to the started jobs in it and in the groups below it."""
+        self.fading: dict[int, float] = {}
+        """Started job to when less is reserved for it than now."""
+        self.elastic: dict[int, None] = {}
+        """Started jobs whose hosts may change."""
+
+    def _count(self, spec: Spec, column: int, slots: int) -> None:
+        self.queues[spec.queue][column] += slots
+        self.users[spec.user][column] += slots
+        self.pairs[spec.queue, spec.user][column] += slots
+
+    def job(self, job: Job, spec: Spec, sign: int) -> None:
+        """Add or take away one live job."""
+        if job.run is None:
+            self._count(spec, _COLUMN[job.state], sign * spec.slots)
+            for held in job.promised:
+                self._count(spec, RSV, sign * held.slots)
+                self.hosts[held.host].hold(job.key, held, sign)
+            return
+        if job.run.elastic and sign > 0:
+            self.elastic[job.key] = None
+        elif job.run.elastic:
+            self.elastic.pop(job.key, None)
+        parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
+        slots = sum(part.slots for part in job.run.parts)
+        self._count(spec, _COLUMN[job.state], sign * slots)
+        self.projects[spec.project] += sign * slots
+        if job.key >> 32 and job.state in STARTED:
+            self.array_running[job.key & 0xFFFFFFFF] += sign
+        if spec.group:
+            for group in lineage(spec.group):
+                self.group_running[group] += sign
+        for part in parts:
+            self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
+        if any(part.fades for part in parts):
+            self._fade(job, sign)
+        for host in job.run.alone:
+            self.hosts[host].keep(sign)
+
+    def _fade(self, job: Job, sign: int) -> None:
+        run = job.run
+        if sign < 0 or run is None:
+            self.fading.pop(job.key, None)
+            return
+        change = next_change(fade for part in run.parts if part.state not in OVER for fade in part.fades)
+        if change is not None:
+            self.fading[job.key] = run.dispatched + change
+
+    def array(self, array: Array, spec: Spec, sign: int) -> None:
+        """Add or take away an array's untouched elements."""
+        if array.pending:
+            self._count(spec, PEND, sign * spec.slots * len(array.pending))
+        if array.held:
+            self._count(spec, PSUSP, sign * spec.slots * len(array.held))

@@ -1,0 +1,79 @@
+"""A table of records by key that remembers what a batch changed, and the line of a class's pending jobs.
+
+Rule: ``put`` and ``drop`` are the only ways to change a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from lavad.core.job.job import Array, Job
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Table(Generic[K, V]):
+    """Rows by key, with the values that changed rows had when the batch began."""
+
+    __slots__ = ("changed", "moved", "rows")
+
+    def __init__(self, moved: Callable[[V | None, V | None], None] | None = None) -> None:
+        self.rows: dict[K, V] = {}
+        self.changed: dict[K, V | None] = {}
+        self.moved = moved
+
+    def put(self, key: K, value: V) -> None:
+        """Add or replace a row."""
+        old = self.rows.get(key)
+        self.changed.setdefault(key, old)
+        self.rows[key] = value
+        if self.moved is not None:
+            self.moved(old, value)
+
+    def drop(self, key: K) -> None:
+        """Remove a row that is there."""
+        old = self.rows.pop(key)
+        self.changed.setdefault(key, old)
+        if self.moved is not None:
+            self.moved(old, None)
+
+    def undo(self) -> None:
+        """Bring back the rows as they were when the batch began."""
+        for key, old in list(self.changed.items()):
+            if old is not None:
+                self.put(key, old)
+            elif key in self.rows:
+                self.drop(key)
+        self.changed.clear()
+
+
+def came(row: Job | Array, key: int) -> tuple[float, int]:
+    """The place of a pending row: by submission, then by job and index, whatever it has been through since."""
+    return row.submitted, (key & 0xFFFFFFFF) << 32 | key >> 32
+
+
+class Pending:
+    """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order while ``ordered``."""
+
+    __slots__ = ("keys", "ordered", "touched")
+
+    def __init__(self) -> None:
+        self.keys: dict[int, int] = {}
+        """Each with the value that ``touched`` had when it came, or came to another place: the newest are at the end."""
+        self.ordered = True
+        self.touched = 0
+        """Grows with every change, so that a scheduler sees which classes to look at again."""
+
+    def add(self, key: int, in_order: bool) -> None:
+        """Add at the end; ``in_order`` says that this is where it belongs."""
+        self.touched += 1
+        self.keys[key] = self.touched
+        self.ordered = self.ordered and in_order
+
+    def discard(self, key: int) -> None:
+        """Remove if there."""
+        if key in self.keys:
+            del self.keys[key]
+            self.touched += 1

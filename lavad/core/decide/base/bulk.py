@@ -1,0 +1,173 @@
+"""What a command does to each of many jobs: a part of them at a time, so that others are served in between.
+
+Rule: what a later part means is looked at when its turn comes, since jobs start, end and change meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.select import FINISHED, UNKNOWN, Found, Target, select
+from lavad.core.events import job as ev
+from lavad.core.job.job import Array, Job
+from lavad.core.lang.asks import Caller, Select
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.site.rights import may_control
+
+DENIED = "User permission denied"
+AT_ONCE = 500
+"""Jobs, or elements that get a row of their own, in one part: what others wait for."""
+
+OnJob = Callable[[Job, float], "list[ev.Event] | str"]
+OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
+"""The events, or why not; the time is that of the part."""
+
+
+def each(
+    cluster: Cluster, jobs: Select, caller: Caller, now: float, on_job: OnJob, on_elements: OnElements,
+    *, before: list[ev.Event] | None = None, by_element: bool = False,
+) -> Decided:  # fmt: skip
+    """Ask ``on_job`` and ``on_elements`` for every target that the caller may control; a text says why not.
+
+    ``before``: where they put what has to happen first (new specs). ``by_element``: each untouched element costs as much as
+    a job.
+    """
+    targets = select(cluster, jobs, caller)
+    if len(jobs.ids) > 1:
+        targets = _distinct(targets)
+    if not targets:
+        return Decided(answer={"results": [], "none": UNKNOWN})
+    whole = _Each(targets, caller, on_job, on_elements, [] if before is None else before, by_element)
+    return whole.part(cluster, now, _Place())
+
+
+class _Place:
+    """How far a command has come."""
+
+    def __init__(self, at: int = 0, rest: Target | None = None, refusal: str = "", done: bool = False) -> None:
+        self.at = at
+        self.rest = rest
+        """What is left of that target, None: all of it."""
+        self.refusal = refusal
+        self.done = done
+        """Whether something was done to the part of it that is over."""
+
+
+class _Each:
+    def __init__(
+        self, targets: list[Found], caller: Caller, on_job: OnJob, on_elements: OnElements, before: list[ev.Event],
+        by_element: bool,
+    ) -> None:  # fmt: skip
+        self._targets = targets
+        self._caller = caller
+        self._on_job = on_job
+        self._on_elements = on_elements
+        self._before = before
+        self._by_element = by_element
+
+    def part(
+        self, cluster: Cluster, now: float, place: _Place, results: tuple[list[dict[str, Any]], ...] = ()
+    ) -> Decided:
+        """The next part; nothing here remembers it, so that one that could not be stored may be decided again."""
+        self._before.clear()
+        events: list[ev.Event] = []
+        told: list[dict[str, Any]] = []
+        at, rest, refusal, done = place.at, place.rest, place.refusal, place.done
+        allowed: dict[int, bool] = {}
+        room = AT_ONCE
+        while room > 0 and at < len(self._targets):
+            found = self._targets[at]
+            target = Target(shown=str(found), keys=[found]) if isinstance(found, int) else found
+            due, rest = self._cut(rest or target, room)
+            room -= max(1, len(due.keys) + (len(due.untouched) if self._by_element else bool(due.untouched)))
+            why, did = self._act(cluster, due, now, allowed, events)
+            refusal, done = refusal or why, done or did
+            if rest is None:
+                why = "" if done else refusal
+                told.append({"id": target.shown, "ok": not why, "why": why})
+                at, refusal, done = at + 1, "", False
+        all_events = [*self._before, *events]
+        results = (*results, told)
+        if at < len(self._targets):
+            next_place = _Place(at, rest, refusal, done)
+            return Decided(events=all_events, more=lambda cluster, now: self.part(cluster, now, next_place, results))
+        return Decided(events=all_events, answer={"results": [result for some in results for result in some]})
+
+    def _cut(self, target: Target, room: int) -> tuple[Target, Target | None]:
+        """What of a target is for this part, and what is left of it."""
+        untouched, left = target.untouched.first(room) if self._by_element else (target.untouched, EMPTY)
+        room -= len(untouched) if self._by_element else 0
+        if not left and len(target.keys) <= room:
+            return target, None
+        due = Target(shown="", keys=target.keys[:room], array=target.array, untouched=untouched, why=target.why)
+        return due, Target(shown="", keys=target.keys[room:], array=target.array, untouched=left)
+
+    def _act(
+        self, cluster: Cluster, target: Target, now: float, allowed: dict[int, bool], events: list[ev.Event]
+    ) -> tuple[str, bool]:
+        """Collect the events; why something could not be done, and whether anything could."""
+        if target.why or not (target.keys or target.untouched):
+            return target.why, not target.why
+        refusal, done = "", False
+        keys, untouched = _as_they_are(cluster, target)
+        if untouched:
+            array = cluster.arrays.rows[target.array]
+            answer = self._on_elements(array, untouched, now) if self._may(cluster, array, allowed) else DENIED
+            refusal, done = _take(answer, events)
+        for key in keys:
+            job = cluster.jobs.rows[key]
+            answer = self._on_job(job, now) if self._may(cluster, job, allowed) else DENIED
+            why, did = _take(answer, events)
+            refusal, done = refusal or why, done or did
+        return refusal if keys or untouched else FINISHED, done
+
+    def _may(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
+        may = allowed.get(job.spec)
+        if may is None:
+            spec = cluster.specs.rows[job.spec]
+            may = allowed[job.spec] = may_control(cluster.conf, spec.user, spec.queue, self._caller)
+        return may
+
+
+def _take(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:
+    if isinstance(answer, str):
+        return answer, False
+    events += answer
+    return "", True
+
+
+def _as_they_are(cluster: Cluster, target: Target) -> tuple[list[int], Ranges]:
+    """The keys and untouched elements of a target that are live; what was untouched may have a row by now."""
+    rows = cluster.jobs.rows
+    keys = [key for key in target.keys if key in rows]
+    if not target.untouched:
+        return keys, EMPTY
+    array = cluster.arrays.rows.get(target.array)
+    untouched = array.pending.union(array.held).intersect(target.untouched) if array is not None else EMPTY
+    if untouched != target.untouched:
+        keys += [key for index in target.untouched.minus(untouched) if (key := key_of(target.array, index)) in rows]
+    return keys, untouched
+
+
+def _distinct(targets: list[Found]) -> list[Found]:
+    """The targets, each without what an earlier one named already (``bkill 5 5``)."""
+    keys: set[int] = set()
+    untouched: dict[int, Ranges] = {}
+    found: list[Found] = []
+    for target in targets:
+        if isinstance(target, int):
+            found.append(Target(shown=str(target)) if target in keys else target)
+            keys.add(target)
+            continue
+        target.keys = [key for key in target.keys if key not in keys]
+        keys.update(target.keys)
+        if target.untouched:
+            known = untouched.get(target.array, EMPTY)
+            untouched[target.array] = known.union(target.untouched)
+            target.untouched = target.untouched.minus(known)
+        found.append(target)
+    return found

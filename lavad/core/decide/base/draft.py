@@ -1,0 +1,56 @@
+"""A job in the making: what the options of bsub and bmod have said so far."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import OptionValue, Refused
+from lavad.core.site.conf import Conf
+
+
+class Draft(msgspec.Struct):
+    """A job in the making."""
+
+    spec: Spec
+    text: JobText
+    conf: Conf
+    local: datetime
+    name: str = ""
+    held: bool = False
+    queues: tuple[str, ...] = ()
+    condition: str = ""
+    """``-w``, with ``orphan`` of ``-ti``."""
+    orphan: bool = False
+    ran: float | None = None
+    """bmod of a job that runs: for so many seconds."""
+    restart: int = -1
+    """brestart: the generation that it goes on from."""
+    notices: list[str] = []
+    known_hosts: frozenset[str] = frozenset()
+    known_resources: frozenset[str] = frozenset()
+
+    def set(self, **fields: Any) -> None:
+        """Change fields of the spec."""
+        self.spec = replace(self.spec, **fields)
+
+    def say(self, **fields: Any) -> None:
+        """Change fields of the text."""
+        self.text = replace(self.text, **fields)
+
+    def limit(self, **fields: int | None) -> None:
+        """Change limits."""
+        self.spec = replace(self.spec, limits=replace(self.spec.limits, **fields))
+
+
+def text_of(option: str, value: OptionValue) -> str:
+    """The argument of an option, the last one where it is repeated; raises Refused where it has none."""
+    if isinstance(value, list):
+        value = value[-1] if value else ""
+    if not isinstance(value, str):
+        raise Refused(f"{option}: option requires an argument")
+    return value

@@ -1,0 +1,154 @@
+"""What a dependency condition names: from its text to job ids, and what is known of those that have finished already.
+
+Rule: jobs that are not live are looked up in the store before the decision; ``LookUp`` says what is still missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.select import UNKNOWN
+from lavad.core.job.depend import Depend, Ended
+from lavad.core.job.job import Array
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.dependency import DependencyError, JobRef, Question, parse, questions_of
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.site.rights import is_admin
+
+DIFFERENT_SIZE = "Dependent arrays do not have the same size"
+ONE = Ranges.span(1, 1)
+
+
+class Known(msgspec.Struct):
+    """What was read from the store: finished jobs by id (None: there is none), ids by name (newest last)."""
+
+    jobs: dict[int, Ended | None] = {}
+    elements: dict[int, Ended | None] = {}
+    """Finished elements of arrays that were live when they were read: once the array has ended too, this is too old."""
+    names: dict[str, tuple[int, ...]] = {}
+
+
+NOTHING = Known()
+
+
+class LookUp(Refused):
+    """Read these from the store and decide again."""
+
+    def __init__(self, jobs: list[int], elements: list[int], names: list[str]) -> None:
+        super().__init__("The jobs of the dependency condition could not be read")
+        self.jobs = jobs
+        self.elements = elements
+        self.names = names
+
+
+Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
+
+
+def resolve(
+    cluster: Cluster, text: str, caller: Caller, orphan: bool, known: Known, indices: Ranges | None
+) -> Resolved:
+    """The condition and what is known of ended jobs; ``indices``: of the array that gets it. Raises Refused and LookUp."""
+    try:
+        questions = questions_of(parse(text))
+    except DependencyError as error:
+        raise Refused(str(error)) from None
+    reading = _Reading(cluster, caller, known)
+    ids = tuple(reading.question(question, indices) for question in questions)
+    if reading.missing_jobs or reading.missing_elements or reading.missing_names:
+        raise LookUp(reading.missing_jobs, reading.missing_elements, reading.missing_names)
+    return Depend(text=text, ids=ids, orphan=orphan), tuple(reading.ended.items())
+
+
+class _Reading:
+    """Resolves the questions of one condition."""
+
+    def __init__(self, cluster: Cluster, caller: Caller, known: Known) -> None:
+        self.cluster = cluster
+        self.caller = caller
+        self.known = known
+        self.ended: dict[int, Ended] = {}
+        self.missing_jobs: list[int] = []
+        self.missing_elements: list[int] = []
+        self.missing_names: list[str] = []
+
+    def question(self, question: Question, indices: Ranges | None) -> tuple[int, ...]:
+        """The ids that it is about."""
+        if question.function == "time":
+            return ()
+        ref = question.ref
+        if ref.same_index and indices is None:
+            raise Refused(f"{shown(ref)}: The job is no array, so that [*] has no meaning")
+        jobs = (ref.id,) if ref.id else tuple(self._by_name(ref))
+        for job in jobs:
+            self._job(job, question, indices)
+        return jobs
+
+    def _by_name(self, ref: JobRef) -> Iterator[int]:
+        names = self.cluster.named()
+        wanted = ref.name + ("*" if ref.prefix else "")
+        matching = [name for name in names if name.startswith(ref.name)] if ref.prefix else [ref.name]
+        keys = sorted({job_of(key) for name in matching for key in names.get(name, ()) if self._may(key)})
+        if not keys and wanted not in self.known.names:
+            self.missing_names.append(wanted)
+        elif not keys:
+            keys = list(self.known.names[wanted])
+            if not keys:
+                raise Refused(f"{shown(ref)}: {UNKNOWN}")
+        yield from keys[-1:] if self.cluster.conf.params.dep_last_sub else keys
+
+    def _may(self, key: int) -> bool:
+        """A name means jobs of one's own; an administrator's, everybody's."""
+        return self.cluster.spec_of(key).user == self.caller.user or is_admin(self.cluster.conf, self.caller)
+
+    def _job(self, job: int, question: Question, indices: Ranges | None) -> None:
+        ref, cluster = question.ref, self.cluster
+        array = cluster.arrays.rows.get(job)
+        if job in cluster.jobs.rows:
+            self._check(ref, ONE if ref.indices is None and not ref.same_index else None, indices)
+        elif array is not None:
+            self._check(ref, array.indices, indices)
+            if ref.indices is not None or ref.same_index or question.op:
+                self._live_array(array)
+        elif job in cluster.ended.rows and len(cluster.ended.rows[job]) >= len(cluster.ended.rows[job].indices or ONE):
+            self._check(ref, cluster.ended.rows[job].indices or None, indices)
+        elif job not in self.known.jobs:
+            self.missing_jobs.append(job)
+        else:
+            ended = self.known.jobs[job]
+            if ended is None:
+                raise Refused(f"{shown(ref)}: {UNKNOWN}")
+            self._check(ref, ended.indices or None, indices)
+            self.ended[job] = ended
+
+    def _check(self, ref: JobRef, own: Ranges | None, indices: Ranges | None) -> None:
+        if ref.same_index and (own is None or indices is None or len(own) != len(indices) or own != indices):
+            raise Refused(DIFFERENT_SIZE)
+        if ref.indices is not None and (own is None or ref.indices.minus(own)):
+            raise Refused(f"{shown(ref)}: {UNKNOWN}")
+
+    def _live_array(self, array: Array) -> None:
+        """Which elements of it have ended how; where counting does not tell, the store does."""
+        tracked = self.cluster.ended.rows.get(array.job) or Ended()
+        if len(tracked) == array.done + array.exited:
+            return
+        live = Ranges.from_indices(key >> 32 for key in self.cluster.elements.get(array.job, ()))
+        over = array.indices.minus(array.pending).minus(array.held).minus(live)
+        if not array.exited:
+            self.ended[array.job] = Ended(done=over)
+            return
+        read = self.known.elements.get(array.job)
+        both = tracked.joined(read) if read is not None else tracked
+        if len(both) == array.done + array.exited:
+            self.ended[array.job] = both
+        else:
+            self.missing_elements.append(array.job)
+
+
+def shown(ref: JobRef) -> str:
+    """A reference as in the text of an error."""
+    index = "[*]" if ref.same_index else f"[{ref.indices.text()}]" if ref.indices is not None else ""
+    return (str(ref.id) if ref.id else ref.name + ("*" if ref.prefix else "")) + index

@@ -1,0 +1,177 @@
+"""Which live jobs a command is about: ids, or filters, as LSF reads them.
+
+Without an id, filters mean the matching job submitted last; id 0 means all that match. An id that is not live but was given out
+is a finished job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.groups import read_path
+from lavad.core.job.job import Array, Job
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Caller, Refused, Select
+from lavad.core.lang.ids import job_of, key_of, show
+from lavad.core.lang.job_names import pattern
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.lang.states import SUSPENDED, WAITING, JobState
+from lavad.core.site.rights import is_admin
+
+_STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
+FINISHED = "Job has already finished"
+UNKNOWN = "No matching job found"
+
+
+class Target(msgspec.Struct):
+    """One answer line of a command: live jobs or elements, untouched elements of an array, or why there are none."""
+
+    shown: str
+    keys: list[int] = []
+    array: int = 0
+    untouched: Ranges = EMPTY
+    why: str = ""
+
+
+Found = int | Target
+"""A target; the key alone of a plain job."""
+
+
+def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
+    """The targets in the order given; raises Refused for a malformed id."""
+    filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
+    if wanted.state not in ("", *_STATES):
+        raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
+    if wanted.queue and wanted.queue not in cluster.queue_conf:
+        raise Refused(f"{wanted.queue}: No such queue")
+    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
+        raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
+    if not wanted.ids:
+        matching = list(_matching(cluster, wanted, caller)) if filters else []
+        return matching if wanted.state else matching[-1:]
+    targets: list[Found] = []
+    for text in wanted.ids:
+        try:
+            job, elements = parse_job_id(text)
+        except ArrayError as error:
+            raise Refused(str(error)) from None
+        targets += _all_matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
+    return targets
+
+
+def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
+    """Id 0, in the order of a listing: what has started before what waits, then by the queues' priorities."""
+    jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
+    urgency: dict[int, int] = {}
+    """Spec number to its queue's priority, negative."""
+
+    def place(target: Found) -> tuple[bool, int, float]:
+        if isinstance(target, int):
+            record: Job | Array = jobs[target]
+        else:
+            record = arrays[target.array] if target.array else jobs[target.keys[0]]
+        if record.spec not in urgency:
+            queue = cluster.queue_conf.get(cluster.specs.rows[record.spec].queue)
+            urgency[record.spec] = -queue.priority if queue is not None else 0
+        started = record.run.started if isinstance(record, Job) and record.run is not None else 0.0
+        return not started, urgency[record.spec], started
+
+    return sorted(_matching(cluster, wanted, caller), key=place)
+
+
+def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) -> Target:
+    """The target that an id argument names."""
+    array = cluster.arrays.rows.get(job)
+    if elements is None:
+        if array is not None:
+            return _whole(cluster, array)
+        if job in cluster.jobs.rows:
+            return Target(shown=str(job), keys=[job])
+        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+    if array is None:
+        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+    if not array.indices.intersect(elements):
+        return Target(shown=text, why=UNKNOWN)
+    touched = cluster.elements.get(job, {})
+    keys = [key for index in array.indices.intersect(elements) if (key := key_of(job, index)) in touched]
+    untouched = array.pending.union(array.held).intersect(elements)
+    why = "" if keys or untouched else FINISHED
+    return Target(shown=text, keys=keys, array=job, untouched=untouched, why=why)
+
+
+def _whole(cluster: Cluster, array: Array) -> Target:
+    keys = list(cluster.elements.get(array.job, ()))
+    return Target(shown=str(array.job), keys=keys, array=array.job, untouched=array.pending.union(array.held))
+
+
+def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
+    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target.
+
+    Without a user they are the caller's own; ``all`` means everyone's to an administrator only.
+    """
+    everyone = wanted.user == "all" and is_admin(cluster.conf, caller)
+    owner = caller.user if wanted.user in ("", "all") else wanted.user
+    users = list(cluster.by_user) if everyone else [owner]
+    keys = [key for user in users for key in cluster.by_user.get(user, ())]
+    if wanted.queue or wanted.group or wanted.app or wanted.name or wanted.state or wanted.host:
+        return _passing(cluster, wanted, sorted(keys, key=lambda key: (job_of(key), key)))
+    arrays = cluster.arrays.rows
+    return [_whole(cluster, arrays[key]) if key in arrays else key for key in sorted(keys) if not key >> 32]
+
+
+def _passing(cluster: Cluster, wanted: Select, keys: list[int]) -> Iterator[Found]:
+    arrays = cluster.arrays.rows
+    for key in keys:
+        array = arrays.get(key)
+        if array is not None:
+            if _passes(cluster, array, wanted) and not wanted.host:
+                yield from _of_array(cluster, array, wanted)
+            continue
+        job = cluster.jobs.rows[key]
+        if not _passes(cluster, job, wanted):
+            continue
+        if not key >> 32:
+            yield key
+        elif wanted.host or not _passes(cluster, arrays[job_of(key)], wanted):
+            yield Target(shown=show(key), keys=[key])
+        # else its array is a target as a whole
+
+
+def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target]:
+    """The array as a whole, or what the indices of a name and a state leave of it."""
+    target = _whole(cluster, array)
+    indices = pattern(wanted.name).indices if wanted.name else None
+    if indices is not None:
+        target = find_target(cluster, array.job, indices, f"{array.job}{wanted.name[wanted.name.index('['):]}")
+    if wanted.state:
+        states = _STATES[wanted.state]
+        target.keys = [key for key in target.keys if cluster.jobs.rows[key].state in states]
+        if wanted.state != "pend":
+            target.untouched = EMPTY
+    if target.keys or target.untouched or not wanted.state:
+        yield target
+
+
+def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
+    spec = cluster.specs.rows[job.spec]
+    if wanted.queue and spec.queue != wanted.queue:
+        return False
+    if wanted.group and spec.group != (read_path(wanted.group) or wanted.group):
+        return False
+    if wanted.app and spec.app != wanted.app:
+        return False
+    if wanted.name:
+        names = pattern(wanted.name)
+        if not (names.fits(job.key, job.name) if isinstance(job, Job) else names.fits_array(job.name)):
+            return False
+    if wanted.state and isinstance(job, Job) and job.state not in _STATES[wanted.state]:
+        return False
+    if wanted.host:
+        if not isinstance(job, Job) or job.run is None:
+            return False
+        hosts = {wanted.host, *dict(cluster.conf.host_groups).get(wanted.host, ())}
+        return any(part.host in hosts for part in job.run.parts)
+    return True

@@ -1,0 +1,182 @@
+"""bkill, bstop, bresume, brequeue, bmig: wishes about jobs that are there. One answer line a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.bulk import DENIED, each
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.submit.submit import spec_number
+from lavad.core.events import job as ev
+from lavad.core.job.job import Array, Job, Wish
+from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
+from lavad.core.site.rights import is_queue_admin
+
+NOT_STARTED = "Job has not started yet"
+_ENDING = frozenset({0, 2, 9, 15})
+MAX_SIGNAL = 64
+MAX_REASON = 4095
+
+
+def not_started(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+    """What a command for started jobs says of untouched elements."""
+    return NOT_STARTED
+
+
+def _reason(cluster: Cluster, job: Job | Array, caller: Caller) -> TermReason:
+    owner = cluster.specs.rows[job.spec].user == caller.user
+    return TermReason.TERM_OWNER if owner else TermReason.TERM_ADMIN
+
+
+def check_reason(text: str) -> None:
+    """``-C``: one line, of 4095 characters at most as in LSF."""
+    if len(text) > MAX_REASON or not text.isprintable():
+        raise Refused(f"The reason must be one line of at most {MAX_REASON} characters")
+
+
+def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
+    """bkill: the end of a job, or one signal to it."""
+    if not 0 <= ask.signal <= MAX_SIGNAL:
+        raise Refused(f"{ask.signal}: Illegal signal value")
+    check_reason(ask.reason)
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        reason = _reason(cluster, job, caller)
+        done = ask.done and not ask.now and ask.signal == 0
+        if job.state in WAITING:
+            if done:
+                return NOT_STARTED
+            return _kill_waiting(job, ask, caller, reason, now)
+        if ask.now:
+            force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
+            return [
+                ev.JobFinished(
+                    at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason
+                )
+            ]
+        kind = "kill" if ask.signal == 0 else "signal"
+        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
+        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
+            return NOT_STARTED
+        reason = _reason(cluster, array, caller)
+        return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
+
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements, by_element=True)
+
+
+def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
+    if ask.signal not in _ENDING:
+        return NOT_STARTED
+    return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user, why=ask.reason)]
+
+
+def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
+    """bstop: hold what waits, suspend what runs."""
+    check_reason(ask.reason)
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        if job.state is JobState.PEND:
+            return [ev.JobHeld(at=now, key=job.key, by=caller.user, why=ask.reason)]
+        if job.state in (JobState.RUN, JobState.SSUSP):
+            return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user, why=ask.reason)]
+        return []
+
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        pending = array.pending.intersect(elements)
+        return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user, why=ask.reason)] if pending else []
+
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
+
+
+def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
+    """bresume: let go what was held or suspended; of others' doing only where ENABLE_USER_RESUME lets users."""
+    check_reason(ask.reason)
+
+    def denied(job: Job | Array) -> bool:
+        own = cluster.conf.params.user_resume or job.stopper in ("", caller.user)
+        return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        if job.state in (JobState.PSUSP, *SUSPENDED) and denied(job):
+            return DENIED
+        if job.state is JobState.PSUSP:
+            return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=ask.reason)]
+        if job.lent and job.state in SUSPENDED:
+            # its slots are another's now: it goes on when they are free again
+            why = "Job was preempted and waits for free slots"
+            state = JobState.SSUSP
+            return [] if job.state is state else [
+                ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)
+            ]  # fmt: skip
+        if job.state in (JobState.USUSP, JobState.SSUSP):
+            return [ev.JobResumed(at=now, key=job.key, by=caller.user, why=ask.reason)]
+        return []
+
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        held = array.held.intersect(elements)
+        if held and denied(array):
+            return DENIED
+        return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=ask.reason)] if held else []
+
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
+
+
+def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
+    """brequeue: end what runs and let it wait again, at the head of its class."""
+    check_reason(ask.reason)
+    for name in ask.states:
+        if name not in JobState.__members__:
+            raise Refused(f"{name}: Unknown job state")
+    wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
+    target = JobState.PSUSP if ask.hold else JobState.PEND
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        if job.state in WAITING:
+            return NOT_STARTED
+        if job.state not in wanted:
+            return f"Job is not in the wanted state ({job.state.name})"
+        reason = TermReason.TERM_REQUEUE_OWNER
+        if cluster.specs.rows[job.spec].user != caller.user:
+            reason = TermReason.TERM_REQUEUE_ADMIN
+        wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
+        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    return each(cluster, ask.jobs, caller, now, on_job, not_started)
+
+
+def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
+    """bmig: checkpoint (if it can), end and start elsewhere; only of a checkpointable or rerunnable job."""
+    _known_hosts(cluster, ask.hosts)
+    specs: list[ev.Event] = []
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        spec = cluster.specs.rows[job.spec]
+        if job.state not in STARTED:
+            return NOT_STARTED
+        if spec.checkpoint is None and not spec.rerunnable:
+            return "Job is not checkpointable or rerunnable"
+        if any(wish.kind in ("kill", "requeue", "migrate") for wish in (job.run.wishes if job.run is not None else ())):
+            return "Job is being migrated or ended already"
+        wish = Wish(kind="migrate", at=now, by=caller.user, kill_after=True)
+        events: list[ev.Event] = []
+        if ask.hosts:
+            number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)
+            change = f"Hosts change to : {' '.join(ask.hosts)}"
+            events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
+        return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
+
+    return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
+
+
+def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:
+    for host in hosts:
+        if host not in cluster.hosts.rows:
+            raise Refused(f"{host}: Bad host name, host group name or cluster name")

@@ -1,0 +1,47 @@
+"""Hosts that leave the cluster: no file names them any longer, or they joined by themselves and have long been silent.
+
+Rule: jobs are not disturbed: such a host takes no more of them, and leaves when nothing on it is in use or promised.
+"""
+
+from __future__ import annotations
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.lang.states import HostState
+from lavad.core.site.host import Host
+
+BY = "lava"
+
+
+def departing(cluster: Cluster, host: str, now: float) -> str:
+    """Why the host is to leave; "": it stays."""
+    row = cluster.hosts.rows.get(host)
+    if row is None or host in cluster.host_conf:
+        return ""
+    conf = cluster.conf
+    if conf.hosts and not conf.params.open_hosts:
+        return f"it is not in lsf.cluster.{conf.cluster}"
+    silent = row.state is not HostState.OK and row.joined
+    if silent and 0 < conf.params.dynamic_timeout < now - row.since:
+        return f"it was silent for {conf.params.dynamic_timeout:g} seconds"
+    return ""
+
+
+def depart(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
+    """The host leaves, or is closed until it can."""
+    why = departing(cluster, host, now)
+    if not why:
+        return []
+    if not _is_used(cluster, host):
+        return [ev.HostLeft(at=now, host=host, why=why)]
+    row: Host = cluster.hosts.rows[host]
+    if row.closed:
+        return []
+    return [ev.HostSwitched(at=now, host=host, closed=True, by=BY, comment=f"{why}; it leaves when its jobs have ended")]
+
+
+def _is_used(cluster: Cluster, host: str) -> bool:
+    use = cluster.use.hosts.get(host)
+    if use is not None and (use.jobs or use.held):
+        return True
+    return any(host == name for row in cluster.reservations.rows.values() for name, _ in row.hosts)

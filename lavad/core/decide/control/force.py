@@ -1,0 +1,89 @@
+"""brun: an administrator starts a waiting job now, on hosts of their choice. Queues, limits and conditions are passed over;
+what a host has is not."""
+
+from __future__ import annotations
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.modify.modify import find_one
+from lavad.core.events import job as ev
+from lavad.core.events.fold_job import record_of
+from lavad.core.job.depend import MET
+from lavad.core.job.job import Job, Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, Refused, Run
+from lavad.core.lang.states import WAITING, JobState
+from lavad.core.rules.ledger import Ledger
+from lavad.core.site.host_names import members
+from lavad.core.site.rights import is_admin
+
+
+def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> Decided:
+    """The job is dispatched; raises Refused. ``uid``: random, of the attempt."""
+    if not is_admin(cluster.conf, caller):
+        raise Refused("User permission denied")
+    job = _job(cluster, ask.job, caller)
+    spec = cluster.specs.rows[job.spec]
+    if spec.roles:
+        raise Refused("A job with roles cannot be forced to run by lava")
+    if spec.gpu is not None:
+        raise Refused("A job with GPUs cannot be forced to run by lava")
+    if "affinity" in spec.resreq:
+        raise Refused("A job that binds CPUs (affinity[]) cannot be forced to run by lava")
+    parts = _placed(cluster, spec, ask.hosts)
+    events: list[ev.Event] = []
+    if job.blocked:
+        events.append(ev.ElementSplit(at=now, key=job.key))
+        events.append(ev.DependencyJudged(at=now, key=job.key, stands=MET))
+    if job.state is JobState.PSUSP:
+        events.append(ev.JobReleased(at=now, key=job.key, by=caller.user))
+    dispatched = ev.JobDispatched(
+        at=now, key=job.key, attempt=job.attempt + 1, uid=uid, parts=parts, forced=ask.force, afresh=ask.afresh
+    )
+    events.append(dispatched)
+    return Decided(events=events, answer={"job": ask.job})
+
+
+def _job(cluster: Cluster, text: str, caller: Caller) -> Job:
+    target = find_one(cluster, text, caller)
+    keys = [key for key in target.keys if cluster.jobs.rows[key].state in WAITING]
+    if not keys and target.untouched:
+        keys = [target.untouched.min() << 32 | target.array]
+    if not keys:
+        raise Refused("Job has already started")
+    return record_of(cluster, keys[0])
+
+
+def _placed(cluster: Cluster, spec: Spec, words: list[str]) -> tuple[Placed, ...]:
+    """Slots for the job on the named hosts (``h1#2``: at most two there), in their order; without names on any."""
+    ledger = Ledger(cluster)
+    left, parts = spec.slots, []
+    for name, most in _hosts(cluster, words):
+        if ledger.why_not_host(name):
+            continue
+        slots = min(left, most, ledger.host(name).free)
+        if slots > 0:
+            parts.append(Placed(host=name, slots=slots))
+            left -= slots
+        if not left:
+            return tuple(parts)
+    raise Refused("Not enough free job slots on the hosts")
+
+
+def _hosts(cluster: Cluster, words: list[str]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for word in words or ["all"]:
+        base, _, count = word.partition("#")
+        if count and not (count.isascii() and count.isdigit() and int(count)):
+            raise Refused(f"{word}: Bad host specification")
+        names = list(cluster.hosts.rows) if base == "all" else sorted(members(cluster.conf, base))
+        if not names or any(name not in cluster.hosts.rows for name in names):
+            raise Refused(f"{base}: Bad host name, host group name or cluster name")
+        found += [(name, int(count or spec_most(cluster, name))) for name in names]
+    return found
+
+
+def spec_most(cluster: Cluster, host: str) -> int:
+    """As many slots as the host has."""
+    slots = cluster.slots_of(host)
+    return slots if slots >= 0 else 2**31 - 1

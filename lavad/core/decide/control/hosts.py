@@ -1,0 +1,126 @@
+"""Hosts: an agent greets, falls silent, comes back; an administrator opens or closes a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.report.leave import shrink_now
+from lavad.core.decide.report.report import ended, fenced, may_go, refused
+from lavad.core.events import job as ev
+from lavad.core.job.job import Attempt, End, Job, Part
+from lavad.core.job.resize import may_lose, staying, uid_of
+from lavad.core.lang.asks import Caller, Hosts, Refused
+from lavad.core.lang.states import SUSPENDED, HostState, JobState, PartState
+from lavad.core.rules.effects import is_released
+from lavad.core.site.host import Facts
+from lavad.core.site.rights import may_switch_host
+
+
+def _maybe(run: Attempt) -> bool:
+    return True
+
+
+def greeted(
+    cluster: Cluster, host: str, facts: Facts, known: Mapping[str, str], now: float,
+    was_sent: Callable[[Attempt], bool] = _maybe,
+) -> list[ev.Event]:  # fmt: skip
+    """An agent's greeting: ``known`` maps the uid of each part that it has to that part's state there.
+
+    A part that ran and that the host no longer knows is lost; one that it never got is simply offered again. ``was_sent``:
+    whether the start of an attempt may have reached the host; after a boot, a host that keeps nothing has forgotten it.
+    """
+    events: list[ev.Event] = []
+    row = cluster.hosts.rows.get(host)
+    if row is None or row.facts != facts or not row.joined:
+        events.append(ev.HostJoined(at=now, host=host, facts=facts))
+    if row is None or row.state is not HostState.OK:
+        events.append(ev.HostUp(at=now, host=host))
+    booted = row is not None and row.facts.boot_id not in ("", facts.boot_id)
+    for key in sorted(cluster.use.hosts[host].jobs):
+        job = cluster.jobs.rows[key]
+        assert job.run is not None
+        events += _compare(cluster, job, job.run, host, known, booted and was_sent(job.run), now)
+    return events
+
+
+def _compare(
+    cluster: Cluster, job: Job, run: Attempt, host: str, known: Mapping[str, str], forgot: bool, now: float
+) -> list[ev.Event]:
+    part = next(part for part in run.parts if part.host == host)
+    uid = uid_of(run, part)
+    if uid in known or _may_offer(cluster, job, run, part, forgot):
+        if job.state in (JobState.UNKWN, JobState.ZOMBI) and _all_heard(cluster, job, host):
+            found = ev.JobFound(at=now, key=job.key, state=job.before)
+            return [found, ev.GangReleased(at=now, key=job.key, attempt=run.number)] if may_go(run) else [found]
+        return []
+    if len(run.parts) > 1 and not is_released(run):
+        why = f"host {host} no longer has it prepared"
+        return refused(cluster, job.key, uid, host, "gone", why, now)
+    end = End(at=now, lost=f"host {host} no longer has it: the host or its starter was restarted")
+    return ended(cluster, job.key, uid, host, end, True, now)
+
+
+def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: bool) -> bool:
+    """Whether a part that the host does not know has never run there, or may run again."""
+    if part.state is not PartState.OFFERED:
+        return False
+    spec = cluster.specs.rows[job.spec]
+    return len(run.parts) > 1 or run.elastic or not forgot or spec.rerunnable or spec.checkpoint is not None
+
+
+def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
+    assert job.run is not None
+    others = (part.host for part in staying(job.run) if part.host != host)
+    return all(cluster.hosts.rows[other].state is HostState.OK for other in others if other in cluster.hosts.rows)
+
+
+def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
+    """The master has not heard a host for its timeout: its jobs are UNKWN."""
+    row = cluster.hosts.rows.get(host)
+    if row is None or row.state is not HostState.OK:
+        return []
+    events: list[ev.Event] = [ev.HostDown(at=now, host=host)]
+    for key in sorted(cluster.use.hosts[host].jobs):
+        job = cluster.jobs.rows[key]
+        run = job.run
+        part = next((part for part in run.parts if part.host == host), None) if run is not None else None
+        if run is not None and part is not None and may_lose(job, cluster.specs.rows[job.spec], host):
+            if not part.leaving:
+                events.append(shrink_now(job, run, part, f"host {host} is not heard", now))
+        elif job.state is JobState.RUN or job.state in SUSPENDED:
+            events.append(ev.JobLost(at=now, key=key, host=host))
+    return events
+
+
+def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
+    """Lease and margin of a silent host have passed: its rerunnable and checkpointable jobs are fenced."""
+    events: list[ev.Event] = []
+    row = cluster.hosts.rows.get(host)
+    if row is None or row.state is HostState.OK:
+        return []  # it has greeted meanwhile
+    for key in sorted(cluster.use.hosts[host].jobs):
+        spec = cluster.spec_of(key)
+        if spec.rerunnable or spec.checkpoint is not None:
+            events += fenced(cluster, key, host, now)
+    return events
+
+
+def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> Decided:
+    """badmin hopen and hclose; stops at the first host that is refused, as LSF does."""
+    decided = Decided(answer={"results": []})
+    names = ask.hosts or [caller.host]
+    groups = dict(cluster.conf.host_groups)
+    if names == ["all"]:
+        names = sorted(cluster.hosts.rows)
+    for name in [member for group in names for member in groups.get(group, (group,))]:
+        if name not in cluster.hosts.rows:
+            raise Refused("Bad host name, host group name or cluster name")
+        if not may_switch_host(cluster.conf, name, caller):
+            decided.answer["results"].append({"host": name, "ok": False, "why": "User permission denied"})
+            continue
+        event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)
+        decided.events.append(event)
+        decided.answer["results"].append({"host": name, "ok": True, "why": ""})
+    return decided

@@ -1,0 +1,32 @@
+"""bpost: a numbered message to a job."""
+
+from __future__ import annotations
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.modify.modify import find_one
+from lavad.core.events import job as ev
+from lavad.core.job.job import Message
+from lavad.core.lang.asks import Caller, Post, Refused
+
+MAX_NUMBER = 127
+MAX_TEXT = 512
+MAX_BODY = 64 << 10
+
+
+def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
+    """One message; it takes the place of an older one with its number."""
+    most = min(MAX_NUMBER, cluster.conf.params.max_messages - 1)
+    if not 0 <= ask.number <= most:
+        raise Refused(f"{ask.number}: Bad message index: 0 to {most}")
+    if len(ask.text) > MAX_TEXT or len(ask.body) > MAX_BODY:
+        raise Refused(f"The message is too long: at most {MAX_TEXT} characters, and {MAX_BODY} of attached data")
+    target = find_one(cluster, ask.job, caller)
+    message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, body=ask.body)
+    whole = target.array and "[" not in ask.job
+    keys = [target.array, *target.keys] if whole else list(target.keys)
+    if not whole and target.array:
+        keys += [index << 32 | target.array for index in target.untouched]
+    return Decided(
+        events=[ev.MessagePosted(at=now, key=key, message=message) for key in keys], answer={"job": ask.job}
+    )

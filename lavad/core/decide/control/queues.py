@@ -1,0 +1,34 @@
+"""badmin qopen, qclose, qact, qinact."""
+
+from __future__ import annotations
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Caller, Queues
+from lavad.core.site.rights import is_queue_admin
+
+
+def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> Decided:
+    """Each named queue (``all``: every one, none named: the default queues); stops at the first that is refused."""
+    decided = Decided(answer={"results": []})
+    names = ask.queues or list(cluster.conf.params.default_queues)
+    if names == ["all"]:
+        names = [queue.name for queue in cluster.conf.queues]
+    for name in names:
+        why = ""
+        if name not in cluster.queue_conf:
+            why = "No such queue"
+        elif not is_queue_admin(cluster.conf, name, caller):
+            why = "User permission denied"
+        decided.answer["results"].append({"queue": name, "ok": not why, "why": why})
+        if why:
+            break
+        row = cluster.queue_state(name)
+        opened = {"qopen": True, "qclose": False}.get(ask.what, row.open)
+        active = {"qact": True, "qinact": False}.get(ask.what, row.active)
+        event = ev.QueueSwitched(
+            at=now, queue=name, open=opened, active=active, by=caller.user, comment=ask.comment, what=ask.what
+        )  # fmt: skip
+        decided.events.append(event)
+    return decided

@@ -1,0 +1,101 @@
+"""brequeue -d and -e: jobs that have finished wait again, under their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.bulk import AT_ONCE, DENIED
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.select import FINISHED
+from lavad.core.decide.submit.submit import spec_number
+from lavad.core.events import job as ev
+from lavad.core.job.depend import MET
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, Requeue
+from lavad.core.lang.ids import job_of, show
+from lavad.core.lang.states import FINAL, JobState
+from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.rights import may_control
+
+
+class Finished(msgspec.Struct):
+    """What the store has of them."""
+
+    jobs: Sequence[Job] = ()
+    arrays: Mapping[int, Array] = {}
+    specs: Mapping[int, Spec] = {}
+
+
+def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided) -> Decided:
+    """After what was decided about live jobs, these: with the events and answers of both, a part at a time."""
+    if decided.more is not None:
+        more = decided.more
+        decided.more = lambda cluster, now: revive(cluster, ask, finished, caller, now, more(cluster, now))
+        return decided
+    wanted = {JobState[name] for name in ask.states} & FINAL
+    answered = {result["id"] for result in decided.answer["results"] if result["ok"]}
+    due = [job for job in finished.jobs if job.state in wanted and show(job.key) not in answered]
+    return _part(cluster, ask, replace(finished, jobs=due), caller, now, decided, [], frozenset())
+
+
+def _part(
+    cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided,
+    told: list[dict[str, Any]], begun: frozenset[int],
+) -> Decided:  # fmt: skip
+    """The next part of them; ``told``: the lines about those before it; ``begun``: the arrays of which some wait again."""
+    told = list(told)
+    specs: list[ev.Event] = []
+    events: list[ev.Event] = []
+    for job in finished.jobs[:AT_ONCE]:
+        if job.key in cluster.jobs.rows:
+            continue
+        spec = finished.specs[job.spec]
+        why = "" if may_control(cluster.conf, spec.user, spec.queue, caller) else DENIED
+        if not why and spec.queue not in cluster.queue_conf:
+            why = f"{spec.queue}: No such queue"
+        if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
+            why = FINISHED  # those before it were ended meanwhile, and what is known of the array is no longer so
+        told.append({"id": show(job.key), "ok": not why, "why": why})
+        if not why:
+            events.append(_revived(cluster, ask, job, finished, caller, now, specs))
+    answer = decided.answer
+    begun |= {job_of(event.key) for event in events if isinstance(event, ev.JobRevived) and event.key >> 32}
+    rest = replace(finished, jobs=finished.jobs[AT_ONCE:])
+    if rest.jobs:
+        left = Decided(answer=answer)
+        return Decided(
+            events=[*decided.events, *specs, *events],
+            more=lambda cluster, now: _part(cluster, ask, rest, caller, now, left, told, begun),
+        )
+    return Decided(events=[*decided.events, *specs, *events], answer=_joined(answer, told))
+
+
+def _joined(answer: dict[str, Any], told: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer with these lines in the place of those that say that the jobs are no longer live."""
+    if not told:
+        return answer
+    names = {line["id"] for line in told} | {line["id"].partition("[")[0] for line in told}
+    kept = [line for line in answer["results"] if line["ok"] or line["id"] not in names]
+    return {**{name: value for name, value in answer.items() if name != "none"}, "results": [*kept, *told]}
+
+
+def _revived(
+    cluster: Cluster, ask: Requeue, job: Job, finished: Finished, caller: Caller, now: float, events: list[ev.Event]
+) -> ev.JobRevived:
+    number = spec_number(cluster, finished.specs[job.spec], events, now)
+    state = JobState.PSUSP if ask.hold else JobState.PEND
+    again = replace(
+        job, spec=number, state=state, since=now, run=None, outcome=None, reason=int(PendReason.JOB_REQUEUED), blocked=MET,
+        position=0.0, stand=0.0, avoid=(), barred=(), failures=0, not_before=0.0, lent=0, lent_all=False, promised=(),
+    )  # fmt: skip
+    array = None
+    if job.key >> 32 and job_of(job.key) not in cluster.arrays.rows:
+        old = finished.arrays[job_of(job.key)]
+        array = replace(old, spec=spec_number(cluster, finished.specs[old.spec], events, now))
+    return ev.JobRevived(at=now, key=job.key, job=again, array=array, done=job.state is JobState.DONE, by=caller.user)

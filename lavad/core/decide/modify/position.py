@@ -1,0 +1,152 @@
+"""btop and bbot: an administrator's among all waiting jobs of the queue, a user's among their own.
+
+Rule: a user overtakes nobody else: their own jobs change places with each other, or stand further back.
+"""
+
+from __future__ import annotations
+
+from math import inf, nextafter
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.select import Target
+from lavad.core.decide.modify.modify import find_one
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, Move, Refused
+from lavad.core.lang.ids import job_of, key_of
+from lavad.core.lang.states import WAITING
+from lavad.core.site.rights import is_admin, is_queue_admin
+
+MOST = 1000
+"""Own jobs that change places in one btop, where other users' jobs stand between them."""
+
+Place = tuple[float, float, int, int]
+"""As the scheduler orders: position, standing, job, key."""
+
+
+def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
+    """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
+    target = find_one(cluster, ask.job, caller)
+    key = _key_to_move(cluster, ask.job, target)
+    record = cluster.get(key)
+    if isinstance(record, Job) and record.state not in WAITING:
+        raise Refused(f"{ask.job}: Job has already started")
+    spec = cluster.specs.rows[record.spec]
+    admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
+    if cluster.conf.params.positions_by_admin and not admin:
+        raise Refused(f"{ask.job}: User permission denied")
+    rows = _places(cluster, spec, key)
+    if admin and not ask.own:
+        others = sorted(place for place, _ in rows)
+        place = min(max(ask.place, 1), len(others) + 1)
+        events = _among_all(others, key, ask.top, place, caller, now)
+    else:
+        place, events = _among_own(cluster, rows, spec, key, ask, caller, now)
+    return Decided(events=events, answer={"job": ask.job, "place": place})
+
+
+def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
+    """An array stands for its untouched elements; else the first element that waits, else the first that is named."""
+    if target.array and target.untouched:
+        return target.array if "[" not in text else key_of(target.array, target.untouched.min())
+    waiting = (key for key in target.keys if cluster.jobs.rows[key].state in WAITING)
+    return next(waiting, target.keys[0])
+
+
+def _place(cluster: Cluster, key: int) -> Place:
+    row = cluster.get(key)
+    return row.position, row.stand or row.submitted, job_of(key), key
+
+
+def _places(cluster: Cluster, spec: Spec, key: int) -> list[tuple[Place, Spec]]:
+    """The other waiting jobs of the queue."""
+    found = []
+    for number, pending in cluster.pending.items():
+        other = cluster.specs.rows[number]
+        if other.queue == spec.queue:
+            found += [(_place(cluster, one), other) for one in pending.keys if one != key]
+    return found
+
+
+def _among_all(others: list[Place], key: int, top: bool, place: int, caller: Caller, now: float) -> list[ev.Event]:
+    events: list[ev.Event] = []
+    beyond = others[: place - 1] if top else others[: -place : -1]
+    position = _between(others, place, top)
+    if beyond and position == beyond[-1][0]:
+        # its neighbours have one position: those that stay beyond it are moved first, to make room
+        edge, step = (min(others[0][0], 0.0), -1.0) if top else (max(others[-1][0], 0.0), 1.0)
+        for at, (_, stand, _, other) in enumerate(beyond):
+            at_edge = edge + step * (len(beyond) + 1 - at)
+            events.append(
+                ev.JobMoved(at=now, key=other, position=at_edge, stand=stand, by=caller.user, top=top, place=at + 1)
+            )
+        position = edge + step
+    events.append(ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=top, place=place))
+    return events
+
+
+def _between(others: list[Place], place: int, top: bool) -> float:
+    if not others:
+        return -1.0 if top else 1.0
+    if top:
+        if place == 1:
+            return min(others[0][0], 0.0) - 1.0
+        before = others[place - 2][0]
+        after = others[place - 1][0] if place - 1 < len(others) else before + 2.0
+        return (before + after) / 2
+    if place == 1:
+        return max(others[-1][0], 0.0) + 1.0
+    after = others[-(place - 1)][0]
+    before = others[-place][0] if place <= len(others) else after - 2.0
+    return (before + after) / 2
+
+
+def _among_own(
+    cluster: Cluster, rows: list[tuple[Place, Spec]], spec: Spec, key: int, ask: Move, caller: Caller, now: float
+) -> tuple[int, list[ev.Event]]:
+    """The place given, and who stands where now."""
+    mine = _place(cluster, key)
+    own = sorted(place for place, other in rows if other.user == spec.user and other.priority == spec.priority)
+    asked = min(max(ask.place, 1), len(own) + 1)
+    to = asked - 1 if ask.top else len(own) + 1 - asked
+    at = sum(1 for place in own if place < mine)
+    swap = False
+    if to >= at:
+        slots = [*own[:to], own[to - 1] if to > at else mine, *own[to:]]
+    else:
+        before = (own[to][0], nextafter(own[to][1], -inf), job_of(key), key)
+        strangers = any(before[:2] <= place[:2] <= mine[:2] for place, other in rows if other.user != spec.user)
+        if not strangers and (to == 0 or own[to - 1] < before):
+            slots = [*own[:to], before, *own[to:]]
+        else:
+            to, swap = max(to, at - MOST), True
+            slots = [*own[:at], mine, *own[at:]]
+    line = [*own[:to], mine, *own[to:]]
+    place = to + 1 if ask.top else len(own) + 1 - to
+    events: list[ev.Event] = []
+    for (position, stand), row in _settled(cluster, line, slots, to, swap):
+        if (position, stand) != row[:2] or row[3] == key:
+            moved = ev.JobMoved(
+                at=now, key=row[3], position=position, stand=stand, by=caller.user, top=ask.top,
+                place=place if row[3] == key else line.index(row) + 1,
+            )  # fmt: skip
+            events.append(moved)
+    return place, events
+
+
+def _settled(
+    cluster: Cluster, line: list[Place], slots: list[Place], start: int, swap: bool
+) -> list[tuple[tuple[float, float], Place]]:
+    """Where each of a user's jobs stands that they are in this order; an array takes no place of one job further to the front."""
+    found = []
+    last = line[start - 1] if start else (-inf, -inf, 0, 0)
+    for row, slot in zip(line[start:], slots[start:], strict=True):
+        place = max(slot[:2], row[:2]) if swap and row[3] in cluster.arrays.rows else slot[:2]
+        now = (*max(place, last[:2]), row[2], row[3])
+        if now <= last:
+            now = (now[0], nextafter(now[1], inf), row[2], row[3])
+        found.append((now[:2], row))
+        last = now
+    return found

@@ -1,0 +1,55 @@
+"""GANG=N: what jobs hold that take their slots one by one, checked again; and jobs that wait for each other are told so once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import Event, JobDeadlocked, SlotsReserved
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Spec
+from lavad.core.plan.plan import Placement
+from lavad.core.rules.ledger import Ledger
+
+
+def held(
+    ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float
+) -> list[Event]:
+    """Events for what still is free."""
+    events: list[Event] = []
+    for placement in holds:
+        spec = find_spec(placement)
+        job = ledger.cluster.jobs.rows.get(placement.key)
+        if spec is None:
+            continue
+        more = _more(placement.parts, job.promised if job is not None else ())
+        if more is None or any(ledger.why_not_part(spec, part) for part in more):
+            continue
+        ledger.shift(more, spec, 1)
+        events.append(SlotsReserved(at=now, key=placement.key, parts=placement.parts))
+    return events
+
+
+def _more(parts: tuple[Placed, ...], old: tuple[Placed, ...]) -> list[Placed] | None:
+    """What is new of the parts; None where something of the old ones is missing, or nothing is new."""
+    known = {part.host: part for part in old}
+    found = []
+    for part in parts:
+        before = known.pop(part.host, None)
+        if before is None:
+            found.append(part)
+        elif part != before:
+            if part.slots < before.slots or not set(before.gpus) <= set(part.gpus):
+                return None
+            amounts = dict(before.reserved)
+            reserved = tuple((name, amount - amounts.get(name, 0.0)) for name, amount in part.reserved)
+            gpus = tuple(gpu for gpu in part.gpus if gpu not in before.gpus)
+            found.append(Placed(host=part.host, slots=part.slots - before.slots, gpus=gpus, reserved=reserved))
+    return None if known or not found else found
+
+
+def deadlocked(cluster: Cluster, keys: tuple[int, ...], now: float) -> list[Event]:
+    """An event for each job of a deadlock that is not told yet, and that still holds something."""
+    rows = cluster.jobs.rows
+    new = [key for key in keys if key in rows and rows[key].promised and not rows[key].deadlocked]
+    return [JobDeadlocked(at=now, key=key, others=tuple(other for other in keys if other != key)) for key in new]

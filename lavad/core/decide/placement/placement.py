@@ -1,0 +1,186 @@
+"""What becomes of a plan: each placement is checked again, with the scheduler's own ledger and limits, on what is now.
+
+Rule: a job starts with all its parts or not at all, and together with all that is preempted for it; what is stale is
+dropped without a word: the next plan says more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.placement import grow, preempt
+from lavad.core.decide.placement import incremental_alloc as piecemeal
+from lavad.core.events.job import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
+from lavad.core.job.job import AVOIDED, Job, Placed, Wish
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension
+from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.limits import Limits
+from lavad.core.rules.reserved import Reserved
+from lavad.core.site.limit_book import LimitBook
+from lavad.core.site.pend_reason import PendReason
+
+
+def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:
+    """Events for all of the plan that still holds.
+
+    ``seed`` (random, new for each call) makes the attempts' uids; ``book`` is the limits of the configuration in force,
+    for a caller that keeps them.
+    """
+    draft = _Draft(cluster, now, seed, book or LimitBook(cluster.conf))
+    draft.suspend(plan)
+    for preemption in plan.preemptions:
+        draft.victims[preemption.beneficiary].append(preemption)
+    for placement in plan.placements:
+        draft.place(placement)
+    for growth in plan.growths:
+        if growth.key not in draft.used:
+            draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now, draft.reserved)
+    draft.events += piecemeal.held(draft.ledger, plan.holds, lambda hold: _find_spec(cluster, hold), now)
+    draft.events += piecemeal.deadlocked(cluster, plan.deadlocked, now)
+    draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)
+    return draft.events
+
+
+class _Draft:
+    """What of a plan is accepted so far."""
+
+    def __init__(self, cluster: Cluster, now: float, seed: str, book: LimitBook) -> None:
+        self.cluster = cluster
+        self.now = now
+        self.seed = seed
+        self.ledger = Ledger(cluster)
+        self.limits = Limits(book, self.ledger)
+        self.reserved = Reserved(self.ledger, now)
+        self.events: list[Event] = []
+        self.victims: defaultdict[int, list[Preemption]] = defaultdict(list)
+        self.placed: set[int] = set()
+        self.used: set[int] = set()
+        """Jobs that are preempted."""
+
+    def suspend(self, plan: Plan) -> None:
+        """Jobs that the system stops, and promises that cannot be kept."""
+        for one in plan.suspensions:
+            run = preempt.running(self.cluster, one.key, one.uid)
+            if run is not None and not any(wish.kind == "kill" for wish in run.wishes):
+                self.events.append(self._stop(one))
+                self.used.add(one.key)
+        for key in plan.releases:
+            waiting = self.cluster.jobs.rows.get(key)
+            if waiting is not None and waiting.promised:
+                self.events.append(SlotsReleased(at=self.now, key=key, why="a host of it went away"))
+
+    def _stop(self, one: Suspension) -> Event:
+        """Suspended, or ended where the queue says so."""
+        queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
+        word = one.reason.name.removeprefix("TERM_")
+        if queue is not None and word in queue.terminate_when.split():
+            wish = Wish(kind="kill", at=self.now, by="", reason=one.reason)
+            return JobWished(at=self.now, key=one.key, wish=wish)
+        return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
+
+    def place(self, placement: Placement) -> None:
+        """Start a job, or hold for it what its victims have, if it still may be so."""
+        spec = None if placement.key in self.placed else _find_spec(self.cluster, placement)
+        if spec is None:
+            return
+        unit = self.victims.get(placement.key, []) if self.victims else []
+        for_good = any(one.how != preempt.SUSPEND for one in unit) if unit else False
+        if not self._take(placement, spec, unit, for_good):
+            return
+        self.placed.add(placement.key)
+        if unit:
+            self.used.update(one.key for one in unit)
+            self.events += preempt.preempted(self.cluster, unit, self.now)
+        if for_good:
+            self.events.append(SlotsReserved(at=self.now, key=placement.key, parts=placement.parts))
+            return
+        job = self.cluster.jobs.rows.get(placement.key)
+        attempt = 1 if job is None else job.attempt + 1
+        uid = f"{self.seed}{len(self.events):x}"
+        self.events.append(
+            JobDispatched(
+                at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts, way=placement.way,
+                alone=placement.alone,
+            )
+        )
+
+    def _take(self, placement: Placement, spec: Spec, unit: list[Preemption], for_good: bool) -> bool:
+        """Write it to the ledger; whether it holds."""
+        cluster, ledger = self.cluster, self.ledger
+        if preempt.promised(cluster, placement):
+            return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
+        if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
+            return False
+        preempt.shift(ledger, unit, -1)
+        why = why_not_placed(ledger, self.limits, placement, spec, self.now, self.reserved)
+        if why or for_good:
+            preempt.shift(ledger, unit, 1)
+        if why:
+            return False
+        if for_good:
+            preempt.hold(ledger, unit, placement, spec)
+        else:
+            ledger.take(placement.key, spec, placement.parts, placement.alone)
+        return True
+
+
+def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
+    """The spec of a job that still waits, if it is still the one that the plan was made for."""
+    job = cluster.jobs.rows.get(placement.key)
+    number = -1
+    if job is not None:
+        number = job.spec if job.state is JobState.PEND and not job.blocked else -1
+    else:
+        array = cluster.arrays.rows.get(job_of(placement.key))
+        if array is not None and array.starts(index_of(placement.key)):
+            number = array.spec
+    return cluster.specs.rows.get(number) if placement.spec in (0, number) else None
+
+
+def why_not_placed(
+    ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float, reserved: Reserved
+) -> int:
+    """Why a placement does not hold on the cluster as the ledger sees it, 0: it holds."""
+    cluster = ledger.cluster
+    if spec.queue not in cluster.queue_conf:
+        return PendReason.QUE_GONE
+    if not cluster.queue_state(spec.queue).active:
+        return PendReason.QUE_INACT
+    if spec.begin > now:
+        return PendReason.JOB_START_TIME
+    job = cluster.jobs.rows.get(placement.key)
+    if job is not None and _why_not_job(job, placement.parts, now):
+        return PendReason.JOB_DELAY_SCHED
+    if not spec.slots <= sum(part.slots for part in placement.parts) <= max(spec.slots, spec.max_slots):
+        return PendReason.HOST_LESS_SLOTS
+    if placement.alone and ledger.why_not_alone(placement.alone):
+        return PendReason.HOST_NONEXCLUSIVE
+    reason = next((why for part in placement.parts if (why := ledger.why_not_part(spec, part))), 0)
+    if not reason and reserved.rows:
+        reason = why_not_reserved(reserved, placement, spec)
+    return reason or why_not_array(ledger, placement.key) or limits.why_not(spec, placement.parts)
+
+
+def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> int:
+    """Why advance reservations do not let this start."""
+    return reserved.why_not_job(spec) or next((why for part in placement.parts if (why := reserved.why_not_part(spec, part))), 0)
+
+
+def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
+    # in the end it may go back to the same host, where no other can have it
+    strict = not job.failures and now < job.since + AVOIDED
+    if job.barred and any(part.host in job.barred for part in parts):
+        return True
+    return job.not_before > now or (strict and any(part.host in job.avoid for part in parts))
+
+
+def why_not_array(ledger: Ledger, key: int) -> int:
+    """Whether the array of this element has as many running as ``%n`` allows."""
+    array = ledger.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+    if array is None or not array.limit or ledger.array_running(array.job) < array.limit:
+        return 0
+    return PendReason.JOB_ARRAY_LIMIT

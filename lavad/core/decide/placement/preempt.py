@@ -1,0 +1,179 @@
+"""Preemption, resuming and what is held meanwhile: the checks that scheduler and ``accept_plan`` share, and the events.
+
+Rule: a victim that is suspended gives up its slots at once, and nothing else; one that is requeued, migrated or killed
+keeps all it has until it is gone, and it is held for the job that it was preempted for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import Event, JobResumed, JobShrank, JobSuspended, JobWished
+from lavad.core.job.job import Attempt, Job, Part, Placed, Wish
+from lavad.core.job.resize import slots_of, staying
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ids import show
+from lavad.core.lang.states import OVER, HostState, JobState, TermReason
+from lavad.core.plan.plan import Placement, Preemption
+from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.reserved import Reserved
+from lavad.core.site.pend_reason import PendReason
+
+SUSPEND = "suspend"
+SHRINK = "shrink"
+
+
+def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
+    """The attempt, if it still runs and nobody has preempted it."""
+    job = cluster.jobs.rows.get(key)
+    run = job.run if job is not None and job.state is JobState.RUN and not job.lent else None
+    return run if run is not None and run.uid == uid and run.verdict is None else None
+
+
+def may_preempt(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
+    return all(running(cluster, one.key, one.uid) is not None for one in unit) and _may_shrink(cluster, unit)
+
+
+def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
+    """Whether the jobs that give up a part have it still, and keep their minimum."""
+    taken: Counter[int] = Counter()
+    for one in unit:
+        job = cluster.jobs.rows[one.key]
+        if one.how != SHRINK or job.run is None:
+            continue
+        known = {part.host: part.slots for part in staying(job.run)}
+        if any(placed.slots > known.get(placed.host, 0) for placed in one.parts):
+            return False
+        taken[one.key] += sum(placed.slots for placed in one.parts)
+        if slots_of(job.run) - taken[one.key] < cluster.specs.rows[job.spec].slots:
+            return False
+    return True
+
+
+def given(cluster: Cluster, one: Preemption) -> Sequence[Part | Placed]:
+    """What a victim gives up."""
+    return one.parts if one.how == SHRINK else parts_of(cluster, one.key)
+
+
+def leaving(cluster: Cluster, one: Preemption) -> list[Placed]:
+    """The hosts that a shrinking victim gives up whole: they are its own until nothing is left there."""
+    run = cluster.jobs.rows[one.key].run
+    known = {part.host: part.slots for part in run.parts} if run is not None else {}
+    return [placed for placed in one.parts if placed.slots >= known.get(placed.host, 0)]
+
+
+def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
+    """The victims' places are free (-1), or their own again (1)."""
+    for one in unit:
+        parts = given(ledger.cluster, one)
+        if one.how == SHRINK:
+            whole = leaving(ledger.cluster, one)
+            ledger.shift(whole, ledger.cluster.spec_of(one.key), sign)
+            ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), sign)
+        elif one.how == SUSPEND:
+            ledger.shift_slots(parts, sign)
+        else:
+            ledger.shift(parts, ledger.cluster.spec_of(one.key), sign)
+
+
+def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
+    """Hold for the beneficiary what its victims do not hold until they are gone (those that are suspended: at once)."""
+    ledger.shift_slots([part for one in unit if one.how == SUSPEND for part in parts_of(ledger.cluster, one.key)], -1)
+    lent: list[Part | Placed] = []
+    for one in unit:
+        if one.how == SHRINK:
+            whole = leaving(ledger.cluster, one)
+            ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), -1)
+            lent += whole
+        elif one.how != SUSPEND:
+            lent += parts_of(ledger.cluster, one.key)
+    for part in placement.parts:
+        ledger.hold(part, spec, [other for other in lent if other.host == part.host])
+
+
+def parts_of(cluster: Cluster, key: int) -> list[Part]:
+    """What a started job has that is not over."""
+    run = cluster.jobs.rows[key].run
+    return [] if run is None else [part for part in run.parts if part.state not in OVER]
+
+
+def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[Event]:
+    events: list[Event] = []
+    shrinking: dict[int, list[Placed]] = {}
+    for one in unit:
+        if one.how == SHRINK:
+            shrinking.setdefault(one.key, []).extend(one.parts)
+        elif one.how == SUSPEND:
+            why = f"Job was preempted by job <{show(one.beneficiary)}>"
+            events.append(
+                JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary)
+            )
+        else:
+            kind = "kill" if one.how == "kill" else one.how
+            wish = Wish(kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate")
+            events.append(JobWished(at=now, key=one.key, wish=wish, beneficiary=one.beneficiary))
+    beneficiary = unit[0].beneficiary if unit else 0
+    for key, parts in shrinking.items():
+        job = cluster.jobs.rows[key]
+        if job.run is not None:
+            events.append(
+                JobShrank(
+                    at=now, key=key, attempt=job.run.number, number=job.run.resizes + 1, parts=tuple(parts), forced=True,
+                    command=cluster.specs.rows[job.spec].resize_command, beneficiary=beneficiary,
+                    why=f"Job <{show(beneficiary)}> needs it",
+                )
+            )  # fmt: skip
+    return events
+
+
+def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int], now: float) -> list[Event]:
+    events: list[Event] = []
+    reserved = Reserved(ledger, now) if keys and cluster.reservations.rows else None
+    for key in keys:
+        job = cluster.jobs.rows.get(key)
+        if job is None or job.run is None or key in used or why_not_resumed(ledger, job, reserved):
+            continue
+        if job.lent:
+            ledger.shift_slots(parts_of(cluster, key), 1)
+        events.append(JobResumed(at=now, key=key))
+    return events
+
+
+def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) -> int:
+    """Why a job that the system suspended has no place to go on, 0: it has."""
+    if job.state is not JobState.SSUSP or job.run is None or job.lent_all:
+        return PendReason.USER_STOP
+    for part in parts_of(ledger.cluster, job.key):
+        host = ledger.cluster.hosts.rows.get(part.host)
+        if host is None or host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if job.lent and part.slots > ledger.host(part.host).free:
+            return PendReason.HOST_JOB_LIMIT
+    if job.lent and reserved is not None:
+        parts = [(part.host, part.slots) for part in parts_of(ledger.cluster, job.key)]
+        return reserved.why_not_resumed(ledger.cluster.specs.rows[job.spec], parts)
+    return 0
+
+
+def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:
+    job = cluster.jobs.rows.get(placement.key)
+    return job.promised if job is not None else ()
+
+
+def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Callable[[str], int]) -> int:
+    """Why a job may not start yet on what is held for it, 0: it may."""
+    if placement.parts != promised(cluster, placement):
+        return PendReason.HOST_LESS_SLOTS
+    if holders(cluster, placement.key):
+        return PendReason.HOST_JOB_LIMIT
+    return next((why for part in placement.parts if (why := why_not_host(part.host))), 0)
+
+
+def holders(cluster: Cluster, key: int) -> list[int]:
+    """The jobs that were preempted for good for a waiting job and are not gone yet."""
+    rows = cluster.jobs.rows
+    found = [other for other in cluster.suspended if rows[other].lent_all and rows[other].lent == key]
+    runs = ((other, rows[other].run) for other in cluster.use.elastic)
+    return found + [other for other, run in runs if run is not None and any(part.lent == key for part in run.parts)]

@@ -1,0 +1,164 @@
+"""Which hosts and slots a reservation gets: of those asked for (-m, -R), what no other reservation has at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.eval import Value, compile_select
+from lavad.core.rules.ledger import UNLIMITED
+from lavad.core.site.host_names import members
+from lavad.core.site.reservation import Period, Reservation, periods
+
+AHEAD = 60 * 7 * 86_400.0
+"""How far a recurring reservation is compared with others."""
+
+
+class Wanted(Protocol):
+    """What of an ask says which hosts."""
+
+    @property
+    def hosts(self) -> str: ...
+    @property
+    def resreq(self) -> str: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def system(self) -> bool: ...
+
+
+def choose_hosts(
+    cluster: Cluster, row: Reservation, ask: Wanted, now: float, local: datetime
+) -> tuple[tuple[str, int], ...]:
+    """Host and slots for a new reservation; raises Refused where there are too few."""
+    names = find_hosts(cluster, ask.hosts, ask.resreq)
+    free = Free(cluster, row, now, local)
+    if ask.system:
+        busy = next((name for name in names if free.slots(name) < most(cluster, name)), None)
+        if busy is not None:
+            raise Refused(f"{busy}: Host is in another reservation at this time")
+        return tuple((name, most(cluster, name)) for name in names)
+    if ask.slots < 1:
+        raise Refused("The number of slots or hosts must be a positive integer")
+    if ask.unit == "host":
+        whole = [name for name in names if free.slots(name) == most(cluster, name) > 0]
+        if len(whole) < ask.slots:
+            raise Refused(f"Not enough hosts to be reserved: {len(whole)} of {ask.slots}")
+        return tuple((name, most(cluster, name)) for name in whole[: ask.slots])
+    return take_slots(((name, free.slots(name)) for name in names), ask.slots)
+
+
+def take_slots(offers: Iterable[tuple[str, int]], wanted: int) -> tuple[tuple[str, int], ...]:
+    """So many slots of these hosts in their order, as many as there are of each; raises Refused."""
+    taken: list[tuple[str, int]] = []
+    left = wanted
+    for name, slots in offers:
+        count = min(left, slots)
+        if count > 0:
+            taken.append((name, count))
+            left -= count
+    if left:
+        raise Refused(f"Not enough processors to be reserved: {wanted - left} of {wanted}")
+    return tuple(taken)
+
+
+def most(cluster: Cluster, host: str) -> int:
+    """The slots of a host."""
+    slots = cluster.slots_of(host)
+    return UNLIMITED if slots < 0 else slots
+
+
+def find_hosts(cluster: Cluster, words: str, requirement: str) -> list[str]:
+    """The batch hosts that -m names and that satisfy -R, in the order of -m; raises Refused."""
+    if not words and not requirement:
+        raise Refused("Hosts (-m) or a resource requirement (-R) are needed")
+    known = cluster.hosts.rows
+    groups = dict(cluster.conf.host_groups)
+    found: dict[str, None] = {}
+    for word in words.split() if words else ["all"]:
+        names = list(known) if word == "all" or "all" in groups.get(word, ()) else list(members(cluster.conf, word))
+        if word not in groups and word != "all" and word not in known:
+            raise Refused(f"{word}: Bad host name, host group name or cluster name")
+        found.update(dict.fromkeys(name for name in names if name in known))
+    hosts = [name for name in found if name not in cluster.host_conf or cluster.host_conf[name].server]
+    return _satisfying(cluster, hosts, requirement) if requirement else hosts
+
+
+def _satisfying(cluster: Cluster, hosts: list[str], requirement: str) -> list[str]:
+    try:
+        parsed = resreq.parse(requirement)
+    except resreq.ResReqError as error:
+        raise Refused(str(error)) from None
+    names = resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
+    unknown = resreq.unknown_names(parsed, frozenset(names))
+    if unknown:
+        raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
+    test = compile_select(parsed.select)
+    fitting = [name for name in hosts if test(_facts(cluster, name))]
+    if not fitting:
+        raise Refused("No host satisfies the resource requirement")
+    return fitting
+
+
+def _facts(cluster: Cluster, name: str) -> dict[str, Value]:
+    """What does not change with load."""
+    facts = cluster.hosts.rows[name].facts
+    conf = cluster.host_conf.get(name)
+    values: dict[str, Value] = {
+        "ncpus": facts.ncpus, "nprocs": facts.nprocs, "ncores": facts.ncores or facts.ncpus, "nthreads": facts.nthreads,
+        "maxmem": facts.max_mem, "maxswp": facts.max_swap, "maxtmp": facts.max_tmp, "mem": facts.max_mem,
+        "swp": facts.max_swap, "tmp": facts.max_tmp, "ngpus": len(facts.gpus), "hname": name, "server": True,
+        "type": (conf.type if conf else "") or facts.type, "model": (conf.model if conf else "") or facts.model,
+        "slots": most(cluster, name), "maxslots": most(cluster, name), "status": "ok", "healthy": True,
+    }  # fmt: skip
+    for own, text in conf.resources if conf is not None else ():
+        try:
+            values[own] = float(text) if text else True
+        except ValueError:
+            values[own] = text
+    return values
+
+
+class Free:
+    """What other reservations leave of hosts in all the periods of one."""
+
+    def __init__(self, cluster: Cluster, row: Reservation, now: float, local: datetime) -> None:
+        self.cluster = cluster
+        others = [other for other in cluster.reservations.rows.values() if other.name != row.name]
+        last = max([row.end, *(other.end for other in others if not other.window)]) if row.window else row.end
+        end = max(last, now + AHEAD) if row.window and any(other.window for other in others) else last
+        start = min(now, row.begin)
+        at = datetime.fromtimestamp(start)  # noqa: DTZ006 - local times, as LSF's
+        self.mine = periods(row, start, end, at)
+        self.others = [(other, periods(other, start, end, at)) for other in others]
+        self._peaks: dict[tuple[tuple[str, int], ...], int] = {}
+
+    def slots(self, host: str) -> int:
+        """Slots that nobody has reserved at any time of its own."""
+        there = [(other, dict(other.hosts)[host], spans) for other, spans in self.others if host in dict(other.hosts)]
+        key = tuple((other.name, slots) for other, slots, _ in there)
+        peak = self._peaks.get(key)
+        if peak is None:
+            peak = self._peaks[key] = self._peak([(slots, spans) for _, slots, spans in there])
+        return max(0, most(self.cluster, host) - peak)
+
+    def _peak(self, others: list[tuple[int, list[Period]]]) -> int:
+        """The most that others have at one time of these periods; all of it is at the beginning of one of them."""
+        edges: list[tuple[float, int, int]] = []
+        for slots, spans in others:
+            edges += [(begin, 1, slots) for begin, _ in spans]
+            edges += [(end, 0, -slots) for _, end in spans]
+        edges += [edge for begin, end in self.mine for edge in ((begin, 2, 0), (end, -1, 0))]
+        peak = held = 0
+        inside = False
+        for _, kind, slots in sorted(edges):
+            held += slots
+            inside = kind == 2 or (inside and kind != -1)
+            peak = max(peak, held) if inside else peak
+        return peak

@@ -1,0 +1,157 @@
+"""brsvadd and brsvdel, and what becomes of a reservation and its jobs when its time is over.
+
+Rule: at no time may reservations hold more of a host than it has; that is checked here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.reserve.hosts import choose_hosts
+from lavad.core.decide.reserve.rights import check_creator, may_change
+from lavad.core.decide.reserve.times import read_times
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job, Wish
+from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.reservation import Reservation, next_period
+from lavad.core.site.rights import expand_users
+
+MOST = 100
+"""Reservations of one user or group (LSF)."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
+
+
+def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local: datetime) -> Decided:
+    """brsvadd; raises Refused."""
+    begin, end, window = read_times(ask.begin, ask.end, ask.window, now, local)
+    kind, users = ("system", ()) if ask.system else check_users(cluster, ask.users, ask.group)
+    queues = tuple(ask.queues.split())
+    for queue in queues:
+        if queue not in cluster.queue_conf:
+            raise Refused(f"{queue}: No such queue")
+    row = Reservation(
+        name=_name(cluster, ask.name, kind, users), kind=kind, users=users, begin=begin, end=end, window=window, open=ask.open,
+        whole_hosts=ask.unit == "host", no_suspend=ask.no_suspend, queues=queues, description=ask.description,
+        creator=caller.user, created=now,
+    )  # fmt: skip
+    hosts = choose_hosts(cluster, row, ask, now, local)
+    row = moved(row, hosts=hosts)
+    check_creator(cluster.conf, row, caller, local)
+    return Decided(events=[ev.ReservationSet(at=now, value=row, by=caller.user)], answer={"name": row.name})
+
+
+def check_users(cluster: Cluster, users: str, group: str) -> tuple[str, tuple[str, ...]]:
+    """(kind of the reservation, names) of -u (users or groups) and -g (a group); raises Refused."""
+    groups = {name for name, _ in cluster.conf.user_groups}
+    if group and group not in groups:
+        raise Refused(f"{group}: No such user group")
+    names = tuple(dict.fromkeys([*users.split(), *group.split()]))
+    if not names:
+        raise Refused("A user or user group is needed")
+    for name in names:
+        if name not in groups and not _NAME.fullmatch(name):
+            raise Refused(f"{name}: Bad user name")
+    return "group" if all(name in groups for name in names) else "user", names
+
+
+def _name(cluster: Cluster, wanted: str, kind: str, users: tuple[str, ...]) -> str:
+    """A name that no reservation has, and no job waits for (unless it was asked for)."""
+    rows = cluster.reservations.rows
+    owner = "system" if kind == "system" else users[0]
+    if sum(row.users == users and row.kind == kind for row in rows.values()) >= MOST:
+        raise Refused("No more reservation IDs can be used now")
+    if wanted:
+        if not _NAME.fullmatch(wanted):
+            raise Refused(f"{wanted}: Bad reservation name")
+        if wanted in rows:
+            raise Refused(f"{wanted}: The reservation name is in use")
+        return wanted
+    waited_for = {cluster.specs.rows[number].reservation for number in cluster.spec_jobs}
+    number = 0
+    while f"{owner}#{number}" in rows or f"{owner}#{number}" in waited_for:
+        number += 1
+    return f"{owner}#{number}"
+
+
+def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
+    """A reservation that the caller may change; raises Refused."""
+    row = cluster.reservations.rows.get(name)
+    if row is None:
+        raise Refused(f"{name}: Bad reservation ID")
+    if not may_change(cluster.conf, row, caller):
+        raise Refused(f"{name}: User permission denied")
+    return row
+
+
+def drop(cluster: Cluster, ask: DropReservation, caller: Caller, now: float) -> Decided:
+    """brsvdel. ``force``: its running jobs are detached, and go on as other jobs do."""
+    row = get_one(cluster, ask.name, caller)
+    jobs = jobs_in(cluster, row.name)
+    if jobs and not ask.force:
+        raise Refused(f"{ask.name}: The reservation has running jobs (brsvdel -f detaches them)")
+    events: list[ev.Event] = [_suspended(job, now, "Advance reservation was deleted") for job in jobs if _runs(job)]
+    return Decided(events=[*events, ev.ReservationEnded(at=now, name=row.name, by=caller.user)], answer={"name": row.name})
+
+
+def jobs_in(cluster: Cluster, name: str) -> list[Job]:
+    """Started jobs that run in a reservation."""
+    rows, specs = cluster.jobs.rows, cluster.specs.rows
+    return [rows[key] for key in cluster.started if specs[rows[key].spec].reservation == name]
+
+
+def turn(cluster: Cluster, now: float, local: datetime) -> Decided:
+    """Reservations whose period is over: their jobs are killed (closed) or suspended (open); the next period, or none, comes."""
+    events: list[ev.Event] = []
+    for row in list(cluster.reservations.rows.values()):
+        if now < row.end:
+            continue
+        events += _over(row, jobs_in(cluster, row.name), now)
+        begin, end = next_period(row.window, local, row.disabled) if row.window else (0.0, 0.0)
+        if end:
+            events.append(ev.ReservationSet(at=now, value=moved(row, begin=begin, end=end)))
+        else:
+            events.append(ev.ReservationEnded(at=now, name=row.name))
+    return Decided(events=events)
+
+
+def moved(row: Reservation, **fields: object) -> Reservation:
+    """The reservation with other fields."""
+    return replace(row, **fields)
+
+
+def _over(row: Reservation, jobs: Iterable[Job], now: float) -> list[ev.Event]:
+    if row.open:
+        return [_suspended(job, now, "Advance reservation has expired") for job in jobs if _runs(job)]
+    reason = TermReason.TERM_DEADLINE
+    live = (job for job in jobs if job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes))
+    return [ev.JobWished(at=now, key=job.key, wish=Wish(kind="kill", at=now, reason=reason)) for job in live]
+
+
+def _suspended(job: Job, now: float, why: str) -> ev.Event:
+    """It gives up its slots to nobody in particular, and goes on when there are some."""
+    return ev.JobSuspended(at=now, key=job.key, state=JobState.SSUSP, why=why, beneficiary=job.key)
+
+
+def _runs(job: Job) -> bool:
+    run = job.run
+    return job.state is JobState.RUN and run is not None and run.verdict is None and not run.refused and not job.lent
+
+
+def check_job(cluster: Cluster, name: str, user: str, hosts: Iterable[str]) -> None:
+    """bsub -U: the reservation is there, and the user may use it; raises Refused."""
+    row = cluster.reservations.rows.get(name)
+    if row is None:
+        raise Refused(f"{name}: Bad reservation ID")
+    if row.kind == "system" or user not in expand_users(cluster.conf, row.users):
+        raise Refused(f"{name}: User permission denied")
+    own = {host for host, _ in row.hosts}
+    outside = [host for host in hosts if host not in own]
+    if outside:
+        raise Refused(f"{outside[0]}: Host does not belong to the specified advance reservation")

@@ -1,0 +1,39 @@
+"""brestart: a job that wrote checkpoints is submitted anew and goes on from the newest.
+
+Rule: what the caller does not say is as it was; only the owner may, and a condition is not waited for twice.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.decide.base.draft import Draft
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Refused, Submit
+
+
+class Former(msgspec.Struct, frozen=True):
+    """The job as it was."""
+
+    spec: Spec
+    text: JobText
+    name: str
+
+
+def begin(draft: Draft, ask: Submit, former: Former, from_host: str) -> None:
+    """The draft is the former job, before the options are read."""
+    draft.spec = replace(former.spec, queue="", dependency="", begin=0.0, from_host=from_host)
+    draft.text = replace(former.text, env=ask.env_hash)
+    draft.name = former.name
+    draft.queues = (former.spec.queue,)
+
+
+def settle(draft: Draft, ask: Submit, former: Former) -> None:
+    """The options are read: it goes on from what lies in the folder that was named."""
+    checkpoint, before = draft.spec.checkpoint, former.spec.checkpoint
+    if checkpoint is None or before is None:
+        raise Refused("Checkpoint log is not found or is corrupted")
+    of = f"{ask.restart_of}"
+    draft.restart = ask.restart_from
+    draft.set(checkpoint=replace(checkpoint, period=before.period, initial=before.initial, method=before.method, of=of))

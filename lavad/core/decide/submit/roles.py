@@ -1,0 +1,219 @@
+"""A submission with several roles: each is checked, and becomes a part of the spec and of the text.
+
+Rule: what is wrong is refused by the role's name; a job with roles is placed by its roles alone (no ``-n``, no ``-a``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.submit.options import MAX_SLOTS, read_options
+from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
+from lavad.core.job.spec import Action, JobText, Limits, Policy, Role, RoleText
+from lavad.core.lang import gpureq
+from lavad.core.lang.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
+from lavad.core.lang.resreq import text as resreq
+
+MAX_ROLES = 64
+MAX_TASKS = 10_000
+MAX_COMMAND = 2**20
+KINDS = ("", "launcher", "hold")
+LIMIT_OPTIONS = frozenset("McDFSC")
+"""Limits of one task. Those of time and of processes are the whole job's."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
+_RIVALS = ("n", "nnodes", "hostfile")
+_DECIDING = ("launcher", "chief", "master")
+
+
+def read_roles(draft: Draft, ask: Submit) -> None:
+    """Put the roles of a submission into the draft, whose options have been read; raises Refused."""
+    if not ask.roles:
+        return
+    rival = next((name for name in _RIVALS if name in ask.options), "")
+    if rival:
+        raise Refused(f"-{rival} cannot be used with roles: each role says how many tasks it has")
+    if draft.spec.interactive:
+        raise Refused("an interactive job cannot have roles")
+    if draft.spec.launch:
+        raise Refused(f"-a {draft.spec.launch} cannot be used with roles: lava starts each task by its role")
+    if len(ask.roles) > MAX_ROLES:
+        raise Refused(f"{len(ask.roles)} roles are too many: at most {MAX_ROLES}")
+    wish = draft.spec.gpu
+    if wish is not None and (wish.glink or wish.gtile is not None):
+        raise Refused("GPU requirements glink and gtile cannot be used with roles")
+    check_simple(draft)
+    roles = tuple(_role(draft, one) for one in ask.roles)
+    names = [role.name.lower() for role in roles]
+    double = next((name for name in names if names.count(name) > 1), "")
+    if double:
+        raise Refused(f"role {double} is given twice")
+    if sum(role.count for role in roles) > MAX_TASKS:
+        raise Refused(f"the roles have more than {MAX_TASKS} tasks together")
+    policy = _policy(ask.policy, roles)
+    least, most = (sum(getattr(role, what) * role.slots for role in roles) for what in ("least", "count"))
+    if most > MAX_SLOTS:
+        raise Refused("The number of processors must be a positive integer")
+    gpu = draft.spec.gpu
+    if gpu is None and any(role.gpus for role in roles):
+        gpu = gpureq.parse("-")
+    draft.set(roles=roles, policy=policy, slots=least, max_slots=most, gpu=gpu, launch="roles")
+    draft.say(roles=tuple(_text(draft, one) for one in ask.roles))
+
+
+def _number(role: str, what: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise Refused(f"role {role}: {what} {value} is not between {least} and {most}")
+    return value
+
+
+def _word(role: str, what: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise Refused(f"{role}{what} {value[:64]}: it is one of {', '.join(word for word in known if word)}")
+    return value
+
+
+def _role(draft: Draft, one: RoleAsk) -> Role:
+    name = one.name
+    if not _NAME.fullmatch(name):
+        raise Refused(f"role {name[:64]!r}: a role's name is letters, digits, - and _, and begins with a letter")
+    if name.lower() in ("all", "any"):
+        raise Refused(f"role {name}: this word has a meaning in success rules")
+    kind = _word(f"role {name}: ", "kind", one.kind, KINDS)
+    if kind != "hold" and not one.command.strip():
+        raise Refused(f"role {name}: No command is specified")
+    if len(one.command) > MAX_COMMAND or "\0" in one.command:
+        raise Refused(f"role {name}: Bad command")
+    count = _number(name, "count", one.count, 1, MAX_TASKS)
+    return Role(
+        name=name, count=count, least=_number(name, "least", one.least or count, 1, count),
+        slots=_number(name, "slots", one.slots, 1, 100_000), resreq=_resreq(draft, name, one.resreq),
+        gpus=_number(name, "gpus", one.gpus, 0, 1024), limits=_limits(draft, one),
+        restart=_word(f"role {name}: ", "restart", one.restart, RESTARTS), spread=one.spread, kind=kind,
+        actions=_actions(f"role {name}: ", one.actions),
+    )  # fmt: skip
+
+
+def _resreq(draft: Draft, name: str, text: str) -> str:
+    """As ``-R`` is read, once alone and once with the job's own."""
+    if not text.strip():
+        return ""
+    alone = _alone(draft, name, {"R": [text]})
+    try:
+        _only_simple(resreq.parse(alone.spec.resreq))
+        resreq.merge([draft.spec.resreq, alone.spec.resreq])
+    except Refused as why:
+        raise Refused(f"role {name}: {why.text}") from None
+    except resreq.ResReqError as error:
+        raise Refused(f"role {name}: {error}") from None
+    return alone.spec.resreq
+
+
+def check_simple(draft: Draft) -> None:
+    """Whether the requirement of the whole job may stand beside roles."""
+    if draft.spec.resreq:
+        _only_simple(resreq.parse(draft.spec.resreq))
+
+
+def _only_simple(req: resreq.ResReq) -> None:
+    """Roles say by themselves what spans hosts; raises Refused for what a requirement may not say beside them."""
+    fades = any(use.duration for rusage in req.rusage for use in rusage.uses)
+    for what, asked in (
+        ("n*{...}", bool(req.compound)), ("{...}||{...}", bool(req.alternatives)), ("span[]", req.span is not None),
+        ("same[]", bool(req.same)), ("cu[]", req.cu is not None), ("affinity[]", req.affinity is not None),
+        ("rusage with ||", len(req.rusage) > 1), ("rusage for a time", fades),
+    ):  # fmt: skip
+        if asked:
+            raise Refused(f"Bad resource requirement: {what} cannot be used with roles")
+
+
+def _limits(draft: Draft, one: RoleAsk) -> Limits:
+    if unknown := sorted(set(one.limits) - LIMIT_OPTIONS):
+        raise Refused(f"role {one.name}: -{unknown[0][:16]} is no limit of a role: it has M, c, D, F, S and C")
+    return _alone(draft, one.name, dict(one.limits)).spec.limits
+
+
+def _alone(draft: Draft, role: str, options: dict[str, OptionValue]) -> Draft:
+    """What options of bsub mean for a role by itself; raises Refused with its name."""
+    alone = Draft(
+        spec=replace(draft.spec, resreq="", limits=Limits(), launch=""), text=JobText(command=""), conf=draft.conf,
+        local=draft.local, known_hosts=draft.known_hosts, known_resources=draft.known_resources,
+    )  # fmt: skip
+    try:
+        read_options(alone, options)
+    except Refused as why:
+        raise Refused(f"role {role}: {why.text}") from None
+    return alone
+
+
+def _text(draft: Draft, one: RoleAsk) -> RoleText:
+    software: tuple[tuple[str, ...], ...] = ()
+    if one.software:
+        alone = _alone(draft, one.name, {"a": [one.software]})
+        if alone.spec.launch:
+            raise Refused(f"role {one.name}: {alone.spec.launch} is no software of a role")
+        software = alone.text.software
+    return RoleText(command=one.command, env=_env(one), cwd=_cwd(draft, one), software=software, scratch=one.scratch)
+
+
+def _env(one: RoleAsk) -> dict[str, str]:
+    for name, value in one.env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise Refused(f"role {one.name}: {name[:64]!r} is no name of a variable")
+    return one.env
+
+
+def _cwd(draft: Draft, one: RoleAsk) -> str:
+    if not one.cwd:
+        return ""
+    if "\0" in one.cwd or len(one.cwd) > 4095:
+        raise Refused(f"role {one.name}: Bad working folder")
+    return one.cwd if one.cwd.startswith("/") else f"{draft.text.cwd.rstrip('/')}/{one.cwd}"
+
+
+def _actions(role: str, asked: list[tuple[str, str, int]]) -> tuple[Action, ...]:
+    found = []
+    for event, action, code in asked:
+        _word(role, "event", event, EVENTS)
+        _word(role, "action", action, ACTIONS)
+        if not -1 <= code <= 255:
+            raise Refused(f"{role}exit code {code} is not between 0 and 255")
+        found.append(Action(event=event, action=action, code=code))
+    return tuple(found)
+
+
+def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
+    if not 0 <= ask.backoff <= 1_000_000:
+        raise Refused(f"backoff {ask.backoff} is not between 0 and 1000000")
+    if not 0 <= ask.nproc <= 100_000:
+        raise Refused(f"nproc {ask.nproc} is not between 0 and 100000")
+    return Policy(
+        framework=_word("", "framework", ask.framework, FRAMEWORKS), success=_success(ask.success, roles),
+        clean=_word("", "clean", ask.clean, CLEAN),
+        launcher_start=_word("", "launcher_start", ask.launcher_start, LAUNCHER_START), backoff=ask.backoff,
+        nproc=ask.nproc, actions=_actions("", ask.actions),
+    )  # fmt: skip
+
+
+def _success(rule: str, roles: tuple[Role, ...]) -> str:
+    """The rule in full; without one, that of the frameworks: launcher, chief or master if there is one, else all."""
+    if not rule:
+        leads = {"launcher" if role.kind == "launcher" else role.name.lower(): role.name for role in roles}
+        rule = next((leads[word] for word in _DECIDING if word in leads), "all")
+    if all(role.kind == "hold" for role in roles):
+        raise Refused("no role has a command: nothing would ever end")
+    if rule in ("all", "any"):
+        return rule
+    match = _RULE.fullmatch(rule)
+    role = next((role for role in roles if match is not None and role.name == match[1]), None)
+    if match is None or role is None:
+        raise Refused(f"success {rule[:64]}: it is a role, role[index], all or any")
+    if role.kind == "hold":
+        raise Refused(f"success {rule}: the tasks of role {role.name} run nothing that could succeed")
+    if match[2] is not None and int(match[2]) >= role.least:
+        raise Refused(f"success {rule}: role {role.name} has {role.least} tasks")
+    return rule

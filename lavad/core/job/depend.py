@@ -1,0 +1,81 @@
+"""What a waiting job keeps of its dependency condition (``bsub -w``), and what is kept of finished jobs that one names.
+
+Rule: a condition is resolved to job ids once, when it is given; finished jobs leave memory, so what a condition still has to
+know of them is an ``Ended``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.lang.ranges import EMPTY, Ranges
+
+MET, BLOCKED, NEVER = 0, 1, 2
+"""How a job stands to its condition: it has none or it is met, it is not yet, it can never be."""
+
+
+class Depend(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A condition: its text, and for each of its questions (as ``questions_of`` lists them) the job ids that it is about."""
+
+    text: str
+    ids: tuple[tuple[int, ...], ...] = ()
+    orphan: bool = False
+    """``-ti``: end the job as soon as the condition can never be met."""
+
+
+class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Finished elements of a job that a condition names; a plain job is its element 1."""
+
+    done: Ranges = EMPTY
+    exited: tuple[tuple[int, Ranges], ...] = ()
+    """Exit code to the elements that ended with it."""
+    indices: Ranges = EMPTY
+    """All elements that an array was submitted with, once it has left memory."""
+    post_failed: Ranges = EMPTY
+    """Those whose post-execution command failed."""
+
+    def with_element(self, index: int, code: int | None, post_failed: bool = False) -> Ended:
+        """One element more; ``code`` None: DONE."""
+        one = Ranges.span(index, index)
+        more = self.with_elements(one, code)
+        return msgspec.structs.replace(more, post_failed=self.post_failed.union(one)) if post_failed else more
+
+    def with_elements(self, elements: Ranges, code: int | None) -> Ended:
+        """More elements; ``code`` None: DONE."""
+        if code is None:
+            return msgspec.structs.replace(self, done=self.done.union(elements))
+        codes = dict(self.exited)
+        codes[code] = codes.get(code, EMPTY).union(elements)
+        return msgspec.structs.replace(self, exited=tuple(codes.items()))
+
+    def joined(self, other: Ended) -> Ended:
+        """What one or the other knows."""
+        failed = self.post_failed.union(other.post_failed)
+        both = msgspec.structs.replace(self, indices=self.indices or other.indices, post_failed=failed)
+        both = both.with_elements(other.done, None)
+        for code, elements in other.exited:
+            both = both.with_elements(elements, code)
+        return both
+
+    def without(self, index: int) -> Ended:
+        """As if this element had not finished."""
+        one = Ranges.span(index, index)
+        exited = tuple((code, left) for code, elements in self.exited if (left := elements.minus(one)))
+        failed = self.post_failed.minus(one)
+        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited, post_failed=failed)
+
+    @property
+    def exits(self) -> Ranges:
+        """All elements that ended in EXIT."""
+        found = EMPTY
+        for _, elements in self.exited:
+            found = found.union(elements)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.done) + sum(len(elements) for _, elements in self.exited)
+
+
+def exit_code(status: int) -> int:
+    """What ``exit(J, code)`` compares: the exit code, 128 + N for signal N."""
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8 & 0xFF

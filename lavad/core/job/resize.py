@@ -1,0 +1,230 @@
+"""Running jobs whose hosts change: what an attempt has now, what it would have, and which of it may go.
+
+A growth is the job's at once: its new hosts are prepared and released one by one, and when all of them run (and the
+notification command agreed) it is over. A shrink waits for its command; then slots are free at once, and a host leaves
+(``leaving``) until nothing of the part is left there. One resize at a time.
+Rule: pure. The first host never leaves, and nothing leaves below the job's minimum but by a user's own release.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from lavad.core.job.job import Attempt, Job, Part, Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, PartState
+
+RETRY = 60.0
+"""Seconds after a growth that failed before the next one."""
+WHOLE_HOSTS = ("torchrun",)
+"""Launches that have a process on each host, which never sees another number of slots."""
+
+
+def why_not_resizable(launch: str) -> str:
+    """Why jobs of this launch cannot change while they run, "" if they can."""
+    kind, _, words = launch.partition("(")
+    if kind in WHOLE_HOSTS and "static" in words:
+        return f"-a {launch} has a fixed number of hosts: such a job cannot be resized"
+    if kind and kind not in WHOLE_HOSTS and kind not in ("openmpi", "intelmpi", "mpich"):
+        return f"-a {kind} starts a fixed number of ranks: such a job cannot be resized"
+    return ""
+
+
+def by_hosts(spec: Spec) -> bool:
+    """Whether the job takes and gives whole hosts only."""
+    return spec.launch.partition("(")[0] in WHOLE_HOSTS
+
+
+def uid_of(run: Attempt, part: Part) -> str:
+    """The uid of a part. One that was added has its own: the host may have had an earlier part of the attempt."""
+    return f"{run.uid}x{part.seat}" if part.grown else run.uid
+
+
+def is_part(run: Attempt, host: str, uid: str) -> bool:
+    """Whether a host has a part of the attempt by this uid."""
+    return any(part.host == host and uid_of(run, part) == uid for part in run.parts)
+
+
+def staying(run: Attempt) -> list[Part]:
+    """The parts that are to stay."""
+    return [part for part in run.parts if not part.leaving and part.state not in OVER]
+
+
+def slots_of(run: Attempt) -> int:
+    """Slots of the parts that are to stay, less what a shrink under way takes."""
+    total = sum(part.slots for part in staying(run))
+    if run.resize is not None and not run.resize.grow and not run.resize.done:
+        total -= sum(placed.slots for placed in run.resize.parts)
+    return total
+
+
+def in_use(run: Attempt) -> list[Part]:
+    """What the job itself is told that it has: added hosts only once they run."""
+    return [part for part in staying(run) if not part.grown or part.state is PartState.RUNNING]
+
+
+def may_lose(job: Job, spec: Spec, host: str) -> bool:
+    """Whether the attempt goes on without this host of it."""
+    run = job.run
+    if run is None or not run.elastic or run.verdict is not None or run.refused or run.parts[0].host == host:
+        return False
+    part = next((part for part in run.parts if part.host == host), None)
+    if part is None or part.state in OVER:
+        return False
+    if part.leaving or (part.grown and part.state is not PartState.RUNNING):
+        return True
+    begun = run.parts[0].state is PartState.RUNNING
+    return begun and slots_of(run) - part.slots >= spec.slots
+
+
+def wants(run: Attempt, spec: Spec) -> tuple[int, int]:
+    """(least, most) slots that the job would like to have beyond those it has; (0, 0): none."""
+    have = slots_of(run)
+    least, most = run.wanted if run.wanted is not None else (1, spec.max_slots) if spec.autoresize else (0, 0)
+    return (min(max(1, least), most - have), most - have) if most > have else (0, 0)
+
+
+def why_not_grow(job: Job, spec: Spec, now: float) -> str:
+    """Why a started job takes nothing more now, "" if it would."""
+    run = job.run
+    if run is None or not run.elastic or job.lent or job.state.name != "RUN":
+        return "it does not run"
+    if run.resize is not None:
+        return "another resize is under way"
+    if run.verdict is not None or run.refused or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
+        return "it ends"
+    if run.parts[0].state is not PartState.RUNNING or now < run.grow_after:
+        return "it has just begun"
+    return "" if wants(run, spec)[1] else "it has all that it wants"
+
+
+def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
+    """The attempt with more."""
+    rows = list(run.parts)
+    seats = run.seats
+    for placed in parts:
+        known = next((n for n, part in enumerate(rows) if part.host == placed.host), None)
+        if known is None:
+            rows.append(
+                Part(
+                    host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved,
+                    binds=placed.binds, seat=seats, grown=True,
+                )
+            )
+            seats += 1
+        else:
+            part = rows[known]
+            rows[known] = replace(
+                part, slots=part.slots + placed.slots, gpus=(*part.gpus, *placed.gpus),
+                binds=(*part.binds, *placed.binds),
+                reserved=_summed(part.reserved, placed.reserved, 1),
+            )  # fmt: skip
+        run = _spent(run, placed, at, -1)
+    return replace(run, parts=tuple(rows), seats=seats)
+
+
+def shrunk(run: Attempt, parts: Iterable[Placed], at: float, lent: int = 0) -> Attempt:
+    """The attempt with less: what is a whole host is leaving, slots of a host that stays are free at once."""
+    rows = list(run.parts)
+    for placed in parts:
+        known = next((n for n, part in enumerate(rows) if part.host == placed.host and not part.leaving), None)
+        if known is None:
+            continue
+        part = rows[known]
+        if placed.slots >= part.slots and known:
+            rows[known] = replace(part, leaving=True, lent=lent)
+            continue
+        less = min(placed.slots, part.slots - 1)
+        rows[known] = replace(
+            part, slots=part.slots - less, binds=part.binds[:-less] if less else part.binds,
+            gpus=tuple(gpu for gpu in part.gpus if gpu not in placed.gpus),
+            reserved=_summed(part.reserved, placed.reserved, -1),
+        )  # fmt: skip
+        run = _spent(run, replace(placed, slots=less), at, 1)
+    return replace(run, parts=tuple(rows))
+
+
+def trimmed(run: Attempt, hosts: Iterable[str]) -> Attempt:
+    """The attempt whose resize under way is no longer about hosts that go anyhow; it is over when it is about none."""
+    gone = set(hosts)
+    if run.resize is None or not any(placed.host in gone for placed in run.resize.parts):
+        return run
+    rest = tuple(placed for placed in run.resize.parts if placed.host not in gone)
+    return replace(run, resize=replace(run.resize, parts=rest) if rest else None)
+
+
+def without(run: Attempt, host: str, at: float, cpu: float = 0.0) -> Attempt:
+    """The attempt without a host that has left it."""
+    part = next(part for part in run.parts if part.host == host)
+    run = _spent(run, Placed(host=host, slots=part.slots, gpus=part.gpus), at, 1)
+    slots, gpus, used = run.spent
+    parts = tuple(part for part in run.parts if part.host != host)
+    return trimmed(replace(run, parts=parts, spent=(slots, gpus, used + cpu)), (host,))
+
+
+def _spent(run: Attempt, placed: Placed, at: float, sign: int) -> Attempt:
+    """What comes late was not used since the start, and what goes early was used until now."""
+    seconds = max(0.0, at - run.started) if run.started else 0.0
+    slots, gpus, cpu = run.spent
+    return replace(
+        run, spent=(slots + sign * placed.slots * seconds, gpus + sign * len(placed.gpus) * seconds, cpu)
+    )
+
+
+Amounts = Sequence[tuple[str, float]]
+
+
+def _summed(one: Amounts, other: Amounts, sign: int) -> tuple[tuple[str, float], ...]:
+    total: Counter[str] = Counter()
+    for name, amount in one:
+        total[name] += amount  # type: ignore[assignment]
+    for name, amount in other:
+        total[name] += sign * amount  # type: ignore[assignment]
+    return tuple((name, float(amount)) for name, amount in total.items() if amount > 1e-9)
+
+
+def portion(part: Part, slots: int, per_slot: Amounts = ()) -> Placed:
+    """What goes with so many slots of a part; all of it with all slots."""
+    if slots >= part.slots:
+        return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)
+    gone = tuple((name, amount * slots) for name, amount in per_slot)
+    return Placed(host=part.host, slots=slots, reserved=gone)
+
+
+def is_complete(run: Attempt) -> bool:
+    """Whether all hosts of the growth under way run."""
+    resize = run.resize
+    if resize is None or not resize.grow:
+        return False
+    hosts = {placed.host for placed in resize.parts}
+    return all(part.state is PartState.RUNNING for part in run.parts if part.host in hosts)
+
+
+def must_notify(run: Attempt) -> bool:
+    """Whether the command of the resize under way is to run now."""
+    resize = run.resize
+    if resize is None or not resize.command or run.parts[0].state is not PartState.RUNNING:
+        return False
+    return is_complete(run) if resize.grow else True
+
+
+def surplus(run: Attempt, least: int, whole: bool) -> list[tuple[Part, int]]:
+    """What the attempt can do without, newest host first: (part, slots); whole hosts before slots of a host that stays."""
+    left = slots_of(run) - least
+    found: list[tuple[Part, int]] = []
+    parts = [part for part in staying(run) if part.state is PartState.RUNNING]
+    for part in reversed(parts[1:]):
+        if part.slots <= left:
+            found.append((part, part.slots))
+            left -= part.slots
+    if not whole:
+        taken = {part.host for part, _ in found}
+        for part in reversed(parts):
+            slots = min(left, part.slots - 1)
+            if part.host not in taken and slots > 0:
+                found.append((part, slots))
+                left -= slots
+    return found

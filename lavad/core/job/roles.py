@@ -1,0 +1,224 @@
+"""Jobs with several roles: which tasks an attempt has, when each may start, what its end means, and when the job is decided.
+
+Rule: pure; a task's rank is its place among (role, index), and stays its own through every start of the attempt.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lavad.core.job.job import Attempt, End, Part, Placed, TaskRun
+from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
+
+RESTARTS = ("Never", "OnFailure", "Always", "ExitCode")
+EVENTS = ("TaskFailed", "TaskCompleted", "Any")
+ACTIONS = ("RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore")
+CLEAN = ("running", "all", "none")
+LAUNCHER_START = ("when_ready", "at_once")
+FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "volcano")
+MAX_DELAY = 60.0
+
+
+def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
+    """The tasks of an attempt that was placed so, by rank."""
+    found = [
+        TaskRun(role=role, index=first + step, place=place, late=is_late(spec.roles[role], spec.policy))
+        for place, part in enumerate(parts)
+        for role, first, count in part.roles
+        for step in range(count)
+    ]
+    return tuple(sorted(found, key=lambda task: (task.role, task.index)))
+
+
+def is_late(role: Role, policy: Policy) -> bool:
+    """Whether its tasks wait until those of the other roles run."""
+    return role.kind == "launcher" and policy.launcher_start == "when_ready"
+
+
+def gpus_wanted(spec: Spec, part: Placed | Part) -> int:
+    """How many GPUs the tasks of a part have together."""
+    return sum(spec.roles[role].gpus * count for role, _, count in part.roles)
+
+
+def task_name(spec: Spec, task: TaskRun) -> str:
+    """``worker[1]``."""
+    return f"{spec.roles[task.role].name}[{task.index}]"
+
+
+def find_role(spec: Spec, name: str) -> int:
+    """The number of a role, -1: there is none of this name."""
+    return next((number for number, role in enumerate(spec.roles) if role.name == name), -1)
+
+
+def startable(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
+    """(rank, task) of those that are to be started by an order of their own: late ones in turn, and those to start again."""
+    ready: bool | None = None
+    for rank, task in enumerate(run.tasks):
+        if task.state is not TaskState.WAITING or (task.number == 1 and not task.late):
+            continue
+        if task.late:
+            if ready is None:
+                ready = all(one.late or one.state is not TaskState.WAITING for one in run.tasks)
+            if not ready:
+                continue
+        yield rank, task
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How the tasks of a role stand."""
+
+    name: str
+    wanted: int
+    waiting: int
+    active: int
+    succeeded: int
+    failed: int
+    restarts: int
+
+
+def counts(spec: Spec, run: Attempt | None) -> list[Count]:
+    """One for each role."""
+    found = []
+    for number, role in enumerate(spec.roles):
+        tasks = [task for task in run.tasks if task.role == number] if run is not None else []
+        states = [task.state for task in tasks]
+        found.append(
+            Count(
+                name=role.name, wanted=len(tasks) or role.count, waiting=states.count(TaskState.WAITING),
+                active=states.count(TaskState.RUNNING), succeeded=states.count(TaskState.SUCCEEDED),
+                failed=states.count(TaskState.FAILED), restarts=sum(task.number - 1 for task in tasks),
+            )
+        )  # fmt: skip
+    return found
+
+
+# -- what an end means ---------------------------------------------------------------------------------------------------
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The task starts again."""
+
+    delay: float
+    why: str
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """The job ends so, or (``again``) starts again as a whole."""
+
+    end: End
+    again: str = ""
+
+
+def on_end(
+    spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float
+) -> Retry | Judgement | None:
+    """What follows from the end of a task, which ``run`` has already; None: the job goes on without it."""
+    task = run.tasks[rank]
+    role = spec.roles[task.role]
+    code = exit_code(task.status)
+    what = story(spec, run, rank, limit)
+    if wants_retry(role.restart, code):
+        if retries < spec.policy.backoff:
+            return Retry(delay_of(task.number - 1), what)
+        what += f", and its {spec.policy.backoff} restarts are used up"
+        return _failed(task, rank, limit, what, now)
+    rest = [one.state for one in run.tasks if one.role == task.role]
+    action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest))
+    if action in ("RestartTask", "RestartJob") and retries >= spec.policy.backoff:
+        return _failed(task, rank, limit, what + f", and the job's {spec.policy.backoff} restarts are used up", now)
+    if action == "RestartTask":
+        return Retry(delay_of(task.number - 1), what)
+    if action == "RestartJob":
+        return Judgement(_end(task, rank, limit, what, now), again=what)
+    if action == "AbortJob":
+        return _failed(task, rank, limit, what, now)
+    if action == "CompleteJob":
+        return Judgement(End(at=now))
+    return judged(spec, run, now)
+
+
+def exit_code(status: int) -> int:
+    """As a shell says it: 128 and the signal's number for one that was killed."""
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
+
+def wants_retry(restart: str, code: int) -> bool:
+    """Whether a task that ended with this code starts again by its role's policy."""
+    match restart:
+        case "Always":
+            return True
+        case "OnFailure":
+            return code != 0
+        case "ExitCode":
+            return code >= 128
+    return False
+
+
+def delay_of(before: int) -> float:
+    """Seconds before a restart: the first of a task, or of the job, is at once, each further one later."""
+    return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
+
+
+def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
+    """What the role's actions, then the job's, say; else a failure ends the job where its success does not allow for any.
+
+    ``completed``: all tasks of the role have ended well; only that is TaskCompleted.
+    """
+    events = ("TaskFailed", "Any") if code else ("TaskCompleted",) if completed else ()
+    for actions in (role.actions, spec.policy.actions):
+        for one in actions:
+            if one.code in (-1, code) and one.event in events:
+                return one.action
+    if code == 0 or spec.policy.success == "any" or role.kind == "hold":
+        return "Ignore"
+    return "AbortJob"
+
+
+def story(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
+    """One line on how a task ended."""
+    task = run.tasks[rank]
+    code = os.waitstatus_to_exitcode(task.status)
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    if limit is not TermReason.NONE:
+        how += f" ({limit.name})"
+    return f"{task_name(spec, task)} on {run.parts[task.place].host} {how}"
+
+
+def _failed(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> Judgement:
+    return Judgement(_end(task, rank, limit, what, now))
+
+
+def _end(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> End:
+    status = task.status or 1 << 8
+    return End(status=status, at=now, first_rank=rank, first_reason=what, limit=limit)
+
+
+def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
+    """Whether the tasks that have ended decide the job by its success rule."""
+    asked = deciding(spec, run)
+    states = [task.state for task in asked]
+    if spec.policy.success == "any":
+        if TaskState.SUCCEEDED in states:
+            return Judgement(End(at=now))
+    elif all(state is TaskState.SUCCEEDED for state in states):
+        return Judgement(End(at=now))
+    if not all(task.state in TASK_OVER for task in asked):
+        return None
+    rank, task = next((rank, task) for rank, task in enumerate(run.tasks) if task.state is TaskState.FAILED)
+    return Judgement(_end(task, rank, TermReason.NONE, story(spec, run, rank, TermReason.NONE), now))
+
+
+def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
+    """The tasks whose ends decide the job."""
+    rule = spec.policy.success
+    name, bracket, index = rule.partition("[")
+    number = find_role(spec, name)
+    if number < 0:
+        return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
+    wanted = int(index.rstrip("]")) if bracket else None
+    return [task for task in run.tasks if task.role == number and wanted in (None, task.index)]

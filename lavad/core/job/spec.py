@@ -1,0 +1,215 @@
+"""What a user asked for. ``Spec`` is what the scheduler needs, shared by all jobs equal to it; ``JobText`` is the rest.
+
+A ``Spec`` never changes and is kept once in memory under a number (the job's class); ``JobText`` (command, files, mail)
+differs from job to job and stays in the store.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.lang.gpureq import GpuReq
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Limits of one job. Times in seconds, sizes in KB; None is unlimited."""
+
+    run: int | None = None
+    cpu: int | None = None
+    mem: int | None = None
+    swap: int | None = None
+    file: int | None = None
+    data: int | None = None
+    stack: int | None = None
+    core: int | None = None
+    processes: int | None = None
+    threads: int | None = None
+
+
+class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """``bsub -k``: folder, period and initial period in seconds (0: only when asked), method (``app``, a site's)."""
+
+    folder: str
+    period: int = 0
+    method: str = ""
+    initial: int = 0
+    of: str = ""
+    """brestart: the folder below ``folder`` (a job's number) whose generations it goes on from."""
+
+
+class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is done when something happens to a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, perhaps of one exit code."""
+
+    event: str
+    action: str
+    """``RestartJob``, ``RestartTask``, ``AbortJob``, ``CompleteJob`` or ``Ignore``."""
+    code: int = -1
+
+
+class Role(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One role of a job with several: so many tasks of one kind. Needs and limits are those of one task."""
+
+    name: str
+    count: int = 1
+    least: int = 1
+    """It starts with no fewer than these; with more, up to ``count``, where there is room."""
+    slots: int = 1
+    resreq: str = ""
+    gpus: int = 0
+    limits: Limits = Limits()
+    restart: str = "Never"
+    """``Never``, ``OnFailure``, ``Always``, or ``ExitCode``: 1 to 127 is for good, 128 to 255 or a signal is tried again."""
+    spread: bool = False
+    """No two of its tasks on one host."""
+    kind: str = ""
+    """``launcher``: it starts when all others run; ``hold``: it only holds slots, for tasks that a launcher starts there."""
+    actions: tuple[Action, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the tasks of a job with roles hang together."""
+
+    framework: str = ""
+    """Whose environment they find: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's
+    own alone."""
+    success: str = "all"
+    """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
+    clean: str = "running"
+    """What is left then: ``running`` and ``all`` end it (``all`` removes scratch folders too), ``none`` lets it run."""
+    launcher_start: str = "when_ready"
+    backoff: int = 6
+    """How often tasks or the job are started again."""
+    nproc: int = 0
+    """Processes that a task starts itself (torchrun), 0: it is one."""
+    actions: tuple[Action, ...] = ()
+
+
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that decides where and when a job may run. Jobs with an equal spec form one class for the scheduler."""
+
+    user: str
+    queue: str
+    slots: int = 1
+    max_slots: int = 1
+    project: str = "default"
+    resreq: str = ""
+    gpu: GpuReq | None = None
+    hosts: tuple[str, ...] = ()
+    """``-m`` as given: host or group names, each perhaps with ``+n`` or ``!``."""
+    exclusive: bool = False
+    limits: Limits = Limits()
+    cpu_host: str = ""
+    run_host: str = ""
+    """Host or model that the CPU or run limit is given for."""
+    estimate: int = 0
+    """``-We``: seconds that it is thought to run, 0: not given. The scheduler plans with it, nothing ends a job for it."""
+    priority: int = -1
+    """User priority (``-sp``), -1: not given."""
+    begin: float = 0.0
+    deadline: float = 0.0
+    rerunnable: bool = False
+    checkpoint: Checkpoint | None = None
+    dependency: str = ""
+    launch: str = ""
+    """How tasks are started: "" (the command once, on the first host), "mpi" (every rank, with PMI), a framework's name."""
+    from_host: str = ""
+    group: str = ""
+    """Job group path (``-g``)."""
+    user_group: str = ""
+    app: str = ""
+    requeue: str = ""
+    """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is queued again."""
+    interactive: bool = False
+    never_rerun: bool = False
+    """``-rn``: a queue's RERUNNABLE does not make it so."""
+    resizable: bool = False
+    """Its hosts may change while it runs (RESIZABLE_JOBS); ``autoresize``: it grows by itself (``-ar``)."""
+    autoresize: bool = False
+    resize_command: str = ""
+    """``-rnc``, or its application's RESIZE_NOTIFY_CMD."""
+    roles: tuple[Role, ...] = ()
+    """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
+    policy: Policy = Policy()
+    migrate_after: int = -1
+    """``-mig``: seconds of suspension by the system after which it goes elsewhere, -1: as its application or queue has it."""
+    reservation: str = ""
+    """``-U``: the advance reservation that it runs in."""
+
+    @property
+    def expected(self) -> int | None:
+        """Seconds that the scheduler takes it to run: its estimate, else its run limit; None: nobody knows."""
+        return self.estimate or self.limits.run
+
+
+class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the tasks of a role run."""
+
+    command: str = ""
+    env: dict[str, str] = {}
+    cwd: str = ""
+    software: tuple[tuple[str, ...], ...] = ()
+    """Put around its command, inside of the job's own."""
+    scratch: bool = False
+    """Each task has a folder of its own on its host, for the job's life."""
+
+
+class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text of a job: kept in the store, read when it starts or is shown at length. Paths are as given."""
+
+    command: str
+    script: str = ""
+    """The whole script of ``bsub < FILE`` or ``bsub FILE``; then ``command`` is what bjobs shows."""
+    env: str = ""
+    """Hash of the environment, kept once in the store (see ``store``)."""
+    cwd: str = ""
+    home: str = ""
+    shell: str = ""
+    input: str = ""
+    output: str = ""
+    output_overwrite: bool = False
+    error: str = ""
+    error_overwrite: bool = False
+    output_dir: str = ""
+    mail_user: str = ""
+    notify_start: bool = False
+    notify_end: bool = False
+    pre_exec: str = ""
+    post_exec: str = ""
+    description: str = ""
+    on_hold: bool = False
+    """Submitted with ``-H``; it says so for good."""
+    umask: int = 0o022
+    label: bool = False
+    """Prefix each line of a rank with its number."""
+    rank_files: str = ""
+    """Pattern of one file a rank (%R)."""
+    login_shell: str = ""
+    array_spec: str = ""
+    """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""
+    esub: str = ""
+    cwd_given: bool = False
+    software: tuple[tuple[str, ...], ...] = ()
+    """What is put around the command, the outermost first: modules, container, conda, venv; each a name and its values."""
+    warn_action: str = ""
+    """``-wa``: a signal, CHKPNT or a command, ``warn_before`` (``-wt``) seconds before the job is ended by its run limit."""
+    warn_before: int = 0
+    roles: tuple[RoleText, ...] = ()
+    """One for each role of the spec."""
+    secrets: tuple[tuple[str, str], ...] = ()
+    """Variables whose values stay in files of the user's: (variable, path on the execution host)."""
+    interactive: str = ""
+    """``I``, ``Ip`` or ``Is``; "" for a batch job."""
+    tee: bool = False
+    """``-tty``: what goes to files is shown too."""
+    input_data: str = ""
+    """The input file as it was at submission (``-is``), in base64."""
+    notify: str = ""
+    """With what a job's mail is sent beside ``-B`` and ``-N``: words of ``exit done start suspend``."""
+    copies: tuple[str, ...] = ()
+    """``-f``: files that are copied before and after the job."""
+    pend_limit: int = 0
+    """``-ptl`` in minutes: shown only, as in LSF."""
+    eligible_limit: int = 0
+    """``-eptl``."""
+    host_file: str = ""
+    """``-hostfile``: its name; what it says is in the requirement."""

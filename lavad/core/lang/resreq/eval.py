@@ -1,0 +1,141 @@
+"""Does a host fit a select expression?
+
+Rule: an expression is compiled once into closures over one mapping of a host's values; a value that is missing makes
+the comparison it stands in false, never an error.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from lavad.core.lang.resreq.grammar import COMPARISONS, Expr
+
+Value = float | str | bool
+Values = Mapping[str, Value]
+_Found = Value | None
+_Test = Callable[[Values], _Found]
+
+_OPS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+_SUMS: dict[str, Callable[[Any, Any], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+
+
+def value_of(text: str) -> Value:
+    """What a site wrote as the value of a resource: a number where it is one; without a value it is just there."""
+    if not text:
+        return True
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def evaluate(expr: Expr | None, values: Values, local_type: str = "") -> Value:
+    """The expression's value; a missing one is False. No expression: True."""
+    if expr is None:
+        return True
+    found = _compiled(expr, local_type)(values)
+    return False if found is None else found
+
+
+def compile_select(expr: Expr | None, local_type: str = "") -> Callable[[Values], bool]:
+    """A fast test of one host's values; `local_type` is the submission host's type ("": any)."""
+    if expr is None:
+        return lambda values: True
+    test = _compiled(expr, local_type)
+    return lambda values: _truth(test(values))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expr: Expr, local_type: str) -> _Test:
+    return _compile(expr, local_type)
+
+
+def _truth(value: _Found) -> bool:
+    return bool(value)
+
+
+def _compile(expr: Expr, local_type: str) -> _Test:
+    kind = expr[0]
+    if kind in COMPARISONS:
+        return _comparison(kind, expr[1], expr[2], local_type)
+    if kind in _SUMS:
+        return _arithmetic(_SUMS[kind], _compile(expr[1], local_type), _compile(expr[2], local_type))
+    if kind in ("num", "str"):
+        constant: Value = expr[1]
+        return lambda values: constant
+    if kind in ("name", "defined"):
+        return _named(kind, expr[1])
+    parts = [_compile(part, local_type) for part in expr[1:]]
+    if kind == "and":
+        return lambda values: all(_truth(part(values)) for part in parts)
+    if kind == "or":
+        return lambda values: any(_truth(part(values)) for part in parts)
+    if kind == "not":
+        return lambda values: not _truth(parts[0](values))
+    return _arithmetic(operator.sub, lambda values: 0.0, parts[0])
+
+
+def _named(kind: str, name: str) -> _Test:
+    if kind == "defined":
+        return lambda values: name in values
+    return lambda values: values.get(name)
+
+
+def _arithmetic(sum_: Callable[[Any, Any], float], left: _Test, right: _Test) -> _Test:
+    def total(values: Values) -> _Found:
+        first, second = left(values), right(values)
+        if first is None or second is None or isinstance(first, str) or isinstance(second, str):
+            return None
+        if sum_ is operator.truediv and second == 0:
+            return None
+        return sum_(float(first), float(second))
+
+    return total
+
+
+def _comparison(kind: str, left: Expr, right: Expr, local_type: str) -> _Test:
+    if left == ("name", "type") and kind in ("==", "!=") and right in (("str", "any"), ("str", "local")):
+        return _type_test(kind, right[1], local_type)
+    if left[0] == "name" and right[0] == "num":
+        return _against_number(kind, left[1], right[1], right[2])
+    op, first, second = _OPS[kind], _compile(left, local_type), _compile(right, local_type)
+    word = right[1] if left[0] == "name" and right[0] == "name" else None
+
+    def compare(values: Values) -> bool:
+        a = first(values)
+        # `os == linux`: what stands beside a text is a word, even where a resource has that name
+        b = word if word is not None and isinstance(a, str) else second(values)
+        if a is None or b is None:
+            return False
+        if isinstance(a, str) != isinstance(b, str):
+            return kind == "!="
+        return op(a, b) if kind in ("==", "!=") or not isinstance(a, str) else False
+
+    return compare
+
+
+def _type_test(kind: str, wanted: str, local_type: str) -> _Test:
+    if wanted == "any" or not local_type:
+        return lambda values: kind == "=="
+    return lambda values: "type" in values and (values["type"] == local_type) == (kind == "==")
+
+
+def _against_number(kind: str, name: str, number: float, text: str) -> _Test:
+    op = _OPS[kind]
+
+    def compare(values: Values) -> bool:
+        value = values.get(name)
+        if value is None:
+            return False
+        if isinstance(value, str):
+            return kind in ("==", "!=") and op(value, text)
+        return op(value, number)
+
+    return compare

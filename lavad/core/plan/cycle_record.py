@@ -1,0 +1,94 @@
+"""What a plan was decided on beside the events: the time, and the soft state as far as a scheduler reads it.
+
+Rule: the events up to ``version`` and the records up to this one give the scheduler's world exactly; with them a replay
+must come to the same decisions.
+"""
+
+from __future__ import annotations
+
+import zlib
+from hashlib import blake2b
+
+import msgspec
+
+from lavad.core.lang.windows import Local
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import PartUsage, Soft
+
+
+class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """News of the soft state since the record before, and what was decided on it."""
+
+    version: int
+    now: float
+    local: Local
+    digest: bytes
+    """Of the decisions."""
+    anew: bool = False
+    """Whether the soft state is told as a whole: nothing before it counts."""
+    load: dict[str, dict[str, float]] = {}
+    usage: tuple[tuple[str, PartUsage], ...] = ()
+    """Host and usage, without what no scheduler reads."""
+    gone: tuple[int, ...] = ()
+    """Jobs whose usage so far is forgotten."""
+
+
+class RecordedCycle(msgspec.Struct, frozen=True):
+    """A row of the store: what a plan was decided on, and what the master made of it: ``count`` events, from ``first`` on."""
+
+    version: int
+    first: int
+    count: int
+    at: float
+    seed: str
+    anew: bool
+    data: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(CycleRecord)
+
+
+def decisions_of(plan: Plan) -> tuple[object, ...]:
+    """What of a plan changes anything."""
+    found = (plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases)
+    if plan.holds or plan.deadlocked:
+        return found, plan.growths, plan.holds, plan.deadlocked
+    return (found, plan.growths) if plan.growths else found  # a plan without growths is told from none of an older lava
+
+
+def digest_of(plan: Plan) -> bytes:
+    """Equal for equal decisions, byte for byte."""
+    return blake2b(_encode(decisions_of(plan)), digest_size=16).digest()
+
+
+def slim(usage: PartUsage) -> PartUsage:
+    """Usage with what a scheduler reads of it."""
+    return PartUsage(
+        key=usage.key, attempt=usage.attempt, at=usage.at, cpu=usage.cpu, rss=usage.rss, swap=usage.swap
+    )  # fmt: skip
+
+
+def fold_record(soft: Soft, record: CycleRecord) -> None:
+    """Bring the soft state to what it was for this plan."""
+    if record.anew:
+        soft.load.clear()
+        soft.usage.clear()
+    soft.load.update(record.load)
+    for key in record.gone:
+        soft.usage.pop(key, None)
+    for host, usage in record.usage:
+        soft.usage.setdefault(usage.key, {})[host] = usage
+
+
+def pack(record: CycleRecord) -> bytes:
+    """As it is stored."""
+    return zlib.compress(_encode(record), 1)
+
+
+def unpack(data: bytes) -> CycleRecord:
+    """Raises ``ValueError`` where it does not read."""
+    try:
+        return _decoder.decode(zlib.decompress(data))
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise ValueError(f"the record of a plan does not read: {error}") from error

@@ -1,0 +1,102 @@
+"""What a scheduling cycle proposes. The engine re-checks it with the same ledger before anything becomes true."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.job.job import Placed
+from lavad.core.lang.states import TermReason
+from lavad.core.plan.volatile import Promise, WhyClass
+
+
+class Placement(msgspec.Struct, frozen=True, gc=False):
+    """Start this job or element (explicit index) on these hosts, the first being the first exec host."""
+
+    key: int
+    parts: tuple[Placed, ...]
+    spec: int = 0
+    """The class it was decided for (0: not said); a job that has another one by now stays pending."""
+    way: int = 0
+    """Which of the alternatives of its requirement it is placed by."""
+    alone: tuple[str, ...] = ()
+    """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
+
+
+class Preemption(msgspec.Struct, frozen=True, gc=False):
+    """Take a running job's place for another; done together with the other's placement, or not at all.
+
+    ``how``: ``shrink`` (it gives up ``parts``), ``suspend`` (its slots are free at once, and its own again later),
+    ``requeue``, ``migrate`` or ``kill`` (all it has is held for the other job until it is gone).
+    """
+
+    key: int
+    uid: str
+    how: str
+    beneficiary: int
+    parts: tuple[Placed, ...] = ()
+    """``shrink``: what it gives up."""
+
+
+class Suspension(msgspec.Struct, frozen=True, gc=False):
+    """Suspend a running job; ``why`` is what bjobs -s says.
+
+    ``reason``: what it would be called if it is ended instead (TERMINATE_WHEN of its queue).
+    """
+
+    key: int
+    uid: str
+    why: str
+    reason: TermReason = TermReason.NONE
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What a plan was decided on beside the events, packed for the history; ``anew``: it does not build on the one before."""
+
+    anew: bool
+    data: bytes
+
+
+class Growth(msgspec.Struct, frozen=True, gc=False):
+    """More hosts or slots for a running job that is resizable."""
+
+    key: int
+    uid: str
+    parts: tuple[Placed, ...]
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A cycle's result, made on ``version`` of the cluster."""
+
+    version: int
+    placements: tuple[Placement, ...] = ()
+    why: dict[int, WhyClass] = {}
+    """Spec number to why its remaining jobs wait (only classes that were looked at)."""
+    why_job: dict[int, int] = {}
+    """Job key to a pend reason of its own (array limit, begin time …)."""
+    wake_at: float = 0.0
+    """When time alone may make a job eligible (begin time, window); 0: never."""
+    preemptions: tuple[Preemption, ...] = ()
+    resumes: tuple[int, ...] = ()
+    """Jobs that the system had suspended and that may go on."""
+    suspensions: tuple[Suspension, ...] = ()
+    releases: tuple[int, ...] = ()
+    """Waiting jobs for which nothing shall be held any more: what was held has gone away."""
+    holds: tuple[Placement, ...] = ()
+    """Jobs that take their slots one by one (GANG=N), with all that they hold from now on."""
+    deadlocked: tuple[int, ...] = ()
+    """Those that wait for each other."""
+    promises: dict[int, Promise] = {}
+    """Waiting job to its promised start, all of them: what is not here is promised nothing."""
+
+    recorded: Recorded | None = None
+    """What a replay needs; None: nothing is recorded."""
+    growths: tuple[Growth, ...] = ()
+
+    took: float = 0.0
+    """Seconds that the cycle took."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether the master has anything to do about it."""
+        started = self.placements or self.preemptions or self.resumes
+        return bool(started or self.suspensions or self.releases or self.growths or self.holds or self.deadlocked)

@@ -1,0 +1,221 @@
+"""Is a dependency condition met? By the jobs that it names, live or ended, as a whole or element by element. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.conditions import Condition
+from lavad.core.job.depend import Depend, Ended
+from lavad.core.job.job import Array, Job
+from lavad.core.lang import dependency
+from lavad.core.lang.dependency import Answer, JobCounts, Question, Tree
+from lavad.core.lang.ranges import EMPTY, Ranges
+from lavad.core.lang.states import JobState
+from lavad.core.lang.windows import Local, is_open, parse_windows
+
+MANY = 8
+"""A question about more jobs than this remembers who is left."""
+LASTING = frozenset({"done", "ended", "exit", "post_done", "post_err"})
+"""Questions whose yes stays a yes."""
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> tuple[Tree | Question, dict[Question, int]]:
+    """A condition's tree, and the number of each of its questions."""
+    tree = dependency.parse(text)
+    numbers: dict[Question, int] = {}
+    for number, question in enumerate(dependency.questions_of(tree)):
+        numbers.setdefault(question, number)
+    return tree, numbers
+
+
+def by_element(depend: Depend) -> bool:
+    """Whether elements wait for elements (``[*]``)."""
+    return "*" in depend.text and any(question.ref.same_index for question in read(depend.text)[1])
+
+
+def evaluate(
+    cluster: Cluster, depend: Depend, local: Local, memo: Condition | None = None, changed: set[int] | None = None
+) -> Answer:
+    """Whether a condition is met now; None: it can never be. ``memo`` keeps what need not be asked twice."""
+    tree, numbers = read(depend.text)
+
+    def lookup(question: Question) -> Answer:
+        if question.function == "time":
+            return is_open(parse_windows(question.text), local)
+        number = numbers[question]
+        jobs = depend.ids[number]
+        if memo is None or len(jobs) <= MANY or question.function not in LASTING:
+            return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])
+        return _ask_many(cluster, question, jobs, memo, number, changed)
+
+    return dependency.evaluate(tree, lookup)
+
+
+def _ask_many(
+    cluster: Cluster, question: Question, jobs: tuple[int, ...], memo: Condition, number: int, changed: set[int] | None
+) -> Answer:
+    """As ``judge``, but each job is asked once until it fits."""
+
+    def one(job: int) -> Answer:
+        return dependency.judge(question, [counts_of(cluster, question, job)])
+
+    left = memo.left.get(number)
+    if left is None or changed is None:
+        answers = {job: one(job) for job in jobs}
+        left = memo.left[number] = [job for job, answer in answers.items() if answer is not True]
+        memo.failed[number] = {job for job, answer in answers.items() if answer is None}
+        memo.asked[number] = frozenset(jobs)
+    failed = memo.failed[number]
+    for job in memo.asked[number].intersection(changed or ()):
+        (failed.add if one(job) is None else failed.discard)(job)
+    if failed:
+        return None
+    while left and one(left[-1]) is True:
+        left.pop()
+    return not left
+
+
+def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
+    """The elements of one named job by state. Post-processing has ended with the job."""
+    only = question.ref.indices
+    ended = cluster.ended.rows.get(job) or Ended()
+    plain = cluster.jobs.rows.get(job)
+    if plain is not None:
+        return _with_live(JobCounts(messages=_texts(plain)), [plain])
+    array = cluster.arrays.rows.get(job)
+    if array is None:
+        return _of_ended(ended, only)
+    wanted = array.indices if only is None else array.indices.intersect(only)
+    keys = cluster.elements.get(job, {})
+    if only is None:
+        done, exited = array.done, array.exited
+        live = [cluster.jobs.rows[key] for key in keys] if _asks_states(question) else []
+    else:
+        done, exited = len(ended.done.intersect(only)), len(ended.exits.intersect(only))
+        live = [cluster.jobs.rows[key] for key in keys if key >> 32 in only]
+    failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
+    pend, hold = (len(part if only is None else part.intersect(only)) for part in (array.pending, array.held))
+    known = JobCounts(
+        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done + exited - failed,
+        post_err=failed, messages=_texts(array),
+    )  # fmt: skip
+    if only is None and not live:
+        return _padded(known, len(wanted))
+    return _with_live(known, live)
+
+
+def _asks_states(question: Question) -> bool:
+    return question.function in ("started", "numrun", "numstart", "numpend", "numhold")
+
+
+def _padded(counts: JobCounts, total: int) -> JobCounts:
+    """Elements that are not looked at one by one count as started."""
+    return replace(counts, start=total - counts.total)
+
+
+def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
+    pend = sum(job.state is JobState.PEND for job in live)
+    hold = sum(job.state is JobState.PSUSP for job in live)
+    run = sum(job.state in (JobState.RUN, JobState.UNKWN, JobState.ZOMBI) for job in live)
+    return replace(
+        counts, pend=counts.pend + pend, hold=counts.hold + hold, run=run, start=len(live) - pend - hold
+    )
+
+
+def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
+    done = ended.done if only is None else ended.done.intersect(only)
+    exited = ended.exits if only is None else ended.exits.intersect(only)
+    failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
+    return JobCounts(
+        done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done) + len(exited) - failed,
+        post_err=failed,
+    )  # fmt: skip
+
+
+def _codes(ended: Ended, only: Ranges | None) -> tuple[int, ...]:
+    return tuple(code for code, elements in ended.exited if only is None or elements.intersect(only))
+
+
+def _texts(row: Job | Array) -> tuple[str, ...]:
+    return tuple(message.text for message in row.messages)
+
+
+def elements_met(cluster: Cluster, depend: Depend, wanted: Ranges, local: Local) -> tuple[Ranges, Ranges]:
+    """-> (elements whose condition is met, elements whose condition can never be)."""
+    tree, numbers = read(depend.text)
+
+    def ask(question: Question) -> tuple[Ranges, Ranges]:
+        jobs = () if question.function == "time" else depend.ids[numbers[question]]
+        if not question.ref.same_index:
+            answer = answer_of(cluster, question, jobs, local)
+            return (wanted if answer else EMPTY), (wanted if answer is None else EMPTY)
+        met, never = wanted, EMPTY
+        for job in jobs:
+            ok, bad = _elements_of(cluster, question, job)
+            met, never = met.intersect(ok), never.union(bad.intersect(wanted))
+        return met, never
+
+    return _fold(tree, ask, wanted)
+
+
+def answer_of(cluster: Cluster, question: Question, jobs: tuple[int, ...], local: Local) -> Answer:
+    """One question about these jobs."""
+    if question.function == "time":
+        return is_open(parse_windows(question.text), local)
+    return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])
+
+
+def _fold(
+    tree: Tree | Question, ask: Callable[[Question], tuple[Ranges, Ranges]], wanted: Ranges
+) -> tuple[Ranges, Ranges]:
+    if isinstance(tree, Question):
+        return ask(tree)
+    if tree[0] == "not":
+        met, _ = _fold(tree[1], ask, wanted)
+        return wanted.minus(met), EMPTY
+    parts = [_fold(branch, ask, wanted) for branch in tree[1:]]
+    met, never = parts[0]
+    for also, bad in parts[1:]:
+        if tree[0] == "and":
+            met, never = met.intersect(also), never.union(bad)
+        else:
+            met, never = met.union(also), never.intersect(bad)
+    return met, never.minus(met)
+
+
+def _elements_of(cluster: Cluster, question: Question, job: int) -> tuple[Ranges, Ranges]:
+    """-> (elements of a named array of which the question is true, those of which it can never be)."""
+    array = cluster.arrays.rows.get(job)
+    ended = cluster.ended.rows.get(job) or Ended()
+    done, exits = ended.done, ended.exits
+    match question.function:
+        case "done":
+            return done, exits
+        case "ended":
+            return done.union(exits), EMPTY
+        case "post_done":
+            return done.union(exits).minus(ended.post_failed), ended.post_failed
+        case "post_err":
+            return ended.post_failed, done.union(exits).minus(ended.post_failed)
+        case "exit":
+            fits = EMPTY
+            for code, elements in ended.exited:
+                if not question.op or dependency.compare(code, question.op, question.number or 0):
+                    fits = fits.union(elements)
+            return fits, done.union(exits.minus(fits))
+        case "started":
+            return _started(cluster, array, done.union(exits)), EMPTY
+    return EMPTY, EMPTY
+
+
+def _started(cluster: Cluster, array: Array | None, ended: Ranges) -> Ranges:
+    if array is None:
+        return ended
+    rows = cluster.jobs.rows
+    running = (key >> 32 for key in cluster.elements.get(array.job, ()) if rows[key].run is not None)
+    return ended.union(Ranges.from_indices(running))

@@ -1,0 +1,199 @@
+"""What must be done now, read from the state of a job alone: after a restart each live job is asked again, and nothing is lost.
+
+Effects are idempotent: (key, attempt, uid, wish number) tell the agent whether it has done one already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lavad.core.job.job import Attempt, Job, Part, TaskRun, Wish
+from lavad.core.job.resize import in_use, must_notify, uid_of
+from lavad.core.job.roles import startable
+from lavad.core.job.spec import Limits
+from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Something for one host's agent to do."""
+
+    host: str
+    key: int
+    attempt: int
+    uid: str
+
+
+class StartPart(Effect, frozen=True):
+    """Start the part (a gang's: only prepare it)."""
+
+    two_phase: bool
+
+
+class ReleasePart(Effect, frozen=True):
+    """All hosts of the gang are prepared: go. ``root`` is where the first host's shepherd listens, and every host's ports."""
+
+    root: str
+
+
+class KillPart(Effect, frozen=True):
+    """End everything of the part now (its gang is over, or it must not exist); ``leaves``: the gang goes on without it."""
+
+    leaves: bool = False
+
+
+class StartTask(Effect, frozen=True):
+    """Start one task of a part that runs: late, or again."""
+
+    rank: int
+    number: int
+    delay: float
+
+
+class FinishPart(Effect, frozen=True):
+    """The tasks' ends have decided the job: end what still runs (``leave``: wait for it) and tell the end."""
+
+    status: int
+    rank: int
+    why: str
+    leave: bool
+
+
+class SignalPart(Effect, frozen=True):
+    """A wish of a user or the system: signal, kill sequence, checkpoint …"""
+
+    wish: Wish
+
+
+class StopPart(Effect, frozen=True):
+    """Stop (or let go on) all processes of the part."""
+
+    stopped: bool
+
+
+class ChangeLimits(Effect, frozen=True):
+    """A job that runs has other limits now."""
+
+    limits: Limits
+
+
+class ChangeText(Effect, frozen=True):
+    """The output files or the mail of a job that runs are others now."""
+
+    values: tuple[tuple[str, str], ...]
+
+
+Hosts = tuple[tuple[str, int, int], ...]
+
+
+class TellHosts(Effect, frozen=True):
+    """The hosts that a resizable job has now, (host, slots, seat). ``number``: run the command, and say how it ended."""
+
+    hosts: Hosts
+    number: int = 0
+    grow: bool = False
+    changed: tuple[tuple[str, int], ...] = ()
+    command: str = ""
+
+
+def effects_due(job: Job) -> list[Effect]:
+    """All that is due for a job with an attempt, in the order in which an agent must get it."""
+    run = job.run
+    if run is None:
+        return []
+    due: list[Effect] = []
+    # Once for all parts: each is told of all.
+    root = root_of(run) if any(part.state is PartState.STARTING for part in run.parts) else ""
+    hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run)) if run.resizes else ()
+    tasks = _tasks_due(job, run) if run.tasks else {}
+    for place, part in enumerate(run.parts):
+        due += _part_effects(job, run, part, place, root, tasks.get(place, ()))
+        if hosts and part.state is PartState.RUNNING and not part.leaving and not _must_end(run, part, place):
+            due.append(_tell_hosts(job, run, part, place, hosts))
+    return due
+
+
+def effects_of_end(job: Job) -> list[Effect]:
+    """What is due when a job is over for the master while parts of it may still be there (bkill -r)."""
+    run = job.run
+    live = () if run is None else (part for part in run.parts if part.state not in OVER and part.end is None)
+    if run is None:
+        return []
+    return [KillPart(host=part.host, key=job.key, attempt=run.number, uid=uid_of(run, part)) for part in live]
+
+
+def is_released(run: Attempt) -> bool:
+    """Whether a gang was told to go."""
+    return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
+
+
+def _part_effects(
+    job: Job, run: Attempt, part: Part, place: int, root: str, tasks: Sequence[tuple[int, TaskRun]]
+) -> list[Effect]:
+    if part.state in OVER:
+        return []
+    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
+    if part.leaving:
+        return [] if part.end is not None else [KillPart(leaves=True, **name)]
+    if _must_end(run, part, place):
+        return [KillPart(**name)]
+    gang = len(run.parts) > 1 or run.elastic
+    if part.state is PartState.OFFERED:
+        due: list[Effect] = [StartPart(two_phase=gang, **name)]
+    elif part.state is PartState.STARTING:
+        due = [ReleasePart(root=root, **name)]
+    else:
+        due = []
+    stopped = job.state in SUSPENDED
+    if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
+        due.append(StopPart(stopped=stopped, **name))
+    if run.judged and part.end is None and run.verdict is not None:
+        end = run.verdict
+        due.append(FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name))
+    elif part.state is PartState.RUNNING:
+        due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
+    if run.limits is not None and part.state is PartState.RUNNING:
+        due.append(ChangeLimits(limits=run.limits, **name))
+    if run.amended and place == 0 and part.state is PartState.RUNNING:
+        due.append(ChangeText(values=run.amended, **name))
+    return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
+
+
+def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) -> TellHosts:
+    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
+    resize = run.resize
+    if place or resize is None or not must_notify(run):
+        return TellHosts(hosts=hosts, **name)
+    changed = tuple((placed.host, placed.slots) for placed in resize.parts)
+    return TellHosts(
+        hosts=hosts, number=resize.number, grow=resize.grow, changed=changed, command=resize.command, **name
+    )
+
+
+def root_of(run: Attempt) -> str:
+    """What the parts of a gang are told of each other: the first host's ``ip:port``, and ``;tcp=`` with each host's ports."""
+    kept = [part.address.partition(";tcp=")[2] for part in run.parts]
+    return run.parts[0].address.partition(";")[0] + (";tcp=" + "/".join(kept) if any(kept) else "")
+
+
+def _must_end(run: Attempt, part: Part, place: int) -> bool:
+    """A part that is to go: its gang is refused or ended. The first part's own leftovers are its agent's business."""
+    if run.refused:
+        return True
+    if run.verdict is None or part.end is not None or run.judged:
+        return False
+    if run.parts[0].end is not None:
+        return place > 0
+    # a part beside the first that ended well is no reason to end the others: the first one tells how the job ended
+    return bool(run.verdict.status or run.verdict.lost)
+
+
+def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:
+    """Place to (rank, task) of what is to be started there by itself."""
+    ending = run.verdict is not None or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes)
+    found: dict[int, list[tuple[int, TaskRun]]] = {}
+    for rank, task in () if ending or job.state is not JobState.RUN else startable(run):
+        found.setdefault(task.place, []).append((rank, task))
+    return found

@@ -1,0 +1,106 @@
+"""Which GPUs of a host a job may get, and which it gets.
+
+Rule: an exclusive job takes a GPU that nobody is on and keeps all others off it; shared jobs fill the least used first
+(gpack=yes: the most used). Of those that are as good, a job gets the ones that are joined best, and glink=yes no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lavad.core.cluster.usage_index import EXCLUSIVE_GPU
+from lavad.core.lang.gpureq import GpuReq, model_of
+from lavad.core.site.gpu_links import choose, nvlinked
+from lavad.core.site.host import Gpu
+
+
+def is_exclusive(req: GpuReq) -> bool:
+    """Whether a job with this requirement shares its GPUs with no other."""
+    return req.mode == "exclusive_process" or bool(req.j_exclusive)
+
+
+def matches(gpu: Gpu, req: GpuReq) -> bool:
+    """Whether model and memory are what the job asks for (LSF: a model's name may be a part of the GPU's)."""
+    model, memory = model_of(req)
+    if model and model.lower() not in gpu.model.lower().replace(" ", ""):
+        return False
+    return gpu.memory >= max(memory or 0.0, req.gmem_mb or 0.0)
+
+
+def usable(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> list[Gpu]:
+    """The GPUs that a job may get now, best first: least used, then by index."""
+    return [gpus[at] for at in _usable(gpus, taken, req)]
+
+
+def _usable(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> list[int]:
+    top = 1 if is_exclusive(req) else EXCLUSIVE_GPU
+    sign = -1 if req.gpack else 1
+    found = [at for at, gpu in enumerate(gpus) if taken.get(gpu.uuid, 0) < top and matches(gpu, req)]
+    return sorted(found, key=lambda at: (sign * taken.get(gpus[at].uuid, 0), gpus[at].index))
+
+
+def per_task(req: GpuReq) -> bool:
+    """Whether ``num`` counts for each task; else for each host."""
+    return req.per == "task"
+
+
+def wanted(req: GpuReq, slots: int) -> int:
+    """How many GPUs a part of ``slots`` tasks gets."""
+    return (req.num or 1) * (slots if per_task(req) else 1)
+
+
+def room(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> int:
+    """How many GPUs a job may get here now; with glink=yes those that can be given out in joined sets of ``num``."""
+    free = _tiled(gpus, _usable(gpus, taken, req), req)
+    if not req.glink:
+        return len(free)
+    num = req.num or 1
+    islands = [sum(1 for at in free if at in island) for island in nvlinked(gpus)]
+    return sum(size // num * num for size in islands) if per_task(req) else max(islands, default=0)
+
+
+def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
+    """gtile=n: at most n of each NUMA node, gtile=!: as many of each."""
+    if req.gtile is None or per_task(req):
+        return free
+    nodes = {gpu.numa for gpu in gpus}
+    most = req.gtile or -(-(req.num or 1) // max(1, len(nodes)))
+    left = dict.fromkeys(nodes, most)
+    kept = []
+    for at in free:
+        if left[gpus[at].numa]:
+            left[gpus[at].numa] -= 1
+            kept.append(at)
+    return kept
+
+
+def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int) -> tuple[str, ...]:
+    """UUIDs for a part of ``slots`` tasks, in order of index; the caller has made sure that there are enough."""
+    free = _tiled(gpus, _usable(gpus, taken, req), req)
+    chosen: list[int] = []
+    for _ in range(slots if per_task(req) else 1):
+        best = _level(gpus, taken, free, req.num or 1) if not req.glink else free
+        found = choose(gpus, best, req.num or 1, bool(req.glink))
+        chosen += found
+        free = [at for at in free if at not in found]
+    return tuple(gpu.uuid for gpu in sorted((gpus[at] for at in chosen), key=lambda gpu: gpu.index))
+
+
+def _level(gpus: Sequence[Gpu], taken: Mapping[str, int], free: list[int], count: int) -> list[int]:
+    """The free ones that are used as little as the last that is needed: among them links decide."""
+    if len(free) <= count:
+        return free
+    last = taken.get(gpus[free[count - 1]].uuid, 0)
+    first = taken.get(gpus[free[0]].uuid, 0)
+    if first != last:
+        return free[:count]
+    return [at for at in free if taken.get(gpus[at].uuid, 0) == last]
+
+
+def is_joined(gpus: Sequence[Gpu], uuids: Sequence[str], req: GpuReq) -> bool:
+    """glink=yes: whether these are whole sets of ``num`` within NVLink islands."""
+    if not req.glink:
+        return True
+    num = req.num or 1
+    mine = [sum(1 for at in island if gpus[at].uuid in uuids) for island in nvlinked(gpus)]
+    return sum(count // num * num for count in mine) == len(uuids) and (per_task(req) or len(uuids) in mine)

@@ -1,0 +1,146 @@
+"""Which ranks of a parallel job hang or hold up the others, from the usage samples of its hosts.
+
+Rule: pure, and of no cost beyond the samples that are there anyway. A rank is named only when it has differed from all
+others for the whole of the time asked for; ranks that are alike, busy or slow, are never named, only a job in which nothing
+moves at all. Times are the master's, at which a sample came; rates are reckoned with the host's own clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+import msgspec
+
+from lavad.core.job.job import Suspect
+from lavad.core.plan.volatile import PartUsage, TaskUsage
+
+IDLE = 0.02
+"""Of a core: less is no work."""
+ACTIVE = 0.05
+GPU_ACTIVE = 5
+"""Per cent."""
+NAMED = 8
+FEW = 4
+"""Ranks that differ are named when the others are this many times as many (of few ranks: when it is one)."""
+
+
+class Rank(msgspec.Struct):
+    """What is known of one rank; a time of 0: it is not so now."""
+
+    host: str
+    root: int
+    pid: int
+    at: float
+    cpu: float
+    heard: float
+    stopped: float = 0.0
+    idle: float = 0.0
+    active: float = 0.0
+    waits: str = ""
+
+
+Ranks = dict[int, Rank]
+
+
+def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
+    """A sample of one host."""
+    for task in usage.tasks:
+        if task.rank < 0:
+            continue
+        if task.state in ("", "Z"):
+            # It has ended, perhaps sooner than the others, and nobody waits for it.
+            ranks.pop(task.rank, None)
+            continue
+        known = ranks.get(task.rank)
+        if known is None or known.host != host or known.root != task.pid:
+            ranks[task.rank] = known = Rank(host, task.pid, task.pid, usage.at, task.cpu, now)
+        elif usage.at > known.at:
+            _move(known, task, usage.at, now)
+        known.heard = now
+        stopped = task.state in ("T", "t")
+        if known.stopped and not stopped:
+            known.idle = 0.0
+        known.stopped = (known.stopped or now) if stopped else 0.0
+        known.waits, known.pid = task.waits, task.wait_pid or task.pid
+
+
+def _move(rank: Rank, task: TaskUsage, at: float, now: float) -> None:
+    rate = (task.cpu - rank.cpu) / (at - rank.at)
+    gpu = task.gpu_util >= GPU_ACTIVE
+    rank.idle = (rank.idle or rank.heard) if rate < IDLE and not gpu else 0.0
+    rank.active = (rank.active or rank.heard) if rate >= ACTIVE or gpu else 0.0
+    rank.at, rank.cpu = at, task.cpu
+
+
+def forget(ranks: Ranks, hosts: Container[str]) -> None:
+    """Drop the ranks that are no more: of hosts that the job has left, or that a host speaks of no longer."""
+    newest: dict[str, float] = {}
+    for rank in ranks.values():
+        newest[rank.host] = max(newest.get(rank.host, 0.0), rank.heard)
+    for number in [n for n, rank in ranks.items() if rank.host not in hosts or rank.heard < newest[rank.host]]:
+        del ranks[number]
+
+
+def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspect, ...]:
+    """The ranks to name, () when nothing is the matter or nothing can be said."""
+    if len(ranks) < 2:
+        return ()
+    since = now - seconds
+    stopped = [n for n, rank in ranks.items() if 0 < rank.stopped <= since]
+    if stopped:
+        return _named(ranks, stopped, "stopped")
+    # One that could run and is given no CPU hangs not: its host is overloaded.
+    idle = [n for n, rank in ranks.items() if 0 < rank.idle <= since and rank.waits]
+    active = [n for n, rank in ranks.items() if 0 < rank.active <= since]
+    if len(idle) == len(ranks):
+        odd = _odd(ranks)
+        if odd:
+            return _named(ranks, odd, "odd")
+        first = min(ranks)
+        return (_suspect(first, ranks[first], "all"),)
+    if len(idle) + len(active) < len(ranks):
+        return ()
+    if _are_few(idle, active):
+        return _named(ranks, idle, "idle")
+    if _are_few(active, idle):
+        return _named(ranks, active, "behind")
+    return ()
+
+
+def goes_on(ranks: Mapping[int, Rank], suspects: Iterable[Suspect]) -> bool:
+    """Whether what was said of a job may still hold: nothing that is known now speaks against it."""
+    for suspect in suspects:
+        rank = ranks.get(suspect.rank)
+        if rank is None:
+            continue
+        if suspect.how == "stopped" and not rank.stopped:
+            return False
+        if suspect.how == "behind" and rank.idle:
+            return False
+        if suspect.how in ("idle", "odd", "all") and rank.active:
+            return False
+    return True
+
+
+def _are_few(some: Sequence[int], others: Sequence[int]) -> bool:
+    return bool(some) and len(others) >= 2 and (len(some) == 1 or len(some) * FEW <= len(others))
+
+
+def _odd(ranks: Mapping[int, Rank]) -> list[int]:
+    """Where all wait: the few that wait for something else than most."""
+    counts = Counter(rank.waits for rank in ranks.values())
+    most = counts.most_common(1)[0][0]
+    if not most:
+        return []
+    odd = [number for number, rank in ranks.items() if rank.waits and rank.waits != most]
+    return odd if _are_few(odd, [n for n in ranks if n not in odd]) else []
+
+
+def _named(ranks: Mapping[int, Rank], numbers: Iterable[int], how: str) -> tuple[Suspect, ...]:
+    return tuple(_suspect(number, ranks[number], how) for number in sorted(numbers)[:NAMED])
+
+
+def _suspect(number: int, rank: Rank, how: str) -> Suspect:
+    since = {"stopped": rank.stopped, "behind": rank.active}.get(how, rank.idle)
+    return Suspect(rank=number, host=rank.host, pid=rank.pid, how=how, since=since, waits=rank.waits)

@@ -1,0 +1,325 @@
+"""The ledger of one decision: what every host still has, counted from the cluster's use and from what was taken since.
+
+Rule: the scheduler and ``accept_plan`` place by this ledger alone; it never changes the cluster. Only what jobs hold that
+were there before is ever given back (``give``): those that are preempted, or that a promise expects to be over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.usage_index import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight, shift
+from lavad.core.job.groups import lineage
+from lavad.core.job.job import Part, Placed
+from lavad.core.job.roles import gpus_wanted
+from lavad.core.job.spec import Spec
+from lavad.core.lang.cpus import taken_by
+from lavad.core.lang.states import HostState
+from lavad.core.lang.topology import parse_topology
+from lavad.core.rules.gpus import is_exclusive, is_joined, wanted
+from lavad.core.site.host import Gpu
+from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
+
+UNLIMITED = 1_000_000_000
+_FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
+
+
+class HostLedger:
+    """One host: what it has and what of it is taken."""
+
+    __slots__ = ("cpus", "exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken", "topology")
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        host = cluster.hosts.rows[name]
+        use = cluster.use.hosts.get(name)
+        most = cluster.slots_of(name)
+        self.slots = UNLIMITED if most < 0 else most
+        self.ncpus = host.facts.ncpus
+        self.gpus: Sequence[Gpu] = host.facts.gpus
+        self.taken = use.slots if use else 0
+        self.exclusive = use.exclusive if use else 0
+        self.jobs = len(use.jobs) if use else 0
+        self.reserved: dict[str, float] = use.reserved.copy() if use else {}
+        self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
+        self.cpus: dict[int, int] = use.cpus.copy() if use else {}
+        self.topology = cluster.topology_of(name)
+        self.held: list[tuple[str, float]] = []
+        """What of resources is held for waiting jobs."""
+        for key, part in use.held.items() if use else ():
+            self.held += self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key)).reserved
+
+    @property
+    def free(self) -> int:
+        """Slots that nobody has."""
+        return max(0, self.slots - self.taken)
+
+    def take(self, part: Placed | Part, spec: Spec, sign: int = 1) -> None:
+        """One more part of a job of ``spec``, or (``sign`` -1) one less."""
+        self.taken += sign * part.slots
+        self.exclusive += sign * spec.exclusive
+        self.jobs += sign
+        for name, amount in part.reserved:
+            self.reserved[name] = self.reserved.get(name, 0.0) + sign * amount
+        for gpu in part.gpus:
+            self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + sign * gpu_weight(spec)
+        for cpu in taken_by(part.binds) if part.binds else ():
+            shift(self.cpus, cpu, sign)
+
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> Placed:
+        """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still; that much."""
+        slots = max(0, part.slots - sum(other.slots for other in lent))
+        rest = []
+        for name, amount in part.reserved:
+            amount -= sum(value for other in lent for own, value in other.reserved if own == name)
+            if amount > 0:
+                rest.append((name, amount))
+        held = Placed(host=part.host, slots=slots, gpus=part.gpus, reserved=tuple(rest), binds=part.binds)
+        self.take(held, spec)
+        return held
+
+
+def _lent_for(cluster: Cluster, host: str, key: int) -> list[Part]:
+    rows = cluster.jobs.rows
+    parts = cluster.use.hosts[host].jobs.items()
+    return [part for other, part in parts if (rows[other].lent_all and rows[other].lent == key) or part.lent == key]
+
+
+class Ledger:
+    """All hosts, and the sums that limits are about."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.hosts: dict[str, HostLedger] = {}
+        self.names = index_names(cluster.conf)
+        self.queues: defaultdict[str, int] = defaultdict(int)
+        self.users: defaultdict[str, int] = defaultdict(int)
+        self.pairs: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.arrays: defaultdict[int, int] = defaultdict(int)
+        self.groups: defaultdict[str, int] = defaultdict(int)
+        self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
+        self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
+        self._shared: dict[tuple[str, int], float] | None = None
+        self._shifted: list[tuple[str, tuple[tuple[str, float], ...], int]] = []
+
+    def host(self, name: str) -> HostLedger:
+        """The ledger of a known host."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = HostLedger(self.cluster, name)
+        return found
+
+    def queue_slots(self, queue: str) -> int:
+        """Started slots of a queue."""
+        return _started(self.cluster.use.queues.get(queue)) + self.queues[queue]
+
+    def user_slots(self, user: str) -> int:
+        """Started slots of a user."""
+        return _started(self.cluster.use.users.get(user)) + self.users[user]
+
+    def pair_slots(self, queue: str, user: str) -> int:
+        """Started slots of a user in a queue."""
+        return _started(self.cluster.use.pairs.get((queue, user))) + self.pairs[queue, user]
+
+    def array_running(self, job: int) -> int:
+        """Started elements of an array."""
+        return self.cluster.use.array_running.get(job, 0) + self.arrays[job]
+
+    def group_left(self, path: str) -> int:
+        """How many jobs more the limits of a job group and of those above it let start."""
+        left = UNLIMITED
+        rows, running = self.cluster.groups.rows, self.cluster.use.group_running
+        for group in lineage(path) if rows else ():
+            row = rows.get(group)
+            if row is not None and row.limit is not None:
+                left = min(left, row.limit - running.get(group, 0) - self.groups[group])
+        return left
+
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
+        """A job starts on these hosts; it keeps others off those in ``alone`` as well."""
+        for name in alone:
+            self.host(name).exclusive += 1
+        for part in parts:
+            self.host(part.host).take(part, spec)
+            if self._shared is not None:
+                self._add_shared(part.host, part.reserved)
+        self.count(key, spec, parts)
+        self.placed.append((spec, parts))
+
+    def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """Count a job towards the limits only: what it is to have is held otherwise."""
+        slots = sum(part.slots for part in parts)
+        self.queues[spec.queue] += slots
+        self.users[spec.user] += slots
+        self.pairs[spec.queue, spec.user] += slots
+        if key >> 32:
+            self.arrays[key & 0xFFFFFFFF] += 1
+        for group in lineage(spec.group):
+            self.groups[group] += 1
+
+    def grow(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """A started job has more: slots for the sums of queues and users, but no job more."""
+        for part in parts:
+            self.host(part.host).take(part, spec)
+            if self._shared is not None:
+                self._add_shared(part.host, part.reserved)
+        self.placed.append((spec, parts))
+        slots = sum(part.slots for part in parts)
+        self.queues[spec.queue] += slots
+        self.users[spec.user] += slots
+        self.pairs[spec.queue, spec.user] += slots
+
+    def shift(self, parts: Iterable[Placed | Part], spec: Spec, sign: int) -> None:
+        """These parts are held (1), or no longer (-1), on their hosts; no sum of queues or users changes."""
+        for part in parts:
+            self.host(part.host).take(part, spec, sign)
+            self._shift_shared(part, sign)
+
+    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> None:
+        """As ``HostLedger.hold``."""
+        self._shift_shared(self.host(part.host).hold(part, spec, lent), 1)
+
+    def _shift_shared(self, part: Placed | Part, sign: int) -> None:
+        if part.reserved and self._shared is not None:
+            self._add_shared(part.host, [(name, sign * amount) for name, amount in part.reserved])
+        elif part.reserved and self._consumable:
+            self._shifted.append((part.host, part.reserved, sign))
+
+    def shift_some(self, parts: Iterable[Placed], spec: Spec, sign: int) -> None:
+        """As ``shift``, of a part of what a job has on a host that it keeps."""
+        for part in parts:
+            host = self.host(part.host)
+            host.take(part, spec, sign)
+            host.jobs -= sign
+            host.exclusive -= sign * spec.exclusive
+            self._shift_shared(part, sign)
+
+    def shift_slots(self, parts: Iterable[Placed | Part], sign: int) -> None:
+        """As ``shift``, of their slots only."""
+        for part in parts:
+            self.host(part.host).taken += sign * part.slots
+
+    def capacity(self, host: str, name: str) -> float | None:
+        """How much of a resource a host has by itself (MB for memory); None where only its load says."""
+        fact = _FACTS.get(name)
+        if fact is not None:
+            return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None
+        conf = self.cluster.host_conf.get(host)
+        for own, value in conf.resources if conf is not None else ():
+            if own == name:
+                return _number(value)
+        return None
+
+    def instance(self, host: str, name: str) -> int:
+        """Which shared instance of a resource a host uses; -1: none."""
+        resource = self._consumable.get(name)
+        for at, (_, hosts) in enumerate(resource.locations if resource is not None else ()):
+            if host in hosts or "all" in hosts:
+                return at
+        return -1
+
+    def is_shared(self, name: str) -> bool:
+        """Whether hosts share this resource."""
+        return name in self._consumable
+
+    def room(self, host: str, name: str) -> float | None:
+        """How much of a resource may still be reserved on a host; None where the ledger does not know."""
+        if name in self._consumable:
+            return self.shared_room(name, self.instance(host, name))
+        most = self.capacity(host, name)
+        return None if most is None else most - self.host(host).reserved.get(name, 0.0)
+
+    def shared_room(self, name: str, instance: int) -> float:
+        """How much is left of a shared instance."""
+        if instance < 0:
+            return 0.0
+        if self._shared is None:
+            self._count_shared()
+        taken = (self._shared or {}).get((name, instance), 0.0)
+        return self._consumable[name].locations[instance][0] - taken
+
+    def _count_shared(self) -> None:
+        self._shared = {}
+        for host, use in self.cluster.use.hosts.items():
+            self._add_shared(host, use.reserved.items())
+        for _, parts in self.placed:
+            for part in parts:
+                self._add_shared(part.host, part.reserved)
+        rows = self.cluster.jobs.rows
+        for host in {held.host for key in self.cluster.promised for held in rows[key].promised}:
+            self._add_shared(host, self.host(host).held)
+        for host, reserved, sign in self._shifted:
+            self._add_shared(host, [(name, sign * amount) for name, amount in reserved])
+
+    def _add_shared(self, host: str, reserved: Iterable[tuple[str, float]]) -> None:
+        shared = self._shared if self._shared is not None else {}
+        for name, amount in reserved:
+            if name in self._consumable:
+                at = (name, self.instance(host, name))
+                shared[at] = shared.get(at, 0.0) + amount
+
+    def why_not_host(self, name: str) -> int:
+        """Why no job may start on a host at all, 0: it may."""
+        host = self.cluster.hosts.rows.get(name)
+        if host is None or host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if host.closed:
+            return PendReason.HOST_DISABLED
+        conf = self.cluster.host_conf.get(name)
+        return PendReason.HOST_QUE_MEMB if conf is not None and not conf.server else 0
+
+    def why_not_alone(self, hosts: Iterable[str]) -> int:
+        """Why a job may not keep others off these hosts, 0: it may."""
+        rows = map(self.host, hosts)
+        return PendReason.HOST_NONEXCLUSIVE if any(row.jobs or row.exclusive for row in rows) else 0
+
+    def why_not_part(self, spec: Spec, part: Placed) -> int:
+        """Why a host has no room for a part of a job, 0: it has."""
+        reason = self.why_not_host(part.host)
+        if reason:
+            return reason
+        host = self.host(part.host)
+        if host.exclusive:
+            return PendReason.HOST_EXCLUSIVE
+        if spec.exclusive and host.jobs:
+            return PendReason.HOST_NONEXCLUSIVE
+        if part.slots > host.free:
+            return PendReason.HOST_LESS_SLOTS if host.free else PendReason.HOST_JOB_LIMIT
+        for name, amount in part.reserved:
+            room = self.room(part.host, name)
+            if room is not None and amount > room + 1e-6:
+                return about(JOB_RUSAGE, name, self.names)
+        return _why_not_cpus(part, host) or self._why_not_gpus(spec, part, host)
+
+    def _why_not_gpus(self, spec: Spec, part: Placed, host: HostLedger) -> int:
+        gpu = spec.gpu
+        if gpu is None:
+            return 0
+        count = gpus_wanted(spec, part) if spec.roles else wanted(gpu, part.slots)
+        top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
+        known = {card.uuid for card in host.gpus}
+        free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
+        held = len(free) == count and is_joined(host.gpus, part.gpus, gpu)
+        return 0 if held else PendReason.GPU_BUSY
+
+
+def _why_not_cpus(part: Placed, host: HostLedger) -> int:
+    """affinity[]: its CPUs are there, and nobody else's."""
+    if not part.binds:
+        return 0
+    topology = parse_topology(host.topology)
+    wanted = taken_by(part.binds)
+    known = topology is not None and wanted <= topology.cpus
+    return 0 if known and wanted.isdisjoint(host.cpus) and len(part.binds) == part.slots else PendReason.HOST_NO_CPUS
+
+
+def _started(column: list[int] | None) -> int:
+    return 0 if column is None else column[RUN] + column[SSUSP] + column[USUSP] + column[RSV]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,259 @@
+"""Limits on started slots and jobs: of queues, users, hosts and lsb.resources; asked by scheduler and ``accept_plan``.
+
+Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Spec
+from lavad.core.rules.ledger import UNLIMITED, Ledger
+from lavad.core.site.conf import LimitConf, QueueConf
+from lavad.core.site.limit_book import Consumer, LimitBook
+from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
+
+Room = tuple[int, int]
+"""(slots left, the reason when they are too few)."""
+_NONE: Room = (UNLIMITED, 0)
+
+
+class Sum:
+    """What counts against one limit of lsb.resources."""
+
+    __slots__ = ("amounts", "jobs", "slots")
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.jobs = 0
+        self.amounts: defaultdict[str, float] = defaultdict(float)
+
+
+class Limits:
+    """All limits against one ledger."""
+
+    def __init__(self, book: LimitBook, ledger: Ledger) -> None:
+        self.book = book
+        self.ledger = ledger
+        self.policy: Callable[[Spec], Room] | None = None
+        """What a scheduler's policy leaves to jobs of a spec; not a limit that must hold."""
+        self._counted = -1
+        self._starts = True
+        self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        """(host, queue, "") and (host, "", user) to slots."""
+        self._sums: defaultdict[tuple[int, Consumer, str], Sum] = defaultdict(Sum)
+        """(limit, whose, host or "") to what counts."""
+
+    @contextmanager
+    def of_started(self) -> Iterator[None]:
+        """What is asked meanwhile is about more slots for jobs that run: no limit on how many jobs run is in their way."""
+        self._starts = False
+        try:
+            yield
+        finally:
+            self._starts = True
+
+    def left(self, spec: Spec) -> Room:
+        """Slots that jobs of this spec may still take in the cluster, and the reason that the tightest limit gives."""
+        room = _NONE
+        queue = self.book.queues.get(spec.queue)
+        if queue is not None:
+            room = self._queue_left(queue, spec)
+        for section, users in self.book.of_user(spec.user):
+            if section.max_slots is not None:
+                used = sum(map(self.ledger.user_slots, users)) if users else self.ledger.user_slots(spec.user)
+                left = section.max_slots - used
+                room = min(room, (left, _user_reason(bool(users), left)))
+        for at, limit in enumerate(self.book.conf.limits):
+            if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
+                room = min(room, self._limit_left(at, limit, spec, ""))
+        if self.policy is not None:
+            room = min(room, self.policy(spec))
+        if spec.group:
+            jobs = self.ledger.group_left(spec.group)
+            if jobs < UNLIMITED and self._starts:
+                room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
+        return room
+
+    def _queue_left(self, queue: QueueConf, spec: Spec) -> Room:
+        room = _NONE
+        parallel = spec.slots > 1
+        if queue.max_slots is not None:
+            left = queue.max_slots - self.ledger.queue_slots(queue.name)
+            room = (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT)
+        if queue.capability is not None:
+            left = queue.capability - self.ledger.queue_slots(queue.name)
+            room = min(room, (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT))
+        if queue.user_limit is not None:
+            left = queue.user_limit - self.ledger.pair_slots(queue.name, spec.user)
+            reason = PendReason.QUE_USR_PJLIMIT if parallel and left > 0 else PendReason.QUE_USR_JLIMIT
+            room = min(room, (left, reason))
+        return room
+
+    def has_host_limits(self, spec: Spec) -> bool:
+        """Whether any limit looks at single hosts for jobs of this spec."""
+        return self.book.has_host_limits(spec)
+
+    def host_left(self, spec: Spec, host: str) -> Room:
+        """Slots that jobs of this spec may still take on one host, and the reason of the tightest limit."""
+        self._count()
+        room = _NONE
+        ncpus = self.ledger.host(host).ncpus
+        queue = self.book.queues.get(spec.queue)
+        if queue is not None and (queue.host_limit is not None or queue.processor_limit is not None):
+            used = self._on_host[host, spec.queue, ""]
+            if queue.host_limit is not None:
+                room = (queue.host_limit - used, PendReason.QUE_HOST_JLIMIT)
+            if queue.processor_limit is not None:
+                room = min(room, (_per_cpu(queue.processor_limit, ncpus) - used, PendReason.QUE_PROC_JLIMIT))
+        conf = self.book.hosts.get(host)
+        if conf is not None and conf.user_limit is not None:
+            room = min(room, (conf.user_limit - self._on_host[host, "", spec.user], PendReason.HOST_USR_JLIMIT))
+        room = min(room, self._processor_left(spec, host, ncpus))
+        for at, limit in enumerate(self.book.conf.limits):
+            if (limit.hosts or limit.per_host) and self.book.on_host(at, host) and self.book.applies(at, spec):
+                room = min(room, self._limit_left(at, limit, spec, host))
+        return room
+
+    def amounts_left(self, spec: Spec, host: str) -> Iterator[tuple[str, float, int]]:
+        """(resource, how much jobs of this spec may still reserve on one host, the reason): limits of lsb.resources on hosts."""
+        for at, limit in enumerate(self.book.conf.limits):
+            caps = (limit.hosts or limit.per_host) and (limit.resources or limit.mem is not None)
+            if caps and self.book.on_host(at, host) and self.book.applies(at, spec):
+                where = host if limit.per_host else ""
+                taken = self._sum(at, limit, spec, where).amounts
+                for name, cap in self._caps(limit, where).items():
+                    yield name, cap - taken[name], LIMIT_RESOURCE + at
+
+    def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
+        """JL/P of lsb.users."""
+        room = _NONE
+        for section, users in self.book.of_user(spec.user):
+            if section.processor_limit is not None:
+                used = sum(self._on_host[host, "", user] for user in users or (spec.user,))
+                reason = PendReason.UGRP_PROC_JLIMIT if users else PendReason.USER_PROC_JLIMIT
+                room = min(room, (_per_cpu(section.processor_limit, ncpus) - used, reason))
+        return room
+
+    def why_not(self, spec: Spec, parts: tuple[Placed, ...]) -> int:
+        """Why these parts would break a limit, 0: they would not. Slots on each host are the ledger's business."""
+        left, reason = self.left(spec)
+        if sum(part.slots for part in parts) > left:
+            return reason
+        if self.has_host_limits(spec):
+            for part in parts:
+                left, reason = self.host_left(spec, part.host)
+                if part.slots > left:
+                    return reason
+        for at, limit in enumerate(self.book.conf.limits):
+            if self.book.applies(at, spec):
+                reason = self._why_not_limit(at, limit, spec, parts)
+                if reason:
+                    return reason
+        return 0
+
+    def _why_not_limit(self, at: int, limit: LimitConf, spec: Spec, parts: tuple[Placed, ...]) -> int:
+        """What one host at a time cannot see: a limit over several hosts, jobs, and reserved resources."""
+        here = [part for part in parts if self.book.on_host(at, part.host)]
+        for host in [part.host for part in here] if limit.per_host else [""]:
+            mine = [part for part in here if not host or part.host == host]
+            caps = self._caps(limit, host)
+            reason = _why_not_sum(at, limit, caps, self._sum(at, limit, spec, host), mine, self._starts)
+            if reason:
+                return reason
+        return 0
+
+    def _limit_left(self, at: int, limit: LimitConf, spec: Spec, host: str) -> Room:
+        sum_ = self._sum(at, limit, spec, host if limit.per_host else "")
+        room = _NONE
+        if limit.slots is not None:
+            room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
+        if limit.processor_slots is not None and host:
+            most = _per_cpu(limit.processor_slots, self.ledger.host(host).ncpus)
+            room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
+        if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
+            room = min(room, (0, LIMIT_JOBS + at))
+        return room
+
+    def _sum(self, at: int, limit: LimitConf, spec: Spec, host: str) -> Sum:
+        self._count()
+        return self._sums[at, self.book.counted(at, spec), host]
+
+    def _caps(self, limit: LimitConf, host: str) -> dict[str, float]:
+        """The most of each resource, in MB where it is a size; ``host``: where this is of each host."""
+        caps = dict(limit.resources)
+        if limit.mem is not None:
+            caps["mem"] = limit.mem
+        for name in limit.percent if host else ():
+            has = self.ledger.capacity(host, name)
+            caps[name] = UNLIMITED if has is None else caps[name] / 100 * has
+        return caps
+
+    def used(self) -> dict[tuple[int, Consumer, str], Sum]:
+        """(place of a limit in lsb.resources, whose, host or "") to what counts against it."""
+        self._count()
+        return dict(self._sums)
+
+    def _count(self) -> None:
+        """Count what has started, once, and then what the ledger took since."""
+        if self._counted < 0:
+            self._counted = 0
+            cluster = self.ledger.cluster
+            for key in cluster.started:
+                job = cluster.jobs.rows[key]
+                if job.run is not None:
+                    parts = [(part.host, part.slots, part.reserved) for part in job.run.parts]
+                    self._add(cluster.specs.rows[job.spec], parts)
+        while self._counted < len(self.ledger.placed):
+            spec, placed = self.ledger.placed[self._counted]
+            self._counted += 1
+            self._add(spec, [(part.host, part.slots, part.reserved) for part in placed])
+
+    def _add(self, spec: Spec, parts: Sequence[tuple[str, int, Sequence[tuple[str, float]]]]) -> None:
+        for host, slots, _ in parts:
+            self._on_host[host, spec.queue, ""] += slots
+            self._on_host[host, "", spec.user] += slots
+        for at, limit in enumerate(self.book.conf.limits):
+            if not self.book.applies(at, spec):
+                continue
+            whose = self.book.counted(at, spec)
+            seen: set[str] = set()
+            for host, slots, reserved in parts:
+                if not self.book.on_host(at, host):
+                    continue
+                where = host if limit.per_host else ""
+                sum_ = self._sums[at, whose, where]
+                sum_.slots += slots
+                sum_.jobs += where not in seen
+                seen.add(where)
+                for name, amount in reserved:
+                    sum_.amounts[name] += amount
+
+
+def _why_not_sum(
+    at: int, limit: LimitConf, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool
+) -> int:
+    if not parts:
+        return 0
+    if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
+        return LIMIT_SLOTS + at
+    if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
+        return LIMIT_JOBS + at
+    for name, cap in caps.items():
+        asked = sum(amount for part in parts for own, amount in part.reserved if own == name)
+        if asked and sum_.amounts[name] + asked > cap + 1e-6:
+            return LIMIT_RESOURCE + at
+    return 0
+
+
+def _user_reason(is_group: bool, left: int) -> int:
+    if is_group:
+        return PendReason.UGRP_PJOB_LIMIT if left > 0 else PendReason.UGRP_JOB_LIMIT
+    return PendReason.USER_PJOB_LIMIT if left > 0 else PendReason.USER_JOB_LIMIT
+
+
+def _per_cpu(limit: float, ncpus: int) -> int:
+    return int(limit * ncpus + 1e-9)

@@ -1,0 +1,48 @@
+"""What a job of some class reserves for each of its slots, so that it can give a slot back with all that goes with it.
+
+Rule: what is reserved once a host stays until the host leaves.
+"""
+
+from __future__ import annotations
+
+from lavad.core.job.job import Part, Placed
+from lavad.core.job.resize import portion
+from lavad.core.job.spec import Spec
+from lavad.core.lang.resreq.text import ResReqError, combine, parse
+from lavad.core.rules.gpus import per_task
+from lavad.core.site.conf import Conf
+
+
+def amounts(spec: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
+    """(resource, amount) of one slot."""
+    return tuple((name, amount) for name, amount, each in _uses(spec, conf) if each)
+
+
+def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
+    """(resource, amount, whether it is for each slot)."""
+    outer = next((queue.resreq for queue in conf.queues if queue.name == spec.queue), "")
+    try:
+        own = parse(spec.resreq)
+        both = combine(parse(outer), own) if outer else own
+    except ResReqError:
+        return ()
+    uses = both.rusage[0].uses if both.rusage else ()
+    return tuple((use.name, use.amount, conf.params.rusage_per(use.name, use.per) == "task") for use in uses)
+
+
+def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
+    """What a part reserves by another requirement: all that either of the two names, each as the new one has it."""
+    now = _uses(spec, conf)
+    before = {name for name, _, _ in _uses(old, conf)}
+    kept = [(name, amount) for name, amount in part.reserved if name not in before and name not in {use[0] for use in now}]
+    found = [(name, amount * part.slots if each else amount) for name, amount, each in now if amount > 0]
+    return (*kept, *found)
+
+
+def taken(part: Part, slots: int, spec: Spec, conf: Conf) -> Placed:
+    """So many slots of a part with what goes with them; with its last slot everything goes."""
+    placed = portion(part, slots, amounts(spec, conf))
+    if slots < part.slots and spec.gpu is not None and per_task(spec.gpu):
+        each = spec.gpu.num or 1
+        return Placed(host=placed.host, slots=slots, gpus=part.gpus[-slots * each :], reserved=placed.reserved)
+    return placed

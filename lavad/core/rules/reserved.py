@@ -1,0 +1,199 @@
+"""What advance reservations leave of each host: to jobs that have none, and to jobs in one.
+
+Rule: scheduler and ``accept_plan`` ask the same questions here. A job without a run limit is taken to run for ever: it
+starts on no slot that a reservation takes before the job could be over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.job import Job, Part, Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import SUSPENDED
+from lavad.core.rules.ledger import UNLIMITED, Ledger
+from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.reservation import Reservation, is_active, may_use
+
+NEVER = math.inf
+Ends = tuple[tuple[float, int, str], ...]
+"""Of the jobs on a host: end by their run limits, slots, their reservation."""
+
+
+def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
+    """When a started job is over by its run limit."""
+    run = job.run
+    limit = spec.limits.run
+    if run is None or limit is None or job.state in SUSPENDED:
+        return NEVER
+    paused = 0.0 if cluster.conf.params.abs_runlimit else run.paused
+    return (run.started or run.dispatched) + limit + paused
+
+
+def _covers(row: Reservation, at: float, start: float) -> bool:
+    """Whether it is active at a time, for a job that starts at ``start``; of later weeks nothing is known but that they come."""
+    return row.begin <= at and (at < row.end or (bool(row.window) and start >= row.end))
+
+
+class Reserved:
+    """The reservations as they stand at ``now``. ``known`` keeps what was read of hosts that have not changed since."""
+
+    def __init__(self, ledger: Ledger, now: float, known: dict[str, tuple[int, Ends]] | None = None) -> None:
+        self.ledger = ledger
+        self.cluster = ledger.cluster
+        self.now = now
+        self.rows = self.cluster.reservations.rows
+        self.by_host: defaultdict[str, list[tuple[Reservation, int]]] = defaultdict(list)
+        for row in self.rows.values():
+            for host, slots in row.hosts:
+                self.by_host[host].append((row, slots))
+        self._known = known if known is not None else {}
+        self._used: dict[tuple[str, str], int] = {}
+        self._seen = 0
+        self._new: defaultdict[str, list[tuple[float, int, str]]] = defaultdict(list)
+        """What was placed since, as of ``Ends``."""
+        self.changed: list[str] = []
+        """Reserved hosts on which something was placed since, each time: what was worked out before is no longer so."""
+
+    def edges(self) -> Iterator[float]:
+        """Times at which reservations begin and end."""
+        for row in self.rows.values():
+            yield row.begin
+            yield row.end
+
+    def catch_up(self) -> None:
+        """Take in what was placed on the ledger since the last time."""
+        placed = self.ledger.placed
+        for spec, parts in placed[self._seen :]:
+            limit = spec.limits.run
+            for part in parts:
+                if part.host not in self.by_host:
+                    continue
+                self.changed.append(part.host)
+                self._new[part.host].append((NEVER if limit is None else self.now + limit, part.slots, spec.reservation))
+                self._used.pop((spec.reservation, part.host), None)
+        self._seen = len(placed)
+
+    def used(self, name: str, host: str) -> int:
+        """Slots that jobs in a reservation have on a host."""
+        at = (name, host)
+        found = self._used.get(at)
+        if found is None:
+            use = self.cluster.use.hosts.get(host)
+            held = () if use is None else use.held.items()
+            found = sum(slots for _, slots, own in self._ends(host) if own == name)
+            found += sum(part.slots for key, part in held if self.cluster.spec_of(key).reservation == name)
+            self._used[at] = found
+        return found
+
+    def _ends(self, host: str) -> Ends:
+        """Of all jobs on a host, those that are placed only now too."""
+        new = self._new.get(host)
+        return self._old_ends(host) if new is None else (*self._old_ends(host), *new)
+
+    def _old_ends(self, host: str) -> Ends:
+        use = self.cluster.use.hosts.get(host)
+        if use is None:
+            return ()
+        known = self._known.get(host)
+        if known is None or known[0] != use.touched:
+            known = self._known[host] = (use.touched, tuple(self._read_ends(use.jobs)))
+        return known[1]
+
+    def _read_ends(self, jobs: dict[int, Part]) -> Iterator[tuple[float, int, str]]:
+        rows, specs = self.cluster.jobs.rows, self.cluster.specs.rows
+        for key, part in jobs.items():
+            job = rows[key]
+            spec = specs[job.spec]
+            if not job.lent or job.lent_all:
+                yield end_of(self.cluster, job, spec), part.slots, spec.reservation
+
+    def share(self, name: str, host: str) -> int:
+        """Slots that jobs in an active reservation may still take on a host."""
+        row = self.rows.get(name)
+        if row is None or not is_active(row, self.now):
+            return 0
+        self.catch_up()
+        return max(0, dict(row.hosts).get(host, 0) - self.used(name, host))
+
+    def kept(self, spec: Spec, host: str, start: float, end: float) -> int:
+        """Slots, beyond those that are taken, that a job outside of reservations must leave alone from start to end."""
+        rows = [(row, slots) for row, slots in self.by_host.get(host, ()) if self._counts(row, spec, start, end)]
+        if not rows:
+            return 0
+        most = 0
+        for at in {start, *(row.begin for row, _ in rows if row.begin > start)}:
+            there = [(row, slots) for row, slots in rows if _covers(row, at, start)]
+            if not there:
+                continue
+            if spec.exclusive or any(row.kind == "system" or row.whole_hosts for row, _ in there):
+                return UNLIMITED
+            kept = sum(max(0, slots - self._used_at(row, host, at)) for row, slots in there)
+            if at > self.now and start <= self.now:
+                kept -= sum(slots for over, slots, own in self._ends(host) if self._is_over(over, own, at))
+            most = max(most, kept)
+        return most
+
+    def _is_over(self, end: float, own: str, at: float) -> bool:
+        """Whether a job with this end has left by a time; slots of one in an active reservation are that one's until its end."""
+        row = self.rows.get(own)
+        return end <= at if row is None or not is_active(row, self.now) else row.end <= at
+
+    def _used_at(self, row: Reservation, host: str, at: float) -> int:
+        return self.used(row.name, host) if is_active(row, self.now) and at < row.end else 0
+
+    def _counts(self, row: Reservation, spec: Spec, start: float, end: float) -> bool:
+        """Whether a reservation is in a job's way."""
+        if spec.queue in row.queues and not is_active(row, start):
+            return False
+        return row.begin < end and (start < row.end or bool(row.window))
+
+    def why_not_job(self, spec: Spec) -> int:
+        """Why no job of this spec may start in its reservation now, whatever the hosts; 0: it may, or has none."""
+        if not spec.reservation:
+            return 0
+        row = self.rows.get(spec.reservation)
+        if row is None or not may_use(self.cluster.conf, row, spec.user):
+            return PendReason.HOST_NO_RSVID
+        return 0 if is_active(row, self.now) else PendReason.HOST_LESS_RSVSLOTS
+
+    def why_not_part(self, spec: Spec, part: Placed) -> int:
+        """Why a part may not have its slots for the sake of reservations; the ledger does not have it yet."""
+        if spec.reservation:
+            row = self.rows.get(spec.reservation)
+            if row is None or part.host not in dict(row.hosts):
+                return PendReason.HOST_RSV
+            return PendReason.HOST_LESS_RSVSLOTS if part.slots > self.share(row.name, part.host) else 0
+        if part.host not in self.by_host:
+            return 0
+        self.catch_up()
+        limit = spec.limits.run
+        end = NEVER if limit is None else self.now + limit
+        kept = self.kept(spec, part.host, self.now, end)
+        return self.why_none(spec, part.host) if kept and part.slots > self.ledger.host(part.host).free - kept else 0
+
+    def why_not_resumed(self, spec: Spec, parts: Iterable[tuple[str, int]]) -> int:
+        """Why a job that gave up its slots may not have them again: what is active now keeps them."""
+        row = self.rows.get(spec.reservation)
+        own = row is not None and is_active(row, self.now)
+        self.catch_up()
+        for host, slots in parts:
+            if own:
+                short = slots > self.share(spec.reservation, host)
+            else:
+                short = slots > self.ledger.host(host).free - self.kept(spec, host, self.now, self.now + 1e-3)
+            if short:
+                return self.why_none(spec, host)
+        return 0
+
+    def why_none(self, spec: Spec, host: str) -> int:
+        """What bjobs -p says of a host whose slots a job may not have."""
+        return PendReason.HOST_LESS_RSVSLOTS if spec.reservation else self.reason(host)
+
+    def reason(self, host: str) -> int:
+        """The same for a job outside of reservations."""
+        active = any(is_active(row, self.now) for row, _ in self.by_host.get(host, ()))
+        return PendReason.HOST_ADRSV_ACTIVE if active else PendReason.HOST_LESS_DURATION

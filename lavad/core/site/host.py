@@ -1,0 +1,56 @@
+"""Record of a host: what its agent said of it and what an administrator did to it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.lang.states import HostState
+
+
+class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A GPU as NVML names it; memory in MB."""
+
+    uuid: str
+    index: int = 0
+    model: str = ""
+    memory: int = 0
+    minor: int = -1
+    links: str = ""
+    """How it is joined to each GPU of its host, as ``core.site.gpu_links`` reads it; "": not known."""
+    numa: int = -1
+
+
+class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Static facts of a host, from its agent's greeting. Memory in MB."""
+
+    ncpus: int = 1
+    max_mem: int = 0
+    max_swap: int = 0
+    max_tmp: int = 0
+    type: str = "X86_64"
+    model: str = "UNKNOWN"
+    cpu_factor: float = 1.0
+    boot_id: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    address: str = "127.0.0.1"
+    version: str = ""
+    ncores: int = 0
+    nprocs: int = 1
+    nthreads: int = 0
+    topology: str = ""
+    """Sockets, NUMA nodes, cores and threads, as ``core.lang.topology`` reads them; "": not known."""
+
+
+class Host(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A host that has been seen or is configured."""
+
+    name: str
+    facts: Facts = Facts()
+    state: HostState = HostState.UNAVAIL
+    since: float = 0.0
+    closed: bool = False
+    """By an administrator (badmin hclose)."""
+    closed_by: str = ""
+    comment: str = ""
+    joined: float = 0.0
+    """First seen; 0: only configured so far."""

@@ -1,0 +1,115 @@
+"""The limits of one configuration: which sections of lsb.users and lsb.resources are about a user, a class, a host.
+
+Rule: depends on the configuration alone, so that it is made once and asked often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import Conf, UserConf
+from lavad.core.site.host_names import members, user_groups
+
+Consumer = tuple[str, str, str, str]
+"""User, queue, project and application profile; "" where a limit does not count these apart."""
+
+
+class LimitBook:
+    """The limits of one configuration, each list built once."""
+
+    def __init__(self, conf: Conf) -> None:
+        self.conf = conf
+        self.queues = {queue.name: queue for queue in conf.queues}
+        self.hosts = {host.name: host for host in conf.hosts}
+        self._users: dict[str, tuple[tuple[UserConf, tuple[str, ...]], ...]] = {}
+        self._groups: dict[str, tuple[str, ...]] = {}
+        self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
+        self._not_hosts = [_hosts(conf, limit.hosts, "~") for limit in conf.limits]
+        self.per_host = any(limit.hosts or limit.per_host for limit in conf.limits)
+        self.host_users = any(host.user_limit is not None for host in conf.hosts)
+
+    def groups(self, user: str) -> tuple[str, ...]:
+        """The user groups of a user."""
+        if user not in self._groups:
+            self._groups[user] = user_groups(self.conf, user)
+        return self._groups[user]
+
+    def of_user(self, user: str) -> tuple[tuple[UserConf, tuple[str, ...]], ...]:
+        """Sections of lsb.users that hold for a user, with the users that share each one (none: this user alone)."""
+        if user not in self._users:
+            self._users[user] = tuple(self._user_sections(user))
+        return self._users[user]
+
+    def _user_sections(self, user: str) -> Iterator[tuple[UserConf, tuple[str, ...]]]:
+        named = {section.name: section for section in self.conf.users}
+        groups = self.groups(user)
+        each = next((named[f"{group}@"] for group in groups if f"{group}@" in named), None)
+        own = named.get(user) or each or named.get("default")
+        if own is not None:
+            yield own, ()
+        for group in groups:
+            if group in named:
+                yield named[group], tuple(sorted(self._members(group)))
+
+    def _members(self, group: str) -> set[str]:
+        groups = dict(self.conf.user_groups)
+        found: set[str] = set()
+        waiting = [group]
+        seen = {group}
+        while waiting:
+            for name in groups.get(waiting.pop(), ()):
+                if name not in groups:
+                    found.add(name)
+                elif name not in seen:
+                    seen.add(name)
+                    waiting.append(name)
+        return found
+
+    def has_host_limits(self, spec: Spec) -> bool:
+        """Whether any limit looks at single hosts for jobs of this spec."""
+        queue = self.queues.get(spec.queue)
+        if queue is not None and (queue.host_limit is not None or queue.processor_limit is not None):
+            return True
+        if self.host_users or self.per_host:
+            return True
+        return any(section.processor_limit is not None for section, _ in self.of_user(spec.user))
+
+    def applies(self, at: int, spec: Spec) -> bool:
+        """Whether a limit of lsb.resources is about jobs of this spec."""
+        limit = self.conf.limits[at]
+        return (
+            _names(limit.queues, (spec.queue,))
+            and (not limit.users or _names(limit.users, (spec.user, *self.groups(spec.user))))
+            and _names(limit.projects, (spec.project,))
+            and (not limit.apps or (bool(spec.app) and _names(limit.apps, (spec.app,))))
+        )
+
+    def counted(self, at: int, spec: Spec) -> Consumer:
+        """Whose jobs a limit counts with those of this spec."""
+        limit = self.conf.limits[at]
+        return (
+            spec.user if limit.per_user else "", spec.queue if limit.per_queue else "",
+            spec.project if limit.per_project else "", spec.app if limit.per_app else "",
+        )  # fmt: skip
+
+    def on_host(self, at: int, host: str) -> bool:
+        """Whether a limit of lsb.resources counts what is on this host."""
+        if host in self._not_hosts[at]:
+            return False
+        named = self._limit_hosts[at]
+        return not named or "all" in named or host in named
+
+
+def _hosts(conf: Conf, words: tuple[str, ...], sign: str) -> frozenset[str]:
+    """The hosts that a list names (sign "") or takes away ("~")."""
+    found = (word[len(sign) :] for word in words if word.startswith("~") == bool(sign))
+    return frozenset(host for word in found for host in members(conf, word))
+
+
+def _names(words: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Whether a list, in which ``~name`` takes away, means one of these names of a consumer."""
+    if any(f"~{name}" in words for name in names):
+        return False
+    wanted = [word for word in words if not word.startswith("~")]
+    return not wanted or "all" in wanted or any(name in wanted for name in names)

@@ -1,0 +1,64 @@
+"""Who may do what: the cluster's administrators, a queue's administrators and users, and the owner of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavad.core.lang.asks import Caller
+from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.host_names import members
+
+
+def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
+    """User names and groups with the groups' members (groups may nest)."""
+    groups = dict(conf.user_groups)
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += groups.get(name.rstrip("/"), ())
+    return frozenset(found)
+
+
+def is_admin(conf: Conf, caller: Caller) -> bool:
+    """An administrator of the cluster (root is one)."""
+    return caller.uid == 0 or caller.user in expand_users(conf, conf.admins)
+
+
+def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
+    """An administrator of the cluster or of this queue."""
+    if is_admin(conf, caller):
+        return True
+    return any(row.name == queue and caller.user in expand_users(conf, row.admins) for row in conf.queues)
+
+
+def may_use_queue(conf: Conf, queue: QueueConf, user: str) -> bool:
+    """Whether lsb.queues' USERS lets a user submit to the queue; ``~name`` takes one out of ``all``."""
+    out = {name[1:] for name in queue.users if name.startswith("~")}
+    names = [name for name in queue.users if not name.startswith("~")]
+    if user in expand_users(conf, out):
+        return False
+    return "all" in names or user in expand_users(conf, names)
+
+
+def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
+    """An administrator of a user group that the owner is in."""
+    return any(
+        caller.user in expand_users(conf, admins) and owner in expand_users(conf, (group,))
+        for group, admins in conf.params.user_group_admins
+    )
+
+
+def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
+    """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
+    return is_admin(conf, caller) or any(
+        caller.user in expand_users(conf, admins) and {host, "all"}.intersection(members(conf, group))
+        for group, admins in conf.params.host_group_admins
+    )
+
+
+def may_control(conf: Conf, owner: str, queue: str, caller: Caller) -> bool:
+    """Whether a caller may change a job of ``owner`` in ``queue``."""
+    return caller.user == owner or is_queue_admin(conf, queue, caller) or is_group_admin(conf, owner, caller)

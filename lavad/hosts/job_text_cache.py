@@ -1,0 +1,54 @@
+"""Texts of jobs and environments, which stay in the store: read in batches when jobs start, with the newest kept at hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from lavad.core.job.spec import JobText
+from lavad.store.read import Reader
+
+KEPT_TEXTS = 1024
+KEPT_ENVS = 256
+
+
+class Texts:
+    """A cache before a reader of the store; reads happen in a thread."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._busy = asyncio.Lock()
+        self._texts: OrderedDict[int, JobText] = OrderedDict()
+        self._envs: OrderedDict[str, dict[str, str]] = OrderedDict()
+
+    def seen(self, job: int, text: JobText) -> None:
+        """A text that was just committed."""
+        self._texts[job] = text
+        if len(self._texts) > KEPT_TEXTS:
+            self._texts.popitem(last=False)
+
+    def seen_env(self, name: str, env: dict[str, str]) -> None:
+        """An environment that is about to be committed."""
+        self._envs[name] = env
+        if len(self._envs) > KEPT_ENVS:
+            self._envs.popitem(last=False)
+
+    async def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
+        """The texts of these jobs (those that exist)."""
+        wanted = set(jobs)
+        found = {job: self._texts[job] for job in wanted if job in self._texts}
+        missing = sorted(wanted - found.keys())
+        if missing:
+            async with self._busy:
+                found |= await asyncio.to_thread(self._reader.texts, missing)
+        return found
+
+    async def env(self, name: str) -> dict[str, str]:
+        """An environment by its hash ({} if it is unknown)."""
+        known = self._envs.get(name)
+        if known is None:
+            async with self._busy:
+                known = await asyncio.to_thread(self._reader.env, name) or {}
+            self.seen_env(name, known)
+        return known

@@ -1,0 +1,122 @@
+"""bpeek: what a job has written so far, or the kept output of one that ended, read on its host as its owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.select import select
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Caller, Peek, Refused
+from lavad.core.lang.ids import job_of, key_of, show
+from lavad.core.lang.states import JobState
+from lavad.core.site.rights import may_control
+from lavad.hosts.peek_requests import NoOutput, Peeks
+from lavad.hosts.sessions import Sessions
+from lavad.store.read import Find, Reader
+from proto import agent_pb2 as pb
+
+FOLLOW = 0.3
+
+
+class Outputs:
+    """Answers bpeek."""
+
+    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: Peeks, reader: Reader) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._peeks = peeks
+        self._reader = self.reader = reader
+
+    async def find_finished(self, key: int) -> Job | None:
+        """The last record of a job that is not live."""
+        found = await asyncio.to_thread(self._reader.finished_jobs, Find(keys=(key,)))
+        found = [job for job in found if job.key == key]
+        return found[0] if found else None
+
+    async def find_worst_element(self, array: int) -> Job | None:
+        """Of an array that is over: the element that speaks for it, the first that failed or else the first."""
+        elements = await asyncio.to_thread(self._reader.finished_elements, array)
+        return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
+
+    async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+        """Pieces of output, then the exit status."""
+        try:
+            job, spec = await self._find(ask, caller)
+            files = [False]
+            if not ask.follow and await self._has_own_errors(job):
+                files.append(True)
+            for stderr in files:
+                async for text in self._pieces(job, spec, ask, stderr):
+                    yield {"out": text.decode("utf-8", "replace")}
+        except NoOutput as why:
+            raise Refused(str(why)) from None
+        if not ask.follow:
+            # as LSF's own comes out where it is not a terminal that reads: behind the output
+            yield {"out": "".join(f"<< output from {'stderr' if stderr else 'stdout'} >>\n" for stderr in files)}
+        yield {"exit": 0}
+
+    async def _has_own_errors(self, job: Job) -> bool:
+        """Whether the standard error of a live job goes into a file of its own."""
+        text = await asyncio.to_thread(self._reader.text_of, job_of(job.key)) if job.outcome is None else None
+        return text is not None and bool(text.error) and text.error != text.output
+
+    async def _find(self, ask: Peek, caller: Caller) -> tuple[Job, Spec]:
+        shown, key = self._key(ask, caller)
+        job = self._cluster.find_job(key)
+        if job is not None:
+            spec = self._cluster.specs.rows[job.spec]
+        else:
+            ended = await self.find_finished(key)
+            if ended is None:
+                waiting = self._cluster.find_array(key)
+                raise Refused(f"Job <{shown}> : Not yet started." if waiting else f"Job <{shown}> is not found")
+            job, spec = ended, (await asyncio.to_thread(self._reader.specs, [ended.spec]))[ended.spec]
+        if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
+            raise Refused(f"Job <{shown}>: User permission denied")
+        if job.run is None or (not job.run.started and job.outcome is None):
+            raise Refused(f"Job <{shown}> : Not yet started.")
+        if spec.interactive:
+            raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
+        return job, spec
+
+    def _key(self, ask: Peek, caller: Caller) -> tuple[str, int]:
+        if ask.job:
+            try:
+                job, elements = parse_job_id(ask.job)
+            except ArrayError as error:
+                raise Refused(str(error)) from None
+            return ask.job, key_of(job, elements.min() if elements else 0)
+        for target in reversed(select(self._cluster, ask.select, caller)):
+            if isinstance(target, int):
+                return show(target), target
+            if target.keys:
+                return target.shown, target.keys[-1]
+        raise Refused(f"Job <{ask.select.name}> is not found" if ask.select.name else "No unfinished job found")
+
+    async def _pieces(self, job: Job, spec: Spec, ask: Peek, stderr: bool) -> AsyncIterator[bytes]:
+        assert job.run is not None
+        end = job.run.verdict
+        path = end.output if end is not None and job.outcome is not None else ""
+        question = pb.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
+        if job.outcome is not None and not path:
+            raise Refused(f"Job <{ask.job}> is not found")
+        while True:
+            live = self._cluster.find_job(job.key)
+            async for piece in self._peeks.pieces(self._session(job), question):
+                yield piece
+            if not ask.follow or live is None or live.run is None or live.run.uid != job.run.uid:
+                return
+            await asyncio.sleep(FOLLOW)
+
+    def _session(self, job: Job) -> Any:
+        assert job.run is not None
+        host = job.run.parts[0].host
+        session = self._sessions.rows.get(host)
+        if session is None:
+            raise NoOutput(f"host {host} cannot be reached")
+        return session

@@ -1,0 +1,229 @@
+"""Records of lsb.events and lsb.acct in LSF 10.1's form: blank-separated fields, texts in double quotes.
+
+Rule: the order of the fields is the one that IBM documents; what lava does not know has LSF's word for nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from lavad.core.events import job as ev
+from lavad.core.job.job import End, Job, Part, Wish
+from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.states import JobState, TermReason
+
+VERSION = "10.1"
+Field = str | int | float | None
+_RUSAGE = 19
+_EXCLUSIVE, _RERUNNABLE, _DEPEND, _JOB_NAME, _RES_REQ = 0x40, 0x4000, 0x8000, 0x1, 0x40000
+_QUEUE, _OUT_FILE, _ERR_FILE, _IN_FILE, _CHKPNT = 0x2, 0x10, 0x20, 0x8, 0x400
+_EXIT_INFO = {
+    TermReason.TERM_PREEMPT: 1, TermReason.TERM_WINDOW: 2, TermReason.TERM_LOAD: 3, TermReason.TERM_OTHER: 4,
+    TermReason.TERM_RUNLIMIT: 5, TermReason.TERM_DEADLINE: 6, TermReason.TERM_PROCESSLIMIT: 7,
+    TermReason.TERM_FORCE_OWNER: 8, TermReason.TERM_FORCE_ADMIN: 9, TermReason.TERM_REQUEUE_OWNER: 10,
+    TermReason.TERM_REQUEUE_ADMIN: 11, TermReason.TERM_CPULIMIT: 12, TermReason.TERM_CHKPNT: 13, TermReason.TERM_OWNER: 14,
+    TermReason.TERM_ADMIN: 15, TermReason.TERM_MEMLIMIT: 16, TermReason.TERM_EXTERNAL_SIGNAL: 17,
+    TermReason.TERM_ZOMBIE: 19, TermReason.TERM_SWAP: 20, TermReason.TERM_THREADLIMIT: 21,
+    TermReason.TERM_CWD_NOTEXIST: 25, TermReason.TERM_ORPHAN_SYSTEM: 27,
+}  # fmt: skip
+REASON_OF = {number: reason for reason, number in _EXIT_INFO.items()}
+"""LSF's number of why a job was ended, and what it stands for; 0 is logged where there is no number."""
+
+
+def exit_info(reason: TermReason) -> int:
+    """The number of a reason in LSF's files."""
+    return _EXIT_INFO.get(reason, 0)
+
+
+def record(kind: str, at: float, fields: Sequence[Field]) -> str:
+    """One line."""
+    return " ".join([f'"{kind}" "{VERSION}" {int(at)}', *map(_shown, fields)]) + "\n"
+
+
+def _shown(field: Field) -> str:
+    if isinstance(field, str):
+        if '"' in field or "\n" in field:
+            field = field.replace('"', '""').replace("\n", ";")
+        return f'"{field}"'
+    if type(field) is int:
+        return str(field)
+    if field is None:
+        return '""'
+    return f"{field:.6f}" if isinstance(field, float) else str(int(field))
+
+
+def options_of(spec: Spec, text: JobText, name: str, depends: bool) -> int:
+    """LSF's bits of the options that were given."""
+    pairs = (
+        (name, _JOB_NAME), (True, _QUEUE), (text.input, _IN_FILE), (text.output, _OUT_FILE), (text.error, _ERR_FILE),
+        (spec.exclusive, _EXCLUSIVE), (spec.checkpoint, _CHKPNT), (spec.rerunnable, _RERUNNABLE), (depends, _DEPEND),
+        (spec.resreq, _RES_REQ),
+    )  # fmt: skip
+    return sum(bit for given, bit in pairs if given)
+
+
+def _limits(limits: Limits) -> list[Field]:
+    """CPU, file, data, stack, core, resident, open files, (spare), swap, run, processes; -1: none."""
+    values = (
+        limits.cpu, limits.file, limits.data, limits.stack, limits.core, limits.mem, None, None, limits.swap, limits.run,
+        limits.processes,
+    )  # fmt: skip
+    return [-1 if value is None else value for value in values]
+
+
+def job_new(event: ev.JobSubmitted, spec: Spec, text: JobText, uid: int) -> str:
+    """JOB_NEW."""
+    name = event.spec_text or event.name
+    depend = event.depend.text if event.depend is not None else ""
+    checkpoint = spec.checkpoint
+    hosts = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
+    fields: list[Field] = [
+        job_of(event.key), uid, options_of(spec, text, name, bool(depend)), spec.slots, int(event.at), int(spec.begin),
+        int(spec.deadline), 0, checkpoint.period if checkpoint is not None else 0, 0, spec.user, *_limits(spec.limits),
+        spec.run_host or spec.cpu_host, 1.0, text.umask, spec.queue, spec.resreq, spec.from_host, text.cwd,
+        checkpoint.folder if checkpoint is not None else "", text.input, text.output, text.error, text.home,
+        f"{int(event.at)}.{job_of(event.key)}", len(hosts), *hosts, depend, "", name, text.command, 0, text.pre_exec,
+        text.mail_user, spec.project, 0, spec.max_slots, "", text.login_shell, "", spec.user_group, "", 0, 0, "", "", "",
+        spec.priority, spec.reservation, spec.group, "", "", text.warn_action, text.warn_before or -1, -1, "", 0, spec.app,
+        text.post_exec, -1, spec.requeue, spec.resize_command, text.description,
+    ]  # fmt: skip
+    return record("JOB_NEW", event.at, fields)
+
+
+def job_start(event: ev.JobDispatched) -> str:
+    """JOB_START: one host name a slot."""
+    hosts = [part.host for part in event.parts for _ in range(part.slots)]
+    fields: list[Field] = [
+        job_of(event.key), int(JobState.RUN), 0, 0, 1.0, len(hosts), *hosts, "", "", 0, "", index_of(event.key), "", 0,
+    ]  # fmt: skip
+    return record("JOB_START", event.at, fields)
+
+
+def job_execute(event: ev.PartStarted, user: str, uid: int, home: str) -> str:
+    """JOB_START_ACCEPT and JOB_EXECUTE."""
+    job, index = job_of(event.key), index_of(event.key)
+    accepted = record("JOB_START_ACCEPT", event.at, [job, event.pid, event.pid, index])
+    fields: list[Field] = [job, uid, event.pid, event.cwd, home, user, event.pid, index, "", -1, "", "", ""]
+    return accepted + record("JOB_EXECUTE", event.at, fields)
+
+
+def job_status(
+    key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0
+) -> str:
+    """JOB_STATUS; with the end's usage where there is one."""
+    cpu = end.utime + end.stime if end is not None else 0.0
+    usage = _usage(end) if end is not None else []
+    fields: list[Field] = [
+        job_of(key), state, reason, 0, cpu, int(at) if end is not None else 0, int(bool(usage)), *usage, 0, status,
+        index_of(key), why, 0,
+    ]  # fmt: skip
+    return record("JOB_STATUS", at, fields)
+
+
+def _usage(end: End) -> list[Field]:
+    known: list[Field] = [float(end.utime), float(end.stime), end.max_mem]
+    return [*known, *([-1] * (_RUSAGE - len(known)))]
+
+
+_HOST_FIELDS = 5
+
+
+def _host_usage(part: Part) -> list[Field]:
+    """hostRusage: what the job used on one of its hosts."""
+    end = part.end or End()
+    return [part.host, end.max_mem, end.max_swap, int(end.utime), int(end.stime)]
+
+
+def job_finish(job: Job, spec: Spec, text: JobText, uid: int) -> str:
+    """JOB_FINISH of lsb.acct."""
+    run, outcome = job.run, job.outcome
+    ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
+    hosts = [part.host for part in run.parts for _ in range(part.slots)] if run is not None else []
+    asked = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
+    total = End(
+        utime=sum(end.utime for end in ends), stime=sum(end.stime for end in ends),
+        max_mem=max((end.max_mem for end in ends), default=0),
+    )  # fmt: skip
+    usage: list[Field] = _usage(total) if ends else [-1.0, -1.0, *([-1] * (_RUSAGE - 2))]
+    status = outcome.status if outcome is not None else 0
+    reason = exit_info(outcome.reason) if outcome is not None else 0
+    used = [field for part in run.parts for field in _host_usage(part)] if run is not None and len(run.parts) > 1 else []
+    depend = job.depend.text if job.depend is not None else ""
+    dispatched = int(run.dispatched) if run is not None else 0
+    fields: list[Field] = [
+        job_of(job.key), uid, options_of(spec, text, job.name, bool(depend)), spec.slots, int(job.submitted),
+        int(spec.begin), int(spec.deadline), dispatched, spec.user, spec.queue, spec.resreq, depend, text.pre_exec,
+        spec.from_host, text.cwd, text.input, text.output, text.error, f"{int(job.submitted)}.{job_of(job.key)}",
+        len(asked), *asked, len(hosts), *hosts, int(job.state), 1.0, job.name, text.command, *usage, text.mail_user,
+        spec.project, status, spec.max_slots, text.login_shell, "", index_of(job.key), total.max_mem,
+        max((end.max_swap for end in ends), default=0), "", "", spec.reservation, "", 0, "", reason, text.warn_action,
+        text.warn_before or -1, "", "", spec.app, text.post_exec, -1, spec.group, spec.requeue, 0, spec.resize_command,
+        dispatched, "", text.description, 0, len(used) // _HOST_FIELDS, *used, 0, spec.limits.run or 0,
+        max((end.avg_mem for end in ends), default=0), spec.resreq, "", -1, "", -1, 0, "", 0, 0, text.output_dir,
+        max(0, int(job.since) - dispatched) if dispatched else 0, text.cwd, 0, "", 0.0, 0.0, 0.0, 0.0, 0.0, len(hosts),
+        *hosts, -1, 0, 0, 0, 0, 0,
+    ]  # fmt: skip
+    return record("JOB_FINISH", job.since, fields)
+
+
+def job_signal(event: ev.JobWished, uid: int) -> list[str]:
+    """JOB_SIGNAL, MIG or what else was asked of a running job; "" in place of a record for what LSF does not log."""
+    wish, job, index = event.wish, job_of(event.key), index_of(event.key)
+    if wish.kind == "migrate":
+        return [record("MIG", event.at, [job, 0, uid, index, wish.by])]
+    if wish.kind == "checkpoint" or not wish.by:
+        return []
+    return [record("JOB_SIGNAL", event.at, [job, uid, 0, signal_name(wish), index, wish.by])]
+
+
+def killed_waiting(key: int, at: float, by: str, uid: int) -> str:
+    """JOB_SIGNAL of a job that never ran."""
+    return record("JOB_SIGNAL", at, [job_of(key), uid, 0, "KILL", index_of(key), by])
+
+
+def signal_name(wish: Wish) -> str:
+    """``KILL``, ``STOP``, ``REQUEUE`` …; a number without a name as it is."""
+    if wish.kind == "requeue":
+        return "REQUEUE"
+    if not wish.signal:
+        return "KILL"
+    try:
+        return signal.Signals(wish.signal).name.removeprefix("SIG")
+    except ValueError:
+        return str(wish.signal)
+
+
+def job_move(event: ev.JobMoved, uid: int) -> str:
+    """JOB_MOVE: the place counts from the top (1) or the bottom (2)."""
+    fields: list[Field] = [uid, job_of(event.key), event.place, 1 if event.top else 2, index_of(event.key), event.by]
+    return record("JOB_MOVE", event.at, fields)
+
+
+def job_modify(event: ev.JobModified, spec: Spec, text: JobText, uid: int) -> str:
+    """JOB_MODIFY2: the parameters as they are now."""
+    index = index_of(event.key)
+    name = f"{job_of(event.key)}[{index}]" if index else str(job_of(event.key))
+    depend = event.depend.text if event.depend is not None else spec.dependency
+    checkpoint = spec.checkpoint
+    hosts = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
+    fields: list[Field] = [
+        name, options_of(spec, text, event.name, bool(depend)), 0, 0, 0, uid, event.by, int(event.at), text.umask,
+        spec.slots, int(spec.begin), int(spec.deadline), 0, 0, event.name, spec.queue, len(hosts), *hosts, spec.resreq,
+        *_limits(spec.limits), spec.run_host or spec.cpu_host, depend, "", text.home, text.input, text.output, text.error,
+        text.command, "", "", checkpoint.period if checkpoint is not None else 0,
+        checkpoint.folder if checkpoint is not None else "", 0, "", spec.from_host, text.cwd, text.pre_exec, text.mail_user,
+        spec.project, 0, spec.max_slots, text.login_shell, "", spec.user_group,
+    ]  # fmt: skip
+    return record("JOB_MODIFY2", event.at, fields)
+
+
+def job_message(event: ev.MessagePosted, uid: int) -> str:
+    """JOB_EXT_MSG."""
+    message = event.message
+    fields: list[Field] = [
+        job_of(event.key), index_of(event.key), message.number, uid, len(message.body), int(message.at), int(bool(message.body)),
+        message.text, message.by,
+    ]  # fmt: skip
+    return record("JOB_EXT_MSG", event.at, fields)

@@ -1,0 +1,281 @@
+"""A master in office: everything that serves while this lavad holds the lease, built, started and wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import grpc
+import msgspec
+
+from config.check.report import report
+from config.read.load import load as load_files
+from lavad.configure.site import core_conf
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.depend.depend import local_of
+from lavad.core.decide.placement.accept import accepted
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.windows import is_open, parse_windows
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft, SoftUpdate, update
+from lavad.core.site.conf import Conf
+from lavad.core.site.limit_book import LimitBook
+from lavad.core.site.rights import is_admin
+from lavad.engine import Committed, Engine
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.peek_requests import Peeks
+from lavad.hosts.peek_service import Outputs
+from lavad.hosts.sessions import Sessions
+from lavad.replica import protocol as feed
+from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
+from lavad.replica.spawn import spawn
+from lavad.rpc.agents import Agents
+from lavad.rpc.auth import PeerAuth
+from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.server import serve
+from lavad.services.hang_monitor import Hangs
+from lavad.services.held_gpu_metrics import HeldWatch
+from lavad.services.loops import Loops
+from lavad.services.metrics import Metrics, Server
+from lavad.services.perfmon import Perfmon
+from lavad.services.waits import Waits
+from lavad.store.founding import newest_answers, secret
+from lavad.store.lease import Lease
+from lavad.store.load import load
+from lavad.store.read import Reader
+from lavad.store.writer import Store
+
+log = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+MAX_EXTENSION = 86_400.0
+LOG_PAUSE = 30.0
+TIME_PAUSE = 10.0
+"""Seconds between two looks at the windows of ``#if time(…)``."""
+
+
+class Site(msgspec.Struct):
+    """Where this master stands and what it listens on."""
+
+    host: str
+    confdir: str
+    rundir: str
+    database: str
+    address: str
+    tls_folder: str = ""
+    key: bytes | None = None
+    lsf: dict[str, str] = {}
+    heartbeat: float = 10.0
+    sample: float = 10.0
+    hang: float = 600.0
+    """Seconds until a rank that hangs is named; 0: never."""
+    metrics: str = ""
+    """Where a Prometheus finds numbers, "": nowhere."""
+    lease: float = 20.0
+    """Seconds of the masters' lease."""
+
+
+class Master:
+    """Serves until the lease is lost or the daemon is told to end."""
+
+    def __init__(self, site: Site, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
+        self.site = site
+        self.epoch = epoch
+        self.conf = conf
+        self.soft = Soft()
+        self.ready = asyncio.Event()
+        self.server: grpc.aio.Server | None = None
+        cluster = self.cluster = load(store)
+        self.engine = Engine(cluster, store, time.time, newest_answers(store, 1_000))
+        reader = Reader.open(site.database)
+        self.texts = Texts(reader)
+        self.sessions = Sessions()
+        self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
+        self.waits = Waits(cluster)
+        facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir,
+                          cluster=conf.cluster)  # fmt: skip
+        quiet = self.engine.quiet
+        self.scheduler = ReplicaProcess("lavad.processes.scheduler", cluster, self._soft_now, facts, output, quiet)
+        answering = ReplicaProcess("lavad.processes.query", cluster, self._soft_now, facts, output, quiet, lazy=True)
+        self.queries = QueryProcess(answering, time.time)
+        self._facts, self._output = facts, output
+        self.publisher = Publisher([self.scheduler, self.queries.process])
+        self.peeks = Peeks()
+        outputs = Outputs(cluster, self.sessions, self.peeks, reader)
+        self.perfmon = Perfmon(cluster, time.time)
+        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases,
+                                 secret(store), self.perfmon)  # fmt: skip
+        self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
+        self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
+        self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
+        self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds) if site.metrics else None
+        self._configured = 0
+        """Version of the newest configuration: a plan made before it is dropped."""
+        self._limits = LimitBook(cluster.conf)
+        for listener in (self.publisher.committed, self._note_configuration, self.outbox.committed, self.waits.committed,
+                         self.hangs.committed, self.perfmon.committed):  # fmt: skip
+            self.engine.listen(listener)
+        if self.metrics is not None:
+            self.engine.listen(self.metrics.committed)
+        self.engine.listen(self.held.committed)
+        self.engine.on_text(self.texts.seen)
+
+    def _soft_now(self) -> SoftUpdate:
+        usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
+        soft = self.soft
+        return SoftUpdate(
+            load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises
+        )  # fmt: skip
+
+    def publish(self, news: SoftUpdate) -> None:
+        """Soft news from an agent or the scheduler."""
+        update(self.soft, news)
+        self.publisher.soft(news)
+        self.hangs.take(news)
+
+    async def take_office(self) -> None:
+        """The first commit of this master: its epoch, and the configuration if the files have changed."""
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            incarnation = cluster.incarnation or secrets.token_hex(8)
+            events: list[ev.Event] = [
+                ev.MasterStarted(at=now, epoch=self.epoch, incarnation=incarnation, host=self.site.host)
+            ]
+            if cluster.conf != self.conf:
+                events.append(ev.Configured(at=now, conf=self.conf))
+            return Decided(events=events)
+
+        await self.engine.ask(decide)
+
+    async def serve(self) -> None:
+        """Run everything; ends with the first part that fails."""
+        page = Server(self.metrics, self.site.metrics, self.site.tls_folder) if self.metrics is not None else None
+        try:
+            await self._serve()
+        finally:
+            if page is not None:
+                await asyncio.to_thread(page.close)
+            if self.server is not None:
+                await self.server.stop(0)
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.engine.run())
+            await self.take_office()
+            group.create_task(self.scheduler.run(self._planned, lambda: None))
+            group.create_task(self.queries.run())
+            if self.site.lsf.get("LSB_SHAREDIR"):
+                group.create_task(self._write_event_log())
+            agents = Agents(
+                self.engine, self.sessions, self.outbox, self.peeks, PeerAuth(self.site.key), self.dispatch, self.publish,
+                time.time, (self.site.heartbeat, self.site.sample),
+            )  # fmt: skip
+            # kept: a gRPC server that nobody holds stops serving
+            self.server = await serve(agents, self.site.address, self.site.tls_folder)
+            group.create_task(self.loops.hosts())
+            group.create_task(self.loops.overdue(self.outbox))
+            group.create_task(self.loops.deadlines())
+            group.create_task(self.loops.clean())
+            group.create_task(self.loops.forget_cycles())
+            group.create_task(self.loops.windows())
+            group.create_task(self.loops.migrations())
+            group.create_task(self.loops.groups())
+            group.create_task(self.loops.reservations())
+            group.create_task(self._reconfigure_by_time())
+            group.create_task(self.hangs.run())
+            group.create_task(self.loops.advance_reservations())
+            group.create_task(self.loops.renew(self.epoch, self.site.lease))
+            self.ready.set()
+            log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
+
+    async def _write_event_log(self) -> None:
+        """Keep the process that writes lsb.events; one that cannot is tried again now and then."""
+        while True:
+            process, link = spawn("lavad.processes.lsb_events", self._output)
+            try:
+                link.sendall(feed.frame(self._facts))
+                await asyncio.to_thread(process.wait)
+                await asyncio.sleep(LOG_PAUSE)
+            finally:
+                link.close()
+                process.kill()
+
+    async def _planned(self, message: Plan | feed.Answer) -> None:
+        """A plan came from the scheduler: what of it still holds becomes true."""
+        if not isinstance(message, Plan):
+            return
+        kept = False
+        self.perfmon.planned(message)
+        if self.metrics is not None:
+            self.metrics.planned(message)
+        if message.decides and message.version >= self._configured:
+            seed = secrets.token_hex(6)
+
+            def decide(cluster: Cluster, now: float) -> Decided:
+                return accepted(cluster, message, now, seed, self._limits)
+
+            try:
+                kept = bool((await self.engine.ask(decide)).get("kept"))
+            except Refused as refusal:
+                log.error("plan dropped: %s", refusal.text)
+        news = SoftUpdate(why=message.why, why_job=message.why_job, promises=message.promises)
+        update(self.soft, news)
+        self.queries.process.send_frame(feed.frame(news))
+        self.scheduler.send(feed.PlanDone(version=message.version, kept=kept))
+
+    def _note_configuration(self, committed: Committed) -> None:
+        if any(isinstance(event, ev.Configured) for event in committed.events):
+            self._configured = committed.version
+            self._limits = LimitBook(self.cluster.conf)
+
+    def extend_leases(self, seconds: float, caller: Caller) -> dict[str, Any]:
+        """badmin lease extend: no host is fenced, and no job started elsewhere, for so long."""
+        if not is_admin(self.cluster.conf, caller):
+            raise Refused("User permission denied")
+        if not 0 < seconds <= MAX_EXTENSION:
+            raise Refused(f"{seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
+        self.loops.extended_until = time.time() + seconds
+        return {}
+
+    async def reconfig(self, caller: Caller) -> dict[str, Any]:
+        """badmin reconfig: the whole configuration anew, or nothing."""
+        if not is_admin(self.cluster.conf, caller):
+            raise Refused("User permission denied")
+        await self._reconfigure()
+        return {"text": "Reconfiguration initiated"}
+
+    async def _reconfigure_by_time(self) -> None:
+        """`#if time(…)`: the files are read again when a window that they name opens or closes."""
+        seen: tuple[object, ...] = ()
+        while True:
+            local = local_of(datetime.fromtimestamp(time.time()))  # noqa: DTZ006 - the site's time
+            windows = self.cluster.conf.params.time_windows
+            now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
+            if windows and seen and seen[0] == windows and seen != now:
+                try:
+                    await self._reconfigure()
+                except Refused as refusal:
+                    log.warning("configuration by time: %s", refusal)
+            seen = now
+            await asyncio.sleep(TIME_PAUSE)
+
+    async def _reconfigure(self) -> None:
+        loaded = await asyncio.to_thread(load_files, self.site.confdir)
+        if loaded.has_errors:
+            raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
+        conf = core_conf(loaded.config)
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            events: list[ev.Event] = [ev.Configured(at=now, conf=conf)] if cluster.conf != conf else []
+            return Decided(events=events)
+
+        await self.engine.ask(decide)
+        self.conf = conf
+

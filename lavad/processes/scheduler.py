@@ -1,0 +1,94 @@
+"""The scheduler's process: folds what the master commits, runs the pure cycle when something changed, sends its plan back.
+
+One plan is under way at a time: the next cycle waits until the master has dealt with it, so that no job is planned twice.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import NoReturn
+
+from msgspec.structs import replace
+
+from lavad.core.lang.windows import Local
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Promise
+from lavad.core.site.conf import Conf
+from lavad.processes.recorder import Recorder
+from lavad.processes.site_policy import SitePolicies
+from lavad.replica.replica import Ended, Replica
+from lavad.replica.spawn import child_socket, set_title
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
+
+COALESCE = 0.0015
+IDLE = 5.0
+
+
+def local_time(now: float) -> tuple[int, int]:
+    """Weekday (0 is Sunday) and second of the day, local time."""
+    at = time.localtime(now)
+    return (at.tm_wday + 1) % 7, at.tm_hour * 3600 + at.tm_min * 60 + at.tm_sec
+
+
+def run(replica: Replica) -> NoReturn:
+    """Serve until the master is gone."""
+    memory = Memory()
+    policies = SitePolicies()
+    memory.scorer = policies.score
+    conf: Conf | None = None
+    recorder = Recorder()
+    replica.noted = recorder.note
+    waiting_for = -1
+    wake_at = 0.0
+    told: tuple[dict[int, int], dict[int, Promise]] | None = None
+    while True:
+        timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
+        came = replica.wait(timeout)
+        if waiting_for >= 0:
+            if replica.plan_done < waiting_for:
+                continue
+            waiting_for = -1
+            recorder.done(replica.plan_kept)
+        while came and replica.wait(COALESCE):
+            pass
+        now = time.time()
+        if not replica.changed and not (wake_at and now >= wake_at):
+            continue
+        replica.changed = False
+        local = local_time(now)
+        if replica.cluster.conf is not conf:
+            conf = replica.cluster.conf
+            policies.forget()
+        began = time.perf_counter()
+        plan = schedule(replica.cluster, replica.soft, now, local, memory)
+        plan = replace(plan, took=time.perf_counter() - began)
+        wake_at = plan.wake_at
+        if plan.decides or plan.why or (plan.why_job, plan.promises) != told:
+            told = plan.why_job, plan.promises
+            replica.send(_recorded(recorder, replica, plan, now, local))
+            waiting_for = plan.version if plan.decides else -1
+
+
+def _recorded(recorder: Recorder, replica: Replica, plan: Plan, now: float, local: Local) -> Plan:
+    """The plan with what it was decided on, if that is to be kept."""
+    if replica.cluster.conf.params.record_days <= 0:
+        recorder.stop()
+        return plan
+    return replace(plan, recorded=recorder.record(plan, replica.soft, now, local)) if plan.decides else plan
+
+
+def main() -> int:
+    """Entry point: the socket to the master is file descriptor 3."""
+    set_title("lava-sched")
+    replica = Replica(child_socket())
+    try:
+        run(replica)
+    except (Ended, KeyboardInterrupt):
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+

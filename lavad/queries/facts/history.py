@@ -1,0 +1,102 @@
+"""What a job went through, from its events: the time in each state, and bhist's sentences.
+
+Rule: times are whole seconds between events, as LSF counts them, so the columns add up to the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lavad.core.events import job as ev
+from lavad.core.lang.ids import index_of
+from lavad.core.lang.states import FINAL, JobState
+
+COLUMNS = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
+_COLUMN = {JobState.ZOMBI: "UNKWN", JobState.WAIT: "PEND"}
+
+
+class History:
+    """The events of one job id, sorted out by element."""
+
+    def __init__(self, events: Iterable[tuple[int, ev.Event]]) -> None:
+        self.common: list[tuple[int, ev.Event]] = []
+        self.own: dict[int, list[tuple[int, ev.Event]]] = {}
+        for number, event in events:
+            if not isinstance(event, ev.JobEvent):
+                continue
+            index = index_of(event.key)
+            if index:
+                self.own.setdefault(index, []).append((number, event))
+            else:
+                self.common.append((number, event))
+
+    def of(self, key: int) -> list[ev.Event]:
+        """The events that concern one job or element, in order."""
+        index = index_of(key)
+        if not index:
+            return [event for _, event in self.common]
+        mine = [(number, event) for number, event in self.common if _concerns(event, index)]
+        own = self.own.get(index)
+        if own:
+            mine = sorted([*mine, *own], key=lambda row: row[0])
+        return [event for _, event in mine]
+
+
+def _concerns(event: ev.Event, index: int) -> bool:
+    if isinstance(event, (ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled)):
+        return index in event.elements
+    return True
+
+
+def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
+    """When the job came into which state."""
+    before = JobState.RUN
+    for event in events:
+        if isinstance(event, ev.JobSubmitted):
+            yield event.at, JobState.PSUSP if event.held else JobState.PEND
+        elif isinstance(event, (ev.JobHeld, ev.ElementsHeld)):
+            yield event.at, JobState.PSUSP
+        elif isinstance(event, (ev.JobReleased, ev.ElementsReleased, ev.JobRevived)):
+            yield event.at, JobState.PEND
+        elif isinstance(event, (ev.JobDispatched, ev.JobResumed)):
+            before = JobState.RUN
+            yield event.at, before
+        elif isinstance(event, (ev.JobSuspended, ev.JobFound)):
+            before = event.state
+            yield event.at, before
+        elif isinstance(event, ev.JobLost):
+            yield event.at, JobState.UNKWN
+        elif isinstance(event, (ev.JobRequeued, ev.JobFinished)):
+            yield event.at, event.state
+        elif isinstance(event, ev.ElementsKilled):
+            yield event.at, JobState.EXIT
+
+
+class Times:
+    """Seconds in each state up to its end, or up to now."""
+
+    def __init__(self, events: Iterable[ev.Event], now: float) -> None:
+        self.seconds = dict.fromkeys(COLUMNS, 0)
+        self.end = now
+        self.dispatched = 0.0
+        state: JobState | None = None
+        since = now
+        for at, to in moves(events):
+            self._add(state, since, at)
+            state, since = to, at
+            if to is JobState.RUN and not self.dispatched:
+                self.dispatched = at
+        if state is None or state not in FINAL:
+            self._add(state, since, now)
+        else:
+            self.end = since
+
+    def _add(self, state: JobState | None, since: float, until: float) -> None:
+        if state is None or state in FINAL:
+            return
+        self.seconds[_COLUMN.get(state, state.name)] += max(int(until) - int(since), 0)
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self.seconds.values())

@@ -1,0 +1,163 @@
+"""What bhosts, lshosts and lsload say about a host: its status, slots, resources and load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.eval import Value, compile_select, value_of
+from lavad.core.lang.states import HostState
+from lavad.core.lang.windows import WindowError, is_open, parse_windows
+from lavad.core.site.conf import HostConf
+from lavad.core.site.host import Host
+from lavad.core.site.host_names import members
+from lavad.queries.facts.jobfacts import cpu_factor
+from lavad.queries.facts.promises import held_slots
+from lavad.queries.frame import times
+from lavad.queries.frame.request import Request
+from lavad.queries.frame.view import View
+
+UNKNOWN = "Bad host name, host group name or cluster name"
+
+
+def all_hosts(view: View) -> list[str]:
+    """Host names: as configured, then those that joined."""
+    return list(dict.fromkeys([*view.cluster.host_conf, *view.cluster.hosts.rows]))
+
+
+def conf_of(view: View, name: str) -> HostConf:
+    """A host's configuration, the defaults if it has none."""
+    return view.cluster.host_conf.get(name) or HostConf(name=name)
+
+
+def host_of(view: View, name: str) -> Host:
+    """A host's record."""
+    return view.cluster.hosts.rows.get(name) or Host(name=name)
+
+
+def named(request: Request, words: Iterable[str]) -> list[str]:
+    """Hosts that the words name, groups taken apart; all of them for no words. Raises Refused for an unknown name."""
+    view = request.view
+    known = all_hosts(view)
+    groups = dict(view.cluster.conf.host_groups)
+    found: dict[str, None] = {}
+    for word in words:
+        if word in ("all", view.name):
+            found.update(dict.fromkeys(known))
+        elif word in groups:
+            hosts = members(view.cluster.conf, word)
+            found.update(dict.fromkeys(known if "all" in hosts else hosts))
+        elif word in known:
+            found[word] = None
+        else:
+            raise Refused(f"{word}: {UNKNOWN}")
+    return list(found) or known
+
+
+class Slots:
+    """Job slots of a host by state."""
+
+    def __init__(self, view: View, name: str) -> None:
+        use = view.cluster.use.hosts.get(name)
+        counts: Counter[str] = Counter()
+        jobs = view.cluster.jobs.rows
+        for key, part in use.jobs.items() if use is not None else ():
+            job = jobs.get(key)
+            counts[job.state.name if job is not None else "RUN"] += part.slots
+        self.ssusp, self.ususp = counts["SSUSP"], counts["USUSP"]
+        self.run = counts["RUN"] + counts["UNKWN"] + counts["ZOMBI"]
+        self.rsv = sum(part.slots for part in use.held.values()) if use is not None else 0
+        self.rsv += held_slots(view, host=name)
+        self.all = self.run + self.ssusp + self.ususp
+        self.max = view.cluster.slots_of(name)
+        self.exclusive = use is not None and use.exclusive > 0
+
+
+def status(view: View, name: str, now: float, slots: Slots) -> str:
+    """``ok``, ``unavail``, ``unreach`` or ``closed_…``."""
+    host = host_of(view, name)
+    if host.state is not HostState.OK:
+        return "unreach" if host.state is HostState.UNREACH else "unavail"
+    if host.closed:
+        return "closed_Adm"
+    if slots.exclusive:
+        return "closed_Excl"
+    conf = conf_of(view, name)
+    if not _window_open(conf.dispatch_window, now):
+        return "closed_Wind"
+    if 0 <= slots.max <= slots.all:
+        return "closed_Full"
+    return "closed_Busy" if busy_indices(view, name) else "ok"
+
+
+def _window_open(text: str, now: float) -> bool:
+    try:
+        return not text or is_open(parse_windows(text), times.week_second(now))
+    except WindowError:
+        return True
+
+
+def busy_indices(view: View, name: str) -> list[str]:
+    """Load indices beyond the host's dispatch thresholds."""
+    load = view.soft.load.get(name, {})
+    resources = {resource.name: resource.increasing for resource in view.cluster.conf.resources}
+    found = []
+    for index, limit in conf_of(view, name).thresholds.sched:
+        value = load.get(index)
+        up = resources.get(index, index not in ("it", "tmp", "swp", "mem"))
+        if value is not None and (value > limit if up else value < limit):
+            found.append(index)
+    return found
+
+
+def type_of(view: View, name: str) -> str:
+    """Its type: configured, else as found."""
+    return conf_of(view, name).type or host_of(view, name).facts.type
+
+
+def model_of(view: View, name: str) -> str:
+    """Its model: configured, else as found."""
+    return conf_of(view, name).model or host_of(view, name).facts.model
+
+
+def booleans(view: View, name: str) -> list[str]:
+    """Boolean resources (and others, ``name=value``) of the host."""
+    return [key if not value else f"{key}={value}" for key, value in conf_of(view, name).resources]
+
+
+def values(view: View, name: str, factor: float) -> dict[str, Value]:
+    """What a resource requirement may ask about the host."""
+    facts = host_of(view, name).facts
+    found: dict[str, Value] = dict(view.soft.load.get(name, {}))
+    slots = Slots(view, name)
+    found |= {
+        "hname": name, "type": type_of(view, name), "model": model_of(view, name), "cpuf": factor,
+        "ncpus": float(facts.ncpus), "maxmem": float(facts.max_mem), "maxswp": float(facts.max_swap),
+        "maxtmp": float(facts.max_tmp), "ndisks": 0.0, "server": conf_of(view, name).server,
+        "slots": float(max(slots.max - slots.all, 0)), "maxslots": float(slots.max), "ngpus": float(len(facts.gpus)),
+        "status": "ok" if host_of(view, name).state is HostState.OK else "unavail",
+    }  # fmt: skip
+    for key, value in conf_of(view, name).resources:
+        found[key] = value_of(value)
+    for resource in view.cluster.conf.resources:
+        for amount, hosts in resource.locations:
+            if name in hosts or "all" in hosts:
+                found.setdefault(resource.name, amount)
+    return found
+
+
+def fitting(request: Request, names: list[str], text: str) -> list[str]:
+    """The hosts that a ``-R`` selects; raises Refused."""
+    view = request.view
+    try:
+        req = resreq.parse(text)
+    except resreq.ResReqError as error:
+        raise Refused(str(error)) from None
+    known = resreq.BUILT_IN | {resource.name for resource in view.cluster.conf.resources}
+    if resreq.unknown_names(req, known):
+        command = request.query.command
+        raise Refused(f"{command}: Unknown resource name", 246 if command == "lsload" else 255)
+    test = compile_select(req.select)
+    return [name for name in names if test(values(view, name, cpu_factor(view, name)))]

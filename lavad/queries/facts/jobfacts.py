@@ -1,0 +1,188 @@
+"""What listings say about one job: its hosts, times, limits and usage. No text layout here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lavad.core.job.job import End, Job, Part
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.plan.volatile import PartUsage
+from lavad.core.rules.cpu_factor import factor_of, scale
+from lavad.queries.frame.view import View
+
+TERM_TEXTS = {
+    TermReason.TERM_OWNER: "job killed by owner",
+    TermReason.TERM_ADMIN: "job killed by root or LSF administrator",
+    TermReason.TERM_RUNLIMIT: "job killed after reaching LSF run time limit",
+    TermReason.TERM_CPULIMIT: "job killed after reaching LSF CPU usage limit",
+    TermReason.TERM_MEMLIMIT: "job killed after reaching LSF memory usage limit",
+    TermReason.TERM_SWAP: "job killed after reaching LSF swap usage limit",
+    TermReason.TERM_PROCESSLIMIT: "job killed after reaching LSF process limit",
+    TermReason.TERM_THREADLIMIT: "job killed after reaching LSF thread limit",
+    TermReason.TERM_DEADLINE: "job killed after deadline expires",
+    TermReason.TERM_FORCE_OWNER: "job killed by owner without time for cleanup",
+    TermReason.TERM_FORCE_ADMIN: "job killed by root or LSF administrator without time for cleanup",
+    TermReason.TERM_REQUEUE_OWNER: "job killed and requeued by owner",
+    TermReason.TERM_REQUEUE_ADMIN: "job killed and requeued by root or LSF administrator",
+    TermReason.TERM_REQUEUE_RC: "job exited with a requeue exit value",
+    TermReason.TERM_CHKPNT: "job killed after checkpointing",
+    TermReason.TERM_CWD_NOTEXIST: "current working directory is not accessible or does not exist on the execution host",
+    TermReason.TERM_UNKNOWN: "LSF cannot determine a termination reason",
+    TermReason.TERM_ZOMBIE: "job exited while LSF is not available",
+    TermReason.TERM_PREEMPT: "job killed after preemption",
+    TermReason.TERM_LOAD: "job killed after load exceeds threshold",
+    TermReason.TERM_EXTERNAL_SIGNAL: "job killed by a signal external to LSF",
+    TermReason.TERM_OTHER: "job killed by a reason that has no name",
+    TermReason.TERM_ORPHAN_SYSTEM: "the orphan job was automatically terminated by LSF",
+    TermReason.TERM_WINDOW: "job killed after queue run window closed",
+}
+
+
+def term_text(reason: TermReason) -> str:
+    """``TERM_OWNER: job killed by owner``."""
+    return f"{reason.name}: {TERM_TEXTS.get(reason, 'job killed')}"
+
+
+def parts_of(job: Job) -> tuple[Part, ...]:
+    """Where the job runs, or ran last."""
+    return job.run.parts if job.run is not None else ()
+
+
+def host_slots(job: Job, short: bool) -> list[str]:
+    """Exec hosts, one word per slot, or ``3*ol2`` with LSB_SHORT_HOSTLIST."""
+    words: list[str] = []
+    for part in parts_of(job):
+        if short:
+            words.append(f"{part.slots}*{part.host}" if part.slots > 1 else part.host)
+        else:
+            words += [part.host] * part.slots
+    return words
+
+
+def exec_hosts(job: Job, view: View) -> str:
+    """``ol2:ol1``; "" for a job that has none."""
+    return ":".join(host_slots(job, view.short_hosts))
+
+
+def slots_of(job: Job, spec: Spec) -> int:
+    """Slots that it has, or asks for."""
+    return sum(part.slots for part in parts_of(job)) or spec.slots
+
+
+def start_of(job: Job) -> float:
+    """When its attempt started, 0 if there is none."""
+    return (job.run.started or job.run.dispatched) if job.run is not None else 0.0
+
+
+def end_of(job: Job) -> float:
+    """When it finished, 0 if it has not."""
+    return job.outcome.at if job.outcome is not None else 0.0
+
+
+def run_time(job: Job, now: float) -> float:
+    """Seconds that it has run."""
+    begin = start_of(job)
+    return max((end_of(job) or now) - begin, 0.0) if begin else 0.0
+
+
+def run_limit(job: Job, spec: Spec, view: View) -> float | None:
+    """The run limit on its first host in seconds, scaled by CPU factors unless ABS_RUNLIMIT."""
+    limit = spec.limits.run
+    parts = parts_of(job)
+    if limit is None or view.params.abs_runlimit or not parts:
+        return limit
+    return limit * scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
+
+
+def cpu_factor(view: View, name: str) -> float:
+    """The CPU factor of a host or model, 1 if unknown."""
+    return factor_of(view.cluster, name)
+
+
+def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """Seconds that it may run and LSF's mark: E by its estimate, X the estimate is over, L by its run limit."""
+    limit, estimate, parts = run_limit(job, spec, view), float(spec.estimate), parts_of(job)
+    if estimate and parts and not view.params.abs_runlimit:
+        estimate *= scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
+    if estimate and run_time(job, now) <= estimate:
+        return estimate, "E"
+    if limit is None:
+        return (estimate, "X") if estimate else None
+    return limit, "X" if estimate else "L"
+
+
+def time_left(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """Seconds until it is expected to end, and the mark; None where nothing says so or the job does not run."""
+    found = expected(job, spec, view, now)
+    if found is None or job.run is None or job.outcome is not None:
+        return None
+    return max(found[0] - run_time(job, now), 0.0), found[1]
+
+
+def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
+    """How much of that time is over, in percent, and the mark."""
+    found = expected(job, spec, view, now)
+    if found is None or not found[0] or job.run is None or job.outcome is not None:
+        return None
+    return min(run_time(job, now) / found[0], 1.0) * 100, found[1]
+
+
+def ends(job: Job) -> list[End]:
+    """How the parts ended, the verdict alone where no part has its own end."""
+    if job.run is None:
+        return []
+    found = [part.end for part in job.run.parts if part.end is not None]
+    return found or ([job.run.verdict] if job.run.verdict is not None else [])
+
+
+class Usage:
+    """What a job uses or used in all: live from the hosts' reports, else from how its parts ended. Sizes in KB."""
+
+    def __init__(self, job: Job, view: View) -> None:
+        live = view.soft.usage.get(job.key, {}) if job.outcome is None else {}
+        self.parts: dict[str, PartUsage] = {h: u for h, u in live.items() if u.attempt == job.attempt}
+        ended = ends(job)
+        values: Iterable[PartUsage] = self.parts.values()
+        gone = [end for part, end in _ended_parts(job) if part not in self.parts] if self.parts else ended
+        self.known = bool(self.parts or ended)
+        self.at = max((usage.at for usage in values), default=0.0)
+        self.cpu = sum(u.cpu for u in values) + sum(e.utime + e.stime for e in gone)
+        self.utime = sum(e.utime for e in ended)
+        self.stime = sum(e.stime for e in ended)
+        self.mem = sum(u.rss for u in values)
+        self.pss = sum(u.pss for u in values)
+        self.swap = sum(u.swap for u in values)
+        self.threads = sum(u.threads for u in values) or max((e.max_threads for e in ended), default=0)
+        self.max_mem = sum(max(u.max_mem, u.rss) for u in values) + sum(e.max_mem for e in gone)
+        self.max_swap = sum(max(u.max_swap, u.swap) for u in values) + sum(e.max_swap for e in gone)
+        self.avg_mem = sum(u.avg_mem or u.rss for u in values) + sum(e.avg_mem for e in gone)
+        peaks = [(u.cpu_peak, u.cpu_peak_after) for u in values] + [(e.cpu_peak, e.cpu_peak_after) for e in gone]
+        self.cpu_peak = sum(peak for peak, _ in peaks)
+        self.cpu_peak_after = max((after for _, after in peaks), default=0.0)
+        self.pids = [pid for u in values for pid in u.pids]
+        if job.outcome is not None:
+            self.mem, self.swap = self.max_mem, self.max_swap
+
+
+def _ended_parts(job: Job) -> list[tuple[str, End]]:
+    return [(part.host, part.end) for part in parts_of(job) if part.end is not None]
+
+
+class Efficiency:
+    """How well a job uses, or used, what it has: percent of its slots and of the memory that it reserves (0: none)."""
+
+    def __init__(self, job: Job, spec: Spec, usage: Usage, now: float) -> None:
+        slots, ran = slots_of(job, spec), run_time(job, now)
+        asked = sum(amount for part in parts_of(job) for name, amount in part.reserved if name == "mem")
+        self.cpu = 100 * usage.cpu / (ran * slots) if ran and slots else 0.0
+        self.peak = 100 * usage.cpu_peak / slots if slots else 0.0
+        self.memory = 100 * usage.max_mem / 1024 / asked if asked else 0.0
+
+
+def exit_code(job: Job) -> int | None:
+    """The exit code of a job that ended in EXIT, 128 + N for signal N; None else."""
+    if job.outcome is None or job.state is not JobState.EXIT or job.run is None:
+        return None
+    status = job.outcome.status
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8 & 0xFF

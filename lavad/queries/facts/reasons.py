@@ -1,0 +1,114 @@
+"""Why a job waits or is suspended. The codes are the scheduler's own; nothing is worked out here."""
+
+from __future__ import annotations
+
+from lavad.core.events.job import JobSuspended
+from lavad.core.job.depend import NEVER
+from lavad.core.job.job import Job
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.states import SUSPENDED, JobState
+from lavad.core.site.pend_reason import PendReason, text
+from lavad.queries.frame.view import View
+
+Reason = tuple[int, int, tuple[str, ...]]
+"""Code, number of hosts (0: about the job itself), a few host names."""
+
+_R = PendReason
+_NO_CANDIDATE = frozenset({
+    _R.HOST_RES_REQ, _R.HOST_DISABLED, _R.HOST_QUE_MEMB, _R.HOST_USR_SPEC, _R.HOST_NO_USER, _R.LOAD_UNAVAIL,
+    _R.HOST_NO_LIM, _R.HOST_QUE_RESREQ, _R.HOST_SCHED_TYPE, _R.SBD_UNREACH, _R.GPU_NONE,
+})  # fmt: skip
+"""Hosts with one of these could not take the job even if they were free."""
+
+
+def of(view: View, job: Job) -> list[Reason]:
+    """Why a waiting job waits, most important first; never empty."""
+    if job.state is JobState.PSUSP:
+        return [(_R.USER_STOP, 0, ())]
+    if job.blocked:
+        return [(_R.JOB_DEP_INVALID if job.blocked == NEVER else _R.JOB_DEPEND, 0, ())]
+    own = view.soft.why_job.get(job.key) or view.soft.why_job.get(job_of(job.key))
+    if own:
+        return [(own, 0, ())]
+    known = view.soft.why.get(job.spec)
+    if known is not None and known.reasons:
+        return list(known.reasons)
+    return [(job.reason or _R.JOB_NEW, 0, ())]
+
+
+_INELIGIBLE = frozenset({
+    _R.JOB_START_TIME, _R.JOB_DEPEND, _R.JOB_DEP_INVALID, _R.JOB_DELAY_SCHED, _R.JOB_PRE_EXEC, _R.QUE_INACT,
+    _R.QUE_WINDOW, _R.USER_STOP, _R.ADMIN_STOP,
+})  # fmt: skip
+"""A job with one of these would not start on an empty cluster either."""
+
+
+def is_eligible(view: View, job: Job) -> bool:
+    """Whether a waiting job could start if there were room (-pe), or waits for something else (-pi)."""
+    return job.state is not JobState.PSUSP and of(view, job)[0][0] not in _INELIGIBLE
+
+
+def key_text(view: View, job: Job) -> str:
+    """The single most important reason, as ``pend_reason`` of -o and -p1 show it."""
+    code, count, _ = of(view, job)[0]
+    return _line(view, code, count)
+
+
+def pending(view: View, job: Job, level: int, names: bool) -> list[str]:
+    """The lines after a row, each with its newline."""
+    found = of(view, job)
+    if level == 1:
+        code, count, hosts = found[0]
+        return [f" {_line(view, code, count, hosts if names else ())};\n"]
+    about_hosts = [reason for reason in found if reason[1]]
+    if level == 0 or not about_hosts:
+        return [f" {_line(view, code, count, hosts if names else ())};\n" for code, count, hosts in found]
+    main = [f" {_line(view, code, 0)};\n" for code, count, _ in found if not count]
+    return main + _categories(view, about_hosts, level, names)
+
+
+def _categories(view: View, found: list[Reason], level: int, names: bool) -> list[str]:
+    total = sum(count for _, count, _ in found)
+    lines: list[str] = []
+    for title, wanted in (("Candidate", False), ("Non-candidate", True)):
+        chosen = sorted((r for r in found if (r[0] in _NO_CANDIDATE) is wanted), key=lambda r: -r[1])
+        if wanted and level < 3:
+            break
+        count = sum(reason[1] for reason in chosen)
+        if wanted:
+            lines.append("\n")
+        lines.append(f" {title} host pending reasons ({count} of {total} hosts){':' if chosen else '.'}\n")
+        lines += [f"   {_line(view, code, n, hosts if names else ())};\n" for code, n, hosts in chosen]
+    return lines
+
+
+def text_of(view: View, code: int) -> str:
+    """What a reason is called."""
+    return text(code, view.cluster.conf)
+
+
+def _line(view: View, code: int, count: int, hosts: tuple[str, ...] = ()) -> str:
+    words = text(code, view.cluster.conf)
+    if not count:
+        return words
+    if hosts and len(hosts) == count:
+        return f"{words}: {', '.join(hosts)}"
+    more = f" ({', '.join(hosts)}, ...)" if hosts else ""
+    return f"{words}: {count} {'host' if count == 1 else 'hosts'}{more}"
+
+
+def suspended(view: View, job: Job) -> list[str]:
+    """The suspend reasons of a suspended job, each with its newline."""
+    if job.state not in SUSPENDED:
+        return []
+    last = None
+    for _, event in view.reader.events_of(job_of(job.key)):
+        if isinstance(event, JobSuspended) and event.key == job.key:
+            last = event
+    if last is not None and last.why:
+        return [f" {last.why};\n"]
+    if job.state is JobState.SSUSP:
+        return [" The job was suspended by the system;\n"]
+    owner = view.spec(job).user
+    by_admin = last is not None and last.by not in ("", owner)
+    return [f" The job was suspended by {'LSF admin or root' if by_admin else 'user'};\n"]

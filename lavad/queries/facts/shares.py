@@ -1,0 +1,64 @@
+"""The share tables of bqueues -r and -l and of bhpart: what each user or group may have and has, and what comes of it.
+
+Rule: the numbers are those of the scheduler's own tree, made anew from the replica's accounts at the time of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.site.conf import Shares
+from lavad.queries.frame.view import View
+from lavad.sched.order.fairshare import make_tree
+from lavad.sched.order.share_tree import Node, Policy, Tree
+
+HEADER = "USER/GROUP   SHARES  PRIORITY  STARTED  RESERVED  CPU_TIME  RUN_TIME   ADJUST"
+
+
+def tables(view: View, policy: Policy, now: float, title: str, deep: bool) -> Iterator[str]:
+    """``SHARE_INFO_FOR: title`` with a line for each user or group, and (``deep``) the same for each group below."""
+    tree = make_tree(policy, view.cluster, view.soft, now)
+    for path in policy.entries():
+        tree.node(path)
+    for user in _waiting(view, policy):
+        tree.leaf(*user)
+    yield from _table(tree, tree.root, title, deep)
+
+
+def _waiting(view: View, policy: Policy) -> list[tuple[str, str]]:
+    """Users of waiting jobs: a share by ``default`` shows as soon as there is a job."""
+    specs = [view.cluster.specs.rows[number] for number in view.cluster.pending]
+    return sorted({(spec.user, spec.user_group) for spec in specs if spec.queue in policy.queues})
+
+
+def _table(tree: Tree, above: Node, title: str, deep: bool) -> Iterator[str]:
+    share = tree.policy.share
+    gpus = "  GPU_RUN_TIME" if share.gpu_factor else ""
+    most = "  DOMINANT_SHARE" if share.dominant else ""
+    yield f"\nSHARE_INFO_FOR: {title}/\n{HEADER}{gpus}{most}\n"
+    nodes = sorted(above.children.values(), key=lambda node: (-tree.priority(node), node.at, node.name))
+    for node in nodes:
+        yield _line(tree, node)
+    for node in nodes if deep else ():
+        if node.children:
+            yield from _table(tree, node, f"{title}/{node.name}", deep)
+
+
+def _line(tree: Tree, node: Node) -> str:
+    share = tree.policy.share
+    priority = f"{tree.priority(node):.3f}" if tree.priority(node) < 1e6 else "max"
+    line = (
+        f"{node.name:<12} {node.shares:>6}{priority:>10}{node.slots:>9}{node.reserved:>10}{node.cpu:>10.1f}"
+        f"{node.run + node.hist_run:>10.0f}{0.0:>9.3f}"
+    )
+    if share.gpu_factor:
+        line += f"{node.gpu + node.hist_gpu:>14.0f}"
+    if share.dominant:
+        name = max(share.dominant, key=lambda name: tree.fraction(node, name))
+        line += f"{f'{name} {tree.fraction(node, name):.3f}':>16}"
+    return line + "\n"
+
+
+def text(shares: Shares) -> str:
+    """``[ann, 1] [dev, 3] ``."""
+    return "".join(f"[{name}, {count}] " for name, count in shares)

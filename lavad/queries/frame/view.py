@@ -1,0 +1,159 @@
+"""What a query reads: a replica of the cluster, the soft state, and the store for what is not in memory.
+
+Rule: nothing here changes anything; a query sees one version of the cluster from its first line to its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import Event
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.ids import index_of, job_of
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.conf import Params, QueueConf
+from lavad.store.accounting import Asked, Sums
+from lavad.store.read import Mark
+
+NO_TEXT = JobText(command="")
+
+
+class Reader(Protocol):
+    """Reads what the store keeps. ``job`` is a job id without index, ``key`` as in ``core.lang.ids``."""
+
+    def text_of(self, job: int) -> JobText | None:
+        """The text of one job or array."""
+
+    def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
+        """The texts of many."""
+
+    def env(self, digest: str) -> dict[str, str] | None:
+        """The environment kept under this hash."""
+
+    def finished_jobs(
+        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:  # fmt: skip
+        """Finished jobs with outcome and last attempt; ``since``: ended at or after it; the newest if limited."""
+
+    def finished_keys(self, since: float, user: str | None) -> list[int]:
+        """Keys of those that ended at this time or later."""
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """Of these what is counted."""
+
+    def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
+        """Specs by number, also those that no live job has."""
+
+    def finished_array(self, job: int) -> Array | None:
+        """The last record of an array that has left memory."""
+
+    def events_of(self, job: int) -> list[tuple[int, Event]]:
+        """All events of a job, or of an array and its elements, in order."""
+
+    def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, Event]]]:
+        """As ``events_of``, for many."""
+
+    def sums(self, asked: Asked) -> Sums:
+        """Accounting of finished jobs."""
+
+    def pages(self, asked: Asked) -> Iterator[list[Job]]:
+        """Finished jobs by id, a page at a time."""
+
+    def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
+        """All events of a time, in order."""
+
+    def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
+        """Events of these kinds (names of classes) that are about no job, in order."""
+
+
+class View:
+    """One query's view of the cluster."""
+
+    def __init__(
+        self, cluster: Cluster, soft: Soft, reader: Reader, *, master: str = "", version: str = "", built: str = "",
+        lsf: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.cluster = cluster
+        self.soft = soft
+        self.reader = reader
+        self.master = master
+        self.version = version
+        self.built = built
+        """The date of the release, as ``lsid`` prints it."""
+        self.lsf: Mapping[str, str] = lsf or {}
+        self._specs: dict[int, Spec] = {}
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.cluster.conf.cluster
+
+    @property
+    def params(self) -> Params:
+        """The parameters in force."""
+        return self.cluster.conf.params
+
+    @property
+    def short_hosts(self) -> bool:
+        """LSB_SHORT_HOSTLIST: ``4*hostA`` instead of four times ``hostA``."""
+        return self.params.short_hostlist
+
+    @property
+    def hpc(self) -> bool:
+        """LSB_ENABLE_HPC_ALLOCATION: the wording of LSF 10.1 (tasks and allocated slots)."""
+        return self.params.hpc_allocation
+
+    def spec(self, job: Job | Array | Mark) -> Spec:
+        """The spec of a job, live or finished."""
+        found = self.cluster.specs.rows.get(job.spec) or self._specs.get(job.spec)
+        if found is None:
+            self.load_specs([job])
+            found = self._specs.get(job.spec) or Spec(user="?", queue="?")
+        return found
+
+    def finished_jobs(
+        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        since: float | None = None,
+    ) -> list[Job]:  # fmt: skip
+        """As of the reader, without those that are live in this version of the cluster: the store can be ahead of it."""
+        found = self.reader.finished_jobs(keys=keys, job=job, user=user, since=since)
+        return [row for row in found if not self.is_live(row.key)]
+
+    def finished_keys(self, since: float, user: str | None = None) -> list[int]:
+        """Keys of what ended since then, as of ``finished_jobs``."""
+        return [key for key in self.reader.finished_keys(since, user) if not self.is_live(key)]
+
+    def finished_marks(self, since: float) -> list[Mark]:
+        """What is counted of these."""
+        found = [mark for mark in self.reader.finished_marks(since) if not self.is_live(mark.key)]
+        self.load_specs(found)
+        return found
+
+    def is_live(self, key: int) -> bool:
+        """Whether a job or element has not finished in this version of the cluster."""
+        if key in self.cluster.jobs.rows:
+            return True
+        array = self.cluster.arrays.rows.get(job_of(key))
+        return array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
+
+    def load_specs(self, jobs: Iterable[Job | Array | Mark]) -> None:
+        """Read the specs of finished jobs in one go."""
+        live = self.cluster.specs.rows
+        missing = {job.spec for job in jobs if job.spec not in live and job.spec not in self._specs}
+        if missing:
+            self._specs.update(self.reader.specs(sorted(missing)))
+
+    def texts(self, jobs: Iterable[Job]) -> dict[int, JobText]:
+        """The text of each job by its key; an element that has none of its own has its array's."""
+        ids = {job.key: job_of(job.key) for job in jobs}
+        found = self.reader.texts(set(ids) | set(ids.values()))
+        return {key: found.get(key) or found.get(job) or NO_TEXT for key, job in ids.items()}
+
+    def queue(self, name: str) -> QueueConf:
+        """A queue's configuration; one that is no longer configured has the defaults."""
+        return self.cluster.queue_conf.get(name) or QueueConf(name=name)

@@ -1,0 +1,280 @@
+"""bacct: finished jobs summed up, and with -l or -b each of them. The database sums; jobs come page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lavad.core.job.job import Job
+from lavad.core.job.spec import JobText
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.host_names import members
+from lavad.core.site.rights import expand_users
+from lavad.queries.facts import affinity, exceptions, jobfacts, lsf_log, paragraphs, resreqs
+from lavad.queries.facts import gpus as gpus_shown
+from lavad.queries.frame import times, units
+from lavad.queries.frame.options import Options
+from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.frame.wrap import RULE, wrap
+from lavad.queries.jobs import bhist, bjobs, bjobs_long
+from lavad.store.accounting import Asked, Sums
+
+FLAGS = "b d e l w x E UF gpu aff"
+VALUED = "C D S f N P q m u J app G g sla Lp U"
+BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """The head, the jobs if asked for, and the sums."""
+    options = request.options(FLAGS, VALUED)
+    request, log = lsf_log.opened(request, options)
+    report = _Report(request, options, log is not None)
+    yield out("".join(report.head()))
+    if options.any("l", "UF"):
+        yield from report.each(report.long)
+    elif "b" in options:
+        yield out(BRIEF)
+        yield from report.each(report.brief)
+        yield out(RULE)
+    yield out(report.summary(report.sums()))
+
+
+class _Report:
+    """One report."""
+
+    def __init__(self, request: Request, options: Options, one_by_one: bool = False) -> None:
+        self.request = request
+        self.view = request.view
+        self.options = options
+        self.plain = "UF" in options
+        self.factor = bjobs.cpu_factor(request, options)
+        self.keys = _keys(request.words)
+        self.windows = {letter: bhist.window(request, options.text(letter)) for letter in "CSD" if letter in options}
+        self.users = self._users()
+        self.asked = self._asked()
+        self.test = self._spec_test() or ((lambda job: True) if one_by_one else None)
+
+    def _users(self) -> tuple[str, ...]:
+        given = self.options.words("u")
+        if "all" in given or (self.keys and not given):
+            return ()
+        return tuple(sorted(expand_users(self.request.cluster.conf, given))) if given else (self.request.caller.user,)
+
+    def _asked(self) -> Asked:
+        options, conf = self.options, self.request.cluster.conf
+        queues = options.words("q")
+        for queue in queues:
+            if queue not in self.request.cluster.queue_conf:
+                raise Refused(f"{queue}: No such queue")
+        hosts = tuple(host for word in options.words("m") for host in sorted(members(conf, word)) or (word,))
+        states: tuple[JobState, ...] = ()
+        if ("d" in options) != ("e" in options):
+            states = (JobState.DONE,) if "d" in options else (JobState.EXIT,)
+        windows = self.windows
+        return Asked(
+            users=self.users, queues=tuple(queues), projects=tuple(options.words("P")), hosts=hosts, keys=self.keys,
+            names=tuple(options.words("J")), states=states, completed=windows.get("C"), submitted=windows.get("S"),
+            dispatched=windows.get("D"),
+        )  # fmt: skip
+
+    def _spec_test(self) -> Callable[[Job], bool] | None:
+        """What no column of the store tells."""
+        pairs = (("app", "app"), ("user_group", "G"), ("group", "g"), ("reservation", "U"))
+        wanted = {field: self.options.words(option) for field, option in pairs if option in self.options}
+        now, exceptional = self.request.now, "x" in self.options
+        anybody = wanted.get("reservation") == ["all"]
+        if anybody:
+            del wanted["reservation"]
+        none = self.options.any("sla", "Lp")
+        if not (wanted or exceptional or anybody or none):
+            return None
+
+        def test(job: Job) -> bool:
+            spec = self.view.spec(job)
+            fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
+            fits = fits and (bool(spec.reservation) or not anybody)
+            return fits and (not exceptional or bool(exceptions.of(job, self.view, now)))
+
+        return test
+
+    def jobs(self) -> Iterator[list[Job]]:
+        """The jobs, page by page."""
+        for page in self.view.reader.pages(self.asked):
+            self.view.load_specs(page)
+            kept = page if self.test is None else [job for job in page if self.test(job)]
+            if kept:
+                yield kept
+
+    def head(self) -> Iterator[str]:
+        """What the report is about."""
+        options = self.options
+        yield "\nAccounting information about jobs that are: \n"
+        yield _about("submitted by", "users", self.users, "submitted by all users.")
+        yield _about("accounted on", "projects", options.words("P"), "accounted on all projects.")
+        ended = {(True, False): "completed normally", (False, True): "exited"}
+        yield f"  - {ended.get(('d' in options, 'e' in options), 'completed normally or exited')}\n"
+        for letter, verb in (("C", "completed"), ("S", "submitted"), ("D", "dispatched")):
+            if letter in self.windows:
+                begin, end = self.windows[letter]
+                yield f"  - {verb} between  {times.year(begin)}\n                  ,and   {times.year(end)}\n"
+        yield _about("executed on", "hosts", options.words("m"), "executed on all hosts.")
+        yield _about("submitted to", "queues", options.words("q"), "submitted to all queues.")
+        if "app" in options:
+            yield _about("submitted to", "application profiles", options.words("app"), "")
+        yield "  - accounted on all service classes.\n"
+        yield RULE
+
+    def each(self, one: Callable[[Job, JobText], str]) -> Iterator[Shown]:
+        """Every job in the given form."""
+        for page in self.jobs():
+            texts = self.view.texts(page)
+            yield out("".join(one(job, texts[job.key]) for job in page))
+
+    def long(self, job: Job, text: JobText) -> str:
+        """-l: a record."""
+        spec = self.view.spec(job)
+        head = bjobs_long.head(job, spec, text, "")
+        head = head.replace(", Command <", f", Status <{job.state.name}>, Queue <{spec.queue}>, Command <", 1)
+        options = paragraphs.submission(self.view, spec, text, job.depend)
+        lines = ["\n", wrap(head, self.plain)]
+        lines.append(wrap(f"{times.full(job.submitted)}: Submitted from host <{spec.from_host}>{options};", self.plain))
+        if job.run is not None:
+            lines.append(wrap(f"{times.full(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
+        lines.append(wrap(f"{times.full(job.since)}: {_completed(job)}", self.plain))
+        if "gpu" in self.options:
+            lines.append(gpus_shown.allocation(self.view, job))
+        if "aff" in self.options and (table := affinity.of_job(self.view, spec, job)):
+            lines.append(f"\n{table}")
+        return "".join([*lines, "\nAccounting information about this job:\n", self._figures(job), RULE])
+
+    def _dispatched(self, job: Job) -> str:
+        places = paragraphs.places(self.view, job)
+        index = job.key >> 32
+        verb = f"[{index}] dispatched" if index else "Dispatched"
+        if self.view.hpc:
+            return f"{verb} {places}, Effective RES_REQ <{resreqs.effective(self.view, self.view.spec(job), job)} >"
+        return f"{verb} to {places.removeprefix('on ')}"
+
+    def _figures(self, job: Job) -> str:
+        cpu, wait, turnaround = self._times(job)
+        usage = jobfacts.Usage(job, self.view)
+        hog = cpu / turnaround if turnaround > 0 else 0.0
+        share = jobfacts.Efficiency(job, self.view.spec(job), usage, self.request.now)
+        memory = [_size(usage.max_mem), _size(usage.max_swap)]
+        state = "done" if job.state is JobState.DONE else "exit"
+        return (
+            "     CPU_T     WAIT     TURNAROUND   STATUS     HOG_FACTOR    MEM    SWAP\n"
+            f"{cpu:>10.2f} {wait:>8.0f} {turnaround:>14.0f} {state:>8} {hog:>14.4f} {memory[0]:>6} {memory[1]:>7}\n"
+            "     CPU_PEAK     CPU_PEAK_DURATION     CPU_PEAK_EFFICIENCY\n"
+            f"{usage.cpu_peak:>13.2f} {usage.cpu_peak_after:>11.0f} second(s) {share.peak:>22.2f}%\n"
+            "     CPU_AVERAGE_EFFICIENCY      MEM_EFFICIENCY\n"
+            f"{share.cpu:>26.2f}% {share.memory:>18.2f}%\n"
+        )
+
+    def _times(self, job: Job) -> tuple[float, int, int]:
+        """CPU time, wait and turnaround; whole seconds as LSF counts them."""
+        cpu = self.factor * sum(end.utime + end.stime for end in jobfacts.ends(job))
+        dispatched = job.run.dispatched if job.run is not None else job.since
+        return cpu, int(dispatched) - int(job.submitted), int(job.since) - int(job.submitted)
+
+    def brief(self, job: Job, text: JobText) -> str:
+        """-b: a line."""
+        spec = self.view.spec(job)
+        cpu, wait, turnaround = self._times(job)
+        host = job.run.parts[0].host if job.run is not None else "-"
+        wide = "w" in self.options
+
+        def cut(value: str, width: int) -> str:
+            return value if wide else value[:width]
+
+        return (
+            f"{cut(spec.user, 9):<9} {cut(spec.queue, 10):<10} {times.short(job.submitted):<12} {cpu:>6.2f} {wait:>8} "
+            f"{turnaround:>11}  {cut(spec.from_host, 10):<10} {cut(host, 10):<10} {cut(job.name, 20)}"
+            f"{f' {show_key(job.key)}' if wide else ''}\n"
+        )
+
+    def sums(self) -> Sums:
+        """By the database, or where a column is missing by going through the jobs."""
+        if self.test is None:
+            return self.view.reader.sums(self.asked)
+        return _summed([job for page in self.jobs() for job in page], self._times)
+
+    def summary(self, sums: Sums) -> str:
+        """The block of sums."""
+        cpu = tuple(self.factor * value for value in sums.cpu) if self.test is None else sums.cpu
+        wait, turn, run, hog, expansion = sums.wait, sums.turnaround, sums.run, sums.hog, sums.expansion
+        text = (
+            "\nSUMMARY:      ( time unit: second ) \n"
+            f" Total number of done jobs: {sums.done:>7}      Total number of exited jobs: {sums.exited:>5}\n"
+            f" Total CPU time consumed: {cpu[0]:>9.1f}      Average CPU time consumed: {cpu[3]:>7.1f}\n"
+            f" Maximum CPU time of a job: {cpu[1]:>7.1f}      Minimum CPU time of a job: {cpu[2]:>7.1f}\n"
+            f" Total wait time in queues: {wait[0]:>7.1f}\n"
+            f" Average wait time in queue: {wait[3]:>6.1f}\n"
+            f" Maximum wait time in queue: {wait[1]:>6.1f}      Minimum wait time in queue: {wait[2]:>6.1f}\n"
+            f" Average turnaround time: {turn[3]:>9.0f} (seconds/job)\n"
+            f" Maximum turnaround time: {turn[1]:>9.0f}      Minimum turnaround time: {turn[2]:>9.0f}\n"
+            f" Average hog factor of a job: {hog[3]:>5.2f} ( cpu time / turnaround time )\n"
+            f" Maximum hog factor of a job: {hog[1]:>5.2f}      Minimum hog factor of a job: {hog[2]:>5.2f}\n"
+            f" Average expansion factor of a job: {expansion[3]:>5.2f} ( turnaround time / run time )\n"
+            f" Maximum expansion factor of a job: {expansion[1]:>5.2f}\n"
+            f" Minimum expansion factor of a job: {expansion[2]:>5.2f}\n"
+            f" Total Run time consumed: {run[0]:>9.0f}      Average Run time consumed: {run[3]:>7.0f}\n"
+            f" Maximum Run time of a job: {run[1]:>7.0f}      Minimum Run time of a job: {run[2]:>7.0f}\n"
+        )
+        begin, end = self.windows.get("C", (sums.begin, sums.end))
+        count = sums.done + sums.exited
+        if count and not self.keys and end > begin:
+            hours = (end - begin) / 3600
+            text += (
+                f" Total throughput: {count / hours:>16.2f} (jobs/hour)  during {hours:>7.2f} hours\n"
+                f" Beginning time: {times.short(begin):>18}      Ending time: {times.short(end):>21}\n"
+            )
+        return text + "\n"
+
+
+def _keys(words: list[str]) -> tuple[int, ...]:
+    keys: list[int] = []
+    for word in words:
+        try:
+            job, indices = parse_job_id(word)
+        except ArrayError as error:
+            raise Refused(f"{error}.") from None
+        if job:
+            keys += [key_of(job, index) for index in indices] if indices is not None else [job]
+    return tuple(keys)
+
+
+def _about(verb: str, what: str, names: tuple[str, ...] | list[str], everything: str) -> str:
+    return f"  - {verb} {what} {''.join(f'{name}, ' for name in names)}\n" if names else f"  - {everything}\n"
+
+
+def _completed(job: Job) -> str:
+    if job.state is JobState.DONE:
+        return "Completed <done>."
+    reason = job.outcome.reason if job.outcome is not None else TermReason.NONE
+    return f"Completed <exit>; {jobfacts.term_text(reason)}." if reason is not TermReason.NONE else "Completed <exit>."
+
+
+def _size(kb: float) -> str:
+    if not kb:
+        return "-"
+    return f"{kb / 1024:.0f}M" if kb < 1024**2 else units.unit_text(kb, "S")
+
+
+def _four(values: list[float]) -> tuple[float, ...]:
+    return (sum(values), max(values), min(values), sum(values) / len(values)) if values else (0.0,) * 4
+
+
+def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -> Sums:
+    rows = [(*figures(job), max(0.0, job.since - jobfacts.start_of(job)) if job.run is not None else 0.0) for job in jobs]
+    done = sum(job.state is JobState.DONE for job in jobs)
+    return Sums(
+        done=done, exited=len(jobs) - done, cpu=_four([row[0] for row in rows]), wait=_four([row[1] for row in rows]),
+        turnaround=_four([row[2] for row in rows]), run=_four([row[3] for row in rows]),
+        hog=_four([row[0] / row[2] if row[2] else 0.0 for row in rows]),
+        expansion=_four([row[2] / max(row[3], 1.0) for row in rows]),
+        begin=min((job.since for job in jobs), default=0.0), end=max((job.since for job in jobs), default=0.0),
+    )  # fmt: skip

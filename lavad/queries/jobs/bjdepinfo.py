@@ -1,0 +1,126 @@
+"""bjdepinfo: what a job waits for (its parents), or with -c what waits for it (its children), level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.events.fold_job import stands
+from lavad.core.job.depend import Depend
+from lavad.core.job.job import Array, Job
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import job_of, key_of
+from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.states import JobState
+from lavad.queries.frame.request import Request, Shown, out
+
+HEADER = "{:<14} {:<14} {:<14} {:<12} {}\n"
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """A line a relation; -l says the condition first; -r goes on to the relations of these."""
+    options = request.options("p l c r", "", "r c")
+    if len(request.words) != 1:
+        raise Refused("bjdepinfo: one job ID is needed")
+    family = Family(request)
+    root = family.find(request.words[0])
+    children = "c" in options
+    levels = _levels(options.find("r") or options.find("c"), "r" in options)
+    rows = list(family.relations(root, children, levels))
+    if not rows:
+        raise Refused(f"Job <{request.words[0]}> has no {'children' if children else 'dependencies'}")
+    if "l" in options:
+        for key in dict.fromkeys(other if children else of for of, other, _ in rows):
+            yield out(family.sentence(show_key(key)))
+    kind = "CHILD" if children else "PARENT"
+    yield out(HEADER.format("JOBID", kind, f"{kind}_STATUS", f"{kind}_NAME", "LEVEL"))
+    for of, other, level in rows:
+        state, name = family.facts(other)
+        name = name if len(name) <= 11 else "*" + name[-10:]
+        yield out(HEADER.format(show_key(of), show_key(other), state, name, level))
+
+
+def _levels(given: str | None, deep: bool) -> int:
+    if given is None:
+        return 1 << 30 if deep else 1
+    if not given.isascii() or not given.isdigit() or not int(given):
+        raise Refused(f"{given}: Illegal level value")
+    return int(given)
+
+
+class Family:
+    """Parents and children of jobs, live or finished."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.cluster = request.cluster
+
+    def find(self, word: str) -> int:
+        """The key of a job that is there; raises Refused."""
+        try:
+            job, indices = parse_job_id(word)
+        except ArrayError as error:
+            raise Refused(str(error)) from None
+        key = key_of(job, indices.min() if indices else 0)
+        if self.row(key) is None:
+            raise Refused(f"Job <{word}> is not found")
+        return key
+
+    def row(self, key: int) -> Job | Array | None:
+        """The record, live or finished."""
+        live = self.cluster.jobs.rows.get(key) or self.cluster.arrays.rows.get(job_of(key))
+        if live is not None:
+            return live
+        found = self.request.view.finished_jobs(keys=[key])
+        if key >> 32 or (found and not found[0].key >> 32):
+            return found[0] if found else None
+        return self.request.view.reader.finished_array(key)
+
+    def facts(self, key: int) -> tuple[str, str]:
+        """State and name; an array has the state of most that matters."""
+        row = self.row(key)
+        if isinstance(row, Job):
+            return row.state.name, row.name
+        if row is None:
+            return "-", "-"
+        if row.done + row.exited == len(row.indices):
+            return (JobState.EXIT if row.exited else JobState.DONE).name, row.name
+        running = self.cluster.use.array_running.get(row.job, 0)
+        return (JobState.RUN if running else JobState.PSUSP if row.held and not row.pending else JobState.PEND).name, row.name
+
+    def relations(self, root: int, children: bool, levels: int) -> Iterator[tuple[int, int, int]]:
+        """(job, its parent or child, level), each pair once, level by level."""
+        edge, seen, level = [root], {root}, 1
+        while edge and level <= levels:
+            following = []
+            for key in edge:
+                for other in self._children(key) if children else self._parents(key):
+                    yield key, other, level
+                    if other not in seen:
+                        seen.add(other)
+                        following.append(other)
+            edge, level = following, level + 1
+
+    def _parents(self, key: int) -> list[int]:
+        depend = self.depend(key)
+        return sorted({job for ids in depend.ids for job in ids}) if depend is not None else []
+
+    def _children(self, key: int) -> list[int]:
+        named = self.cluster.conditions.named.get(job_of(key), ())
+        return sorted({waiter for condition in named for waiter in condition.waiters})
+
+    def depend(self, key: int) -> Depend | None:
+        """The condition of a job."""
+        row = self.row(key)
+        return row.depend if row is not None else None
+
+    def sentence(self, word: str) -> str:
+        """Whether the condition of a job is met."""
+        key = self.find(word)
+        row, depend = self.row(key), self.depend(key)
+        if depend is None:
+            return ""
+        waits = row.blocked if isinstance(row, Job) else bool(row.waiting) if row is not None else 0
+        if isinstance(row, Array) and key >> 32:
+            waits = stands(row, key >> 32)
+        return f"The dependency condition of job <{word}> is {'not ' if waits else ''}satisfied: {depend.text}\n"

@@ -1,0 +1,101 @@
+"""bjgroup: job groups (added ones, and those that jobs are in), each with the jobs in it and below it by state."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from lavad.core.job.groups import lineage, read_path
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import SUSPENDED, JobState
+from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.store.read import Mark
+
+HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
+_SUSPENDED = SUSPENDED | {JobState.PSUSP}
+COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """A line for each group; -N counts slots instead of jobs, -s sorts by depth."""
+    options = request.options("s N noheader l", "u")
+    counts = _counts(request, "N" in options)
+    owners = _owners(request)
+    names = [name for name in {**counts, **request.cluster.groups.rows} if _owned(name, owners, options.text("u"))]
+    if not names:
+        raise Refused("bjgroups: No job groups yet in the system.")
+    asked = {word: read_path(word) for word in request.words}
+    if "noheader" not in options and (not asked or any(path in names for path in asked.values())):
+        yield out(HEADER)
+    for name in sorted(names, key=lambda name: (name.count("/"), name) if "s" in options else (0, name)):
+        if not asked or name in asked.values():
+            yield out(_row(request, name, counts.get(name, Counter())))
+    for word, path in asked.items():
+        if path not in names:
+            yield err(f"{word}: No such job group")
+            yield leave(255)
+
+
+def _row(request: Request, name: str, counts: Counter[str]) -> str:
+    row = request.cluster.groups.rows.get(name)
+    limit = "-"
+    if row is not None and row.limit is not None:
+        limit = f"{request.cluster.use.group_running.get(name, 0)}/{row.limit}"
+    numbers = [counts[key] for key in COLUMNS]
+    return f"{name:<11} " + " ".join(f"{number:<7}" for number in numbers) + f" {limit}\n"
+
+
+def _owners(request: Request) -> dict[str, str]:
+    return {name: row.owner for name, row in request.cluster.groups.rows.items()}
+
+
+def _owned(name: str, owners: dict[str, str], user: str) -> bool:
+    return user in ("", "all") or owners.get(name, user) == user
+
+
+def _live(request: Request) -> dict[int, Counter[str]]:
+    """Spec number to its jobs, and touched elements, by column."""
+    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for job in request.cluster.jobs.rows.values():
+        kind = "RUN" if job.run is not None else "PEND"
+        found[job.spec]["SUSP" if job.state in _SUSPENDED else kind] += 1
+    return found
+
+
+def _ended(request: Request) -> dict[int, Counter[JobState]]:
+    """Spec number to the jobs that finished lately; of arrays that are live, the array counts."""
+    found: defaultdict[int, Counter[JobState]] = defaultdict(Counter)
+    arrays = request.cluster.arrays.rows
+    for mark in request.view.finished_marks(request.now - request.view.params.clean_period):
+        if mark.key & 0xFFFFFFFF not in arrays:
+            found[mark.spec][mark.state] += 1
+    return found
+
+
+def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
+    """Jobs by state; groups that jobs are in come with those above them."""
+    cluster, view = request.cluster, request.view
+    found: dict[str, Counter[str]] = {}
+
+    def add(spec: Spec, kind: str, count: int) -> None:
+        for path in lineage(spec.group) if spec.group else ():
+            counts = found.setdefault(path, Counter())
+            number = count * (spec.slots if slots else 1)
+            counts[kind] += number
+            counts["NJOBS"] += number
+
+    for number, kinds in _live(request).items():
+        for kind, count in kinds.items():
+            add(cluster.specs.rows[number], kind, count)
+    for array in cluster.arrays.rows.values():
+        spec = view.spec(array)
+        if spec.group:
+            pairs = (len(array.pending), len(array.held), array.done, array.exited)
+            for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
+                add(spec, kind, count)
+    for number, states in _ended(request).items():
+        spec = view.spec(Mark(key=0, spec=number))
+        for state, count in states.items():
+            add(spec, "DONE" if state is JobState.DONE else "EXITED", count)
+    return found

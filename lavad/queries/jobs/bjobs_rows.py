@@ -1,0 +1,180 @@
+"""The one-line formats of bjobs: default, -w, -W, -WL, -WP, -WF, and the reasons behind -p and -s.
+
+Rule: the middle of a row (owner, state, queue, submission host) is made once a spec and state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from lavad.core.job.job import Job
+from lavad.core.lang.states import WAITING, JobState
+from lavad.queries.facts import jobfacts, reasons
+from lavad.queries.frame import times
+from lavad.queries.frame.columns import Custom
+from lavad.queries.frame.options import Options
+from lavad.queries.frame.request import Request, Shown, out
+
+HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
+_WIDE = "  PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME FINISH_TIME"
+_MORE = {"WL": "   TIME_LEFT", "WP": "   %COMPLETE", "WF": "   FINISH_TIME"}
+_JOB = 0xFFFFFFFF
+
+
+class Form(msgspec.Struct):
+    """How to show the jobs."""
+
+    options: Options
+    header: bool = True
+    hms: bool = False
+    json: bool = False
+    level: int | None = None
+    factor: float = 1.0
+    custom: Custom | None = None
+    show: Callable[[Request, Form, Iterator[Job]], Iterator[Shown]] = lambda request, form, jobs: iter(())
+
+
+def tail(name: str, width: int = 10) -> str:
+    """A job name in a column: one that is too long keeps its end, with ``*`` before it."""
+    return name if len(name) <= width else "*" + name[1 - width :]
+
+
+def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    """The chosen one-line format."""
+    options = form.options
+    if "W" in options:
+        rows, header = _usage_rows(request, jobs), HEADER + _WIDE
+    elif more := next((name for name in _MORE if name in options), None):
+        rows, header = _time_rows(request, jobs, more), HEADER + _MORE[more]
+    elif "w" in options:
+        rows, header = _wide_rows(request, form, jobs), HEADER
+    else:
+        rows, header = _rows(request, form, jobs), HEADER
+    if form.header:
+        yield "out", header + "\n"
+    yield from rows
+
+
+def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
+    """What follows a row: pend reasons with -p, suspend reasons with -s."""
+    level = form.level
+    suspended = "s" in form.options
+    if level is None and not suspended:
+        return None
+
+    def lines(job: Job) -> list[str]:
+        if level is not None and job.state in WAITING:
+            return reasons.pending(request.view, job, level, False)
+        if suspended and job.state is JobState.PSUSP:
+            return reasons.pending(request.view, job, 0, False)
+        return reasons.suspended(request.view, job) if suspended else []
+
+    return lines
+
+
+def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    view = request.view
+    middles: dict[tuple[int, JobState], str] = {}
+    short, after, short_hosts, header = times.short, _after(request, form), view.short_hosts, form.header
+    for job in jobs:
+        middle = middles.get((job.spec, job.state))
+        if middle is None:
+            spec = view.spec(job)
+            middle = middles[job.spec, job.state] = (
+                f"{spec.user:<7.7} {job.state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11}"
+            )
+        name = job.name
+        if len(name) > 10:
+            name = "*" + name[-9:]
+        when = short(job.submitted)
+        if job.run is None:
+            text = f"{job.key & _JOB:<7} {middle}             {name:<10} {when}  \n"
+        else:
+            hosts = jobfacts.host_slots(job, short_hosts)
+            text = f"{job.key & _JOB:<7} {middle} {hosts[0] if hosts else '':<11.11} {name:<10} {when}  \n"
+            if header and len(hosts) > 1:
+                text += "".join([f"{'':45}{host}\n" for host in hosts[1:]])
+        if after is not None:
+            text += "".join(after(job))
+        yield "out", text
+
+
+def _wide_middle(request: Request, job: Job) -> str:
+    spec = request.view.spec(job)
+    return f"{spec.user:<7} {job.state.name:<5} {spec.queue:<10} {spec.from_host:<11}"
+
+
+def _wide_rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    view = request.view
+    middles: dict[tuple[int, JobState], str] = {}
+    short, after = times.short, _after(request, form)
+    for job in jobs:
+        middle = middles.get((job.spec, job.state))
+        if middle is None:
+            middle = middles[job.spec, job.state] = _wide_middle(request, job)
+        hosts = jobfacts.exec_hosts(job, view) if job.run is not None else "   -    "
+        text = f"{job.key & _JOB:<7} {middle} {hosts:<11} {job.name:<10} {short(job.submitted)}\n"
+        if after is not None:
+            text += "".join(after(job))
+        yield "out", text
+
+
+def _usage_rows(request: Request, jobs: Iterator[Job]) -> Iterator[Shown]:
+    view = request.view
+    for job in jobs:
+        hosts = jobfacts.exec_hosts(job, view) if job.run is not None else "   -    "
+        usage = jobfacts.Usage(job, view)
+        row = (
+            f"{job.key & _JOB:<7} {_wide_middle(request, job)} {hosts:<11} {job.name:<10} {times.wide(job.submitted)} "
+            f"{view.spec(job).project:<10} {cpu_text(usage.cpu):<10} "
+        )
+        mem, swap = (f"{usage.mem:<6}", f"{usage.swap:<6}") if usage.known else (f"{'-':<6}", f"{'-':<6}")
+        pids = ",".join(map(str, usage.pids)) or "-"
+        start, finish = times.wide(jobfacts.start_of(job)), times.wide(jobfacts.end_of(job))
+        yield out(f"{row}{mem} {swap} {pids} {start} {finish}\n")
+
+
+def cpu_text(seconds: float) -> str:
+    """``000:00:00.01``."""
+    whole = int(seconds)
+    return f"{whole // 3600:03d}:{whole // 60 % 60:02d}:{whole % 60 + (seconds - whole):05.2f}"
+
+
+def _time_rows(request: Request, jobs: Iterator[Job], what: str) -> Iterator[Shown]:
+    for job in jobs:
+        hosts = jobfacts.host_slots(job, request.view.short_hosts)
+        spec = request.view.spec(job)
+        value = _time_value(request, job, what)
+        yield out(
+            f"{job.key & _JOB:<7} {spec.user:<7.7} {job.state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11} "
+            f"{hosts[0] if hosts else '':<11.11} {tail(job.name):<10} {times.short(job.submitted):<14}{value}\n"
+        )
+
+
+def _time_value(request: Request, job: Job, what: str) -> str:
+    spec = request.view.spec(job)
+    if what == "WL":
+        left = jobfacts.time_left(job, spec, request.view, request.now)
+        return "   -" if left is None else f"   {left_text(left[0])} {left[1]}"
+    if what == "WP":
+        share = jobfacts.complete(job, spec, request.view, request.now)
+        return "   -" if share is None else f"   {share[0]:.2f}% {share[1]}"
+    return f"   {finish_text(request, job)}"
+
+
+def left_text(seconds: float) -> str:
+    """``1:59``, hours and minutes."""
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60}"
+
+
+def finish_text(request: Request, job: Job) -> str:
+    """When it finished, or will at the latest (`` L``, `` E``, `` X``); ``-`` if nothing says so."""
+    end = jobfacts.end_of(job)
+    if end:
+        return times.short(end)
+    found = jobfacts.expected(job, request.view.spec(job), request.view, request.now)
+    if found is None or job.run is None:
+        return "-"
+    return f"{times.short(jobfacts.start_of(job) + found[0])} {found[1]}"

@@ -1,0 +1,325 @@
+"""How the values of ``bjobs -o`` are read off a job.
+
+Rule: a value that does not exist is "" (the table shows ``-``, JSON ""). What lava does not have is always "".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lavad.core.job.job import Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.arrays import one_line
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.states import WAITING, JobState, TermReason
+from lavad.queries.facts import jobfacts, paragraphs, promises, reasons
+from lavad.queries.facts.jobfacts import Usage
+from lavad.queries.frame import times, units
+from lavad.queries.frame.request import Request
+from lavad.queries.frame.view import NO_TEXT
+from lavad.queries.jobs.bjobs_rows import finish_text, left_text
+from lavad.sched.line.queue_iterator import absolute_priority
+from lavad.sched.state.cycle_state import View as SchedView
+from lavad.sched.state.scheduler_cache import Memory
+
+
+class Row:
+    """The job whose fields are read; reused from row to row."""
+
+    job: Job
+    spec: Spec
+
+    def __init__(self, request: Request, hms: bool, factor: float) -> None:
+        self.request = request
+        self.view = request.view
+        self.now = request.now
+        self.hms = hms
+        self.factor = factor
+        self.text: JobText = NO_TEXT
+        self._usage: Usage | None = None
+
+    def take(self, job: Job, text: JobText) -> None:
+        """Go to a job."""
+        self.job = job
+        self.spec = self.view.spec(job)
+        self.text = text
+        self._usage = None
+
+    @property
+    def usage(self) -> Usage:
+        """What it uses or used."""
+        if self._usage is None:
+            self._usage = Usage(self.job, self.view)
+        return self._usage
+
+    def seconds(self, value: float, digits: int = 0) -> str:
+        """A duration: ``12 second(s)``, or hh:mm:ss with -hms, where a part of a second counts as one."""
+        if not self.hms:
+            return f"{value:.{digits}f} second(s)"
+        return f"{'-' if value < 0 else ''}{times.hms(math.ceil(abs(value)) if digits else abs(value))}"
+
+    def size(self, kb: float, unit: str) -> str:
+        """A size, in the unit asked for."""
+        if not kb:
+            return ""
+        return units.unit_text(kb, unit) if unit else units.bytes_text(kb)
+
+    @property
+    def gpu(self) -> GpuReq | None:
+        """What it asks of GPUs."""
+        return self.spec.gpu
+
+
+Value = Callable[[Row, str], str]
+
+
+def none(row: Row, unit: str) -> str:
+    return ""
+
+
+def spec(name: str) -> Value:
+    return lambda row, unit: str(getattr(row.spec, name))
+
+
+def promised(row: Row, unit: str) -> str:
+    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    return times.short(promise.start) if promise is not None and promise.start else ""
+
+
+def planned_end(row: Row, unit: str) -> str:
+    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    limit = row.spec.limits.run
+    return times.short(promise.start + limit) if promise is not None and promise.start and limit else ""
+
+
+def is_orphan(row: Row) -> bool:
+    return row.job.depend is not None and row.job.depend.orphan
+
+
+def cluster(row: Row, unit: str) -> str:
+    return row.view.name if row.job.run is not None else ""
+
+
+def warn_time(row: Row, unit: str) -> str:
+    return f"{row.text.warn_before / 60:.1f}" if row.text.warn_before else ""
+
+
+def pend_limit(field: str, left: bool = False) -> Value:
+    """A limit of the time that a job waits, or what is ``left`` of it (negative: so long ago it was reached)."""
+
+    def value(row: Row, unit: str) -> str:
+        limit = getattr(row.text, field) * 60
+        if not limit or (left and row.job.state not in WAITING):
+            return ""
+        return row.seconds(limit - (int(row.now) - int(row.job.submitted)) if left else limit)
+
+    return value
+
+
+def text(name: str) -> Value:
+    return lambda row, unit: one_line(str(getattr(row.text, name)))
+
+
+def of_job(read: Callable[[Job], object]) -> Value:
+    return lambda row, unit: str(read(row.job))
+
+
+def dependency(row: Row, unit: str) -> str:
+    depend = row.job.depend
+    return depend.text if depend is not None else row.spec.dependency
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else str(value)
+
+
+def exit_reason(row: Row, unit: str) -> str:
+    outcome = row.job.outcome
+    if outcome is None or outcome.reason is TermReason.NONE:
+        return outcome.why if outcome is not None else ""
+    return jobfacts.term_text(outcome.reason)
+
+
+def kill_reason(row: Row, unit: str) -> str:
+    return row.job.outcome.why if row.job.outcome is not None else ""
+
+
+def suspend_reason(row: Row, unit: str) -> str:
+    return row.job.remarks[0]
+
+
+def resume_reason(row: Row, unit: str) -> str:
+    return row.job.remarks[1]
+
+
+def alloc(row: Row, unit: str) -> str:
+    return jobfacts.exec_hosts(row.job, row.view)
+
+
+def first_host(row: Row, unit: str) -> str:
+    parts = jobfacts.parts_of(row.job)
+    return parts[0].host if parts else ""
+
+
+def start(row: Row, unit: str) -> str:
+    at = jobfacts.start_of(row.job)
+    return times.short(at) if at else ""
+
+
+def at(name: str) -> Value:
+    def read(row: Row, unit: str) -> str:
+        at: float = getattr(row.spec, name)
+        return times.short(at) if at else ""
+
+    return read
+
+
+def time_left(row: Row, unit: str) -> str:
+    left = jobfacts.time_left(row.job, row.spec, row.view, row.now)
+    if left is None:
+        return ""
+    return f"{times.hms(left[0]) if row.hms else left_text(left[0])} {left[1]}"
+
+
+def finish(row: Row, unit: str) -> str:
+    shown = finish_text(row.request, row.job)
+    if shown == "-":
+        return ""
+    limited = row.job.outcome is not None and row.job.run is not None and row.spec.limits.run is not None
+    return f"{shown} L" if limited else shown
+
+
+def complete(row: Row, unit: str) -> str:
+    share = jobfacts.complete(row.job, row.spec, row.view, row.now)
+    return "" if share is None else f"{share[0]:.2f}% {share[1]}"
+
+
+def pend_state(row: Row, unit: str) -> str:
+    if row.job.state not in WAITING:
+        return "NOTPEND"
+    return "EPEND" if reasons.is_eligible(row.view, row.job) else "IPEND"
+
+
+def pend_time(row: Row, unit: str) -> str:
+    return str(int(max((jobfacts.start_of(row.job) or jobfacts.end_of(row.job) or row.now) - row.job.submitted, 0)))
+
+
+def pend_reason(row: Row, unit: str) -> str:
+    return reasons.key_text(row.view, row.job) + ";" if row.job.state in WAITING else ""
+
+
+def cpu(row: Row, unit: str) -> str:
+    return row.seconds(row.usage.cpu * row.factor, 1) if row.job.run is not None else ""
+
+
+def run_time(row: Row, unit: str) -> str:
+    return row.seconds(jobfacts.run_time(row.job, row.now))
+
+
+def idle(row: Row, unit: str) -> str:
+    ran = jobfacts.run_time(row.job, row.now)
+    return f"{row.usage.cpu / ran:.2f}" if ran and row.job.outcome is None else ""
+
+
+def usage(name: str) -> Value:
+    """A size that is measured: a job that runs has one, be it nothing."""
+
+    def value(row: Row, unit: str) -> str:
+        size = getattr(row.usage, name)
+        if row.job.run is None or not (size or row.usage.parts):
+            return ""
+        return row.size(size, unit) or (f"0{unit}" if unit else "0 Mbytes")
+
+    return value
+
+
+def sub_cwd(row: Row, unit: str) -> str:
+    return paragraphs.short_path(row.text.cwd, row.text.home)
+
+
+def image(row: Row, unit: str) -> str:
+    return next((step[1] for step in row.text.software if step[0] == "container"), "")
+
+
+def aps(row: Row, unit: str) -> str:
+    if row.job.state not in WAITING:
+        return ""
+    view = SchedView(row.view.cluster, row.view.soft, row.now, times.week_second(row.now), Memory())
+    value = absolute_priority(view, row.job.spec, row.job.submitted)
+    return "" if value is None else f"{value:.2f}"
+
+
+def limit(name: str) -> Value:
+    return lambda row, unit: row.size(getattr(row.spec.limits, name) or 0, unit)
+
+
+def run_limit(row: Row, unit: str) -> str:
+    return _minutes_of(row, row.spec.limits.run)
+
+
+def estimate(row: Row, unit: str) -> str:
+    """``-We``."""
+    return _minutes_of(row, row.spec.estimate)
+
+
+def _minutes_of(row: Row, limit: int | None) -> str:
+    if not limit:
+        return ""
+    if row.hms:
+        return times.hms(limit)
+    host = row.spec.run_host or ("" if row.view.params.abs_runlimit else row.spec.from_host)
+    return f"{limit / 60:.1f}/{host}" if host else f"{limit / 60:.1f}"
+
+
+def gpu_alloc(row: Row, unit: str) -> str:
+    words = []
+    for part in jobfacts.parts_of(row.job):
+        host = row.view.cluster.hosts.rows.get(part.host)
+        known = {gpu.uuid: gpu.index for gpu in host.facts.gpus} if host is not None else {}
+        if part.gpus:
+            words.append(f"{part.host}:{','.join(str(known.get(gpu, gpu)) for gpu in part.gpus)}")
+    return ";".join(words)
+
+
+def gpu_num(row: Row, unit: str) -> str:
+    held = sum(len(part.gpus) for part in jobfacts.parts_of(row.job))
+    return str(held or (row.gpu.num if row.gpu is not None and row.gpu.num else "")) if held or row.gpu else ""
+
+
+def hrusage(row: Row, unit: str) -> str:
+    return " ".join(
+        f"{host}:mem:{row.size(usage.rss, unit) or '0'},swap:{row.size(usage.swap, unit) or '0'}"
+        for host, usage in row.usage.parts.items()
+    )
+
+
+def efficiency(name: str) -> Value:
+    """``cpu``, ``peak`` or ``memory`` of ``Efficiency``."""
+
+    def value(row: Row, unit: str) -> str:
+        if row.job.run is None or not row.usage.known:
+            return ""
+        return f"{getattr(jobfacts.Efficiency(row.job, row.spec, row.usage, row.now), name):.2f}%"
+
+    return value
+
+
+def cpu_peak(row: Row, unit: str) -> str:
+    return f"{row.usage.cpu_peak:.2f}" if row.usage.known else ""
+
+
+def cpu_peak_after(row: Row, unit: str) -> str:
+    return row.seconds(row.usage.cpu_peak_after) if row.usage.known else ""
+
+
+def priority(row: Row, unit: str) -> str:
+    return str(row.spec.priority) if row.spec.priority >= 0 else ""
+
+
+def threads(row: Row, unit: str) -> str:
+    return str(row.usage.threads or "") if row.job.run is not None else ""
+
+
+def yes(test: Callable[[Row], bool]) -> Value:
+    return lambda row, unit: "Y" if test(row) else "N"

@@ -1,0 +1,125 @@
+"""lava why JOB: where a waiting job stands, what keeps it, the smallest change that would start it, and when it may start.
+
+Rule: reasons are the scheduler's own, taken from its plans; changes and times were tried on the scheduler itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.job.job import Array, Job
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import index_of, key_of
+from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.states import JobState
+from lavad.queries.facts import jobset, reasons
+from lavad.queries.frame import times
+from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.sched.ask.estimate import Estimate, estimate, standing
+from lavad.sched.ask.trial import starts
+from lavad.sched.ask.what_if import find_changes
+
+MOST = 6
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """A paragraph for each job."""
+    request.options("")
+    if not request.words:
+        raise Refused("lava why: name a job")
+    for at, word in enumerate(request.words):
+        if at:
+            yield out("\n")
+        try:
+            key = _read(request, word)
+        except Refused as refused:
+            yield err(refused.text)
+            yield leave(refused.exit_code)
+            continue
+        yield from _why(request, key)
+
+
+def _read(request: Request, word: str) -> int:
+    """The key of a live job; an array stands for its first waiting element."""
+    try:
+        job, indices = parse_job_id(word)
+    except ArrayError as error:
+        raise Refused(str(error)) from error
+    index = next(iter(indices), 0) if indices else 0
+    cluster = request.cluster
+    key = key_of(job, index)
+    array = cluster.arrays.rows.get(job)
+    if cluster.find_job(key) is None and array is None:
+        raise Refused(f"Job <{word}> is not found or has finished")
+    if array is not None and not index:
+        if not array.pending:
+            raise Refused(f"Job <{word}>: no untouched element waits; name one, as {job}[1]")
+        key = key_of(job, next(iter(array.pending)))
+    if not request.view.is_live(key):
+        raise Refused(f"Job <{word}> is not found or has finished")
+    return key
+
+
+def _why(request: Request, key: int) -> Iterator[Shown]:
+    row = request.cluster.get(key)
+    job = row if isinstance(row, Job) else _element(row, key)
+    spec = request.view.spec(job)
+    head = f"Job <{show_key(key)}>, User <{spec.user}>, Queue <{spec.queue}>"
+    if job.state is not JobState.PEND:
+        known = {JobState.PSUSP: "it is held (bresume releases it)", JobState.RUN: "it runs"}
+        yield out(f"{head}: {known.get(job.state, f'it is {job.state.name}')}\n")
+        return
+    yield out(f"{head}: {spec.slots} {'slot' if spec.slots == 1 else 'slots'}, waiting since {times.full(job.submitted)}\n")
+    if job.blocked:
+        yield out("Position: not in line, as it waits for other jobs\n")
+    else:
+        yield from _place(request, key)
+    yield out("\nWhy it waits\n")
+    for line in reasons.pending(request.view, job, 3, True):
+        yield out(line)
+    if job.blocked:
+        return
+    local = times.week_second(request.now)
+    if starts(request.cluster, request.view.soft, request.now, local, key):
+        yield out("\nIt starts with the next cycle: nothing keeps it now\n")
+        return
+    yield from _changes(request, key)
+    yield from _times(request, estimate(request.cluster, request.view.soft, request.now, local, key))
+
+
+def _element(array: Array, key: int) -> Job:
+    state = JobState.PEND if index_of(key) in array.pending else JobState.PSUSP
+    return jobset.untouched(array, index_of(key), state)
+
+
+def _place(request: Request, key: int) -> Iterator[Shown]:
+    local = times.week_second(request.now)
+    place = standing(request.cluster, request.view.soft, request.now, local, key)
+    yield out(f"Position: {place.ahead + 1} of {place.waiting} in its queue")
+    if place.before:
+        names = " ".join(show_key(other) for other in place.first)
+        more = " ..." if place.before > len(place.first) else ""
+        yield out(f"; {place.before} go before it in all queues: {names}{more}")
+    yield out("\n")
+
+
+def _changes(request: Request, key: int) -> Iterator[Shown]:
+    local = times.week_second(request.now)
+    changes = find_changes(request.cluster, request.view.soft, request.now, local, key)
+    if not changes:
+        yield out("\nNo single change of the job, and no two at once, would start it now\n")
+        return
+    yield out("\nIt would start now with (smallest change first)\n")
+    for change in changes[:MOST]:
+        yield out(f"  {change.text}\n")
+
+
+def _times(request: Request, found: Estimate) -> Iterator[Shown]:
+    if found.soonest is None and found.latest is None:
+        yield out("\nEstimated start: not known (no run limit says when what it needs becomes free)\n")
+        return
+    soonest = "not known" if found.soonest is None else times.full(found.soonest)
+    latest = "not known" if found.latest is None else times.full(found.latest)
+    yield out(f"\nEstimated start: from {soonest} to {latest}\n")
+    yield out("  (by run limits; the first if no other job takes what becomes free, the second if all before it go first)\n")

@@ -1,0 +1,78 @@
+"""bapp: application profiles and the jobs that use them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import SUSPENDED, JobState
+from lavad.core.site.conf import AppConf
+from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.frame.wrap import RULE
+
+HEADER = "APP_NAME           NJOBS   PEND    RUN   SUSP\n"
+
+
+def show(request: Request) -> Iterator[Shown]:
+    """A line a profile; -l at length."""
+    options = request.options("l w alloc noheader")
+    profiles = {app.name: app for app in request.cluster.conf.apps}
+    unknown = [word for word in request.words if word not in profiles]
+    for word in unknown:
+        yield err(f"{word}: No such application profile")
+        yield leave(255)
+    chosen = [app for name, app in profiles.items() if not request.words or name in request.words]
+    if not chosen:
+        if not unknown:
+            raise Refused("No application profiles found")
+        return
+    counts = _counts(request)
+    if "l" in options:
+        yield out(RULE.join(_long(app, counts[app.name]) for app in chosen))
+        return
+    if "noheader" not in options:
+        yield out(HEADER)
+    for app in chosen:
+        yield out(f"{app.name:<15} {_numbers(counts[app.name])}\n")
+
+
+def _numbers(counts: Counter[str]) -> str:
+    return f"{counts.total():>8} {counts['PEND']:>6} {counts['RUN']:>6} {counts['SUSP']:>6}"
+
+
+def _counts(request: Request) -> dict[str, Counter[str]]:
+    """Slots by profile and state, as LSF counts them."""
+    cluster, view = request.cluster, request.view
+    found: dict[str, Counter[str]] = {app.name: Counter() for app in cluster.conf.apps}
+    for job in cluster.jobs.rows.values():
+        spec = view.spec(job)
+        if spec.app in found:
+            kind = "SUSP" if job.state in SUSPENDED | {JobState.PSUSP} else "RUN" if job.run is not None else "PEND"
+            slots = sum(part.slots for part in job.run.parts) if job.run is not None else spec.slots
+            found[spec.app][kind] += slots
+    for array in cluster.arrays.rows.values():
+        spec = view.spec(array)
+        if spec.app in found:
+            found[spec.app]["PEND"] += spec.slots * len(array.pending)
+            found[spec.app]["SUSP"] += spec.slots * len(array.held)
+    return found
+
+
+def _long(app: AppConf, counts: Counter[str]) -> str:
+    lines = ["", f"APPLICATION NAME: {app.name}", f" -- {app.description or 'No description provided.'}", "", "STATISTICS:"]
+    lines += ["     NJOBS     PEND      RUN    SSUSP    USUSP      RSV"]
+    lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {0:>8} {counts['SUSP']:>8} {0:>8}", "", "PARAMETERS:"]
+    for title, value in (
+        ("RES_REQ", app.resreq), ("GPU_REQ", app.gpu), ("PRE_EXEC", app.pre_exec), ("POST_EXEC", app.post_exec),
+        ("HOST_PRE_EXEC", app.host_pre_exec), ("HOST_POST_EXEC", app.host_post_exec),
+        ("REQUEUE_EXIT_VALUES", app.requeue), ("CHKPNT_DIR", app.checkpoint),
+    ):
+        if value:
+            lines.append(f"{title}:  {value}")
+    for title, seconds in (("RUNLIMIT", app.limits.run), ("CPULIMIT", app.limits.cpu)):
+        if seconds is not None:
+            lines += ["", f" {title}", f" {seconds / 60:.1f} min"]
+    if app.limits.mem is not None:
+        lines += ["", " MEMLIMIT", f" {app.limits.mem} K"]
+    return "\n".join(lines) + "\n\n"

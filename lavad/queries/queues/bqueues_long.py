@@ -1,0 +1,148 @@
+"""bqueues -l: one queue at length, in LSF's paragraphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lavad.core.site.conf import QueueConf
+from lavad.queries.facts import exceptions, owned, paragraphs, thresholds
+from lavad.queries.facts.queuefacts import QueueRow
+from lavad.queries.queues import bqueues_shares
+
+_HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
+_CONTROL = re.compile(r"(SUSPEND|RESUME|TERMINATE)\[(.*?)\](?= (?:SUSPEND|RESUME|TERMINATE)\[|$)", re.DOTALL)
+
+
+def record(row: QueueRow, deep: bool = False) -> str:
+    """The whole record; ``deep``: with the share trees of groups within groups."""
+    conf = row.conf
+    line = (
+        f"{conf.priority:>4} {conf.nice:>3} {_centred(row.long_status)}{_number(conf.max_slots, 5)} "
+        f"{_number(conf.user_limit, 4)} {_number(conf.processor_limit, 4, 1)} {_number(conf.host_limit, 4)}"
+        f"{row.njobs:>5} {row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}\n"
+    )
+    table = thresholds.table(row.view.cluster.conf, conf.thresholds)
+    return "".join([
+        f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
+        *_intervals(row), *_limits(conf), f"\nSCHEDULING PARAMETERS\n{table}",
+        exceptions.table(row.view, conf.name, row.now),
+        owned.words(row.view, conf.name),
+        *_policies(conf), *bqueues_shares.section(row, deep), *_windows(conf), "\n", *_members(row), *_actions(conf),
+        *_controls(conf), "\n",
+    ])  # fmt: skip
+
+
+def _centred(status: str) -> str:
+    """In sixteen columns, what is left over before it."""
+    return (" " * ((17 - len(status)) // 2) + status).ljust(16)
+
+
+def _number(value: float | None, width: int, digits: int = 0) -> str:
+    """A limit in a column; the dash of one that is not set stands a place further left."""
+    return f"{'-':>{width - 1}} " if value is None else f"{value:>{width}.{digits}f}"
+
+
+def _default(row: QueueRow) -> str:
+    defaults = row.view.params.default_queues
+    if row.conf.name not in defaults:
+        return ""
+    return "  This is the default queue." if len(defaults) == 1 else "  This is one of the default queues."
+
+
+def _intervals(row: QueueRow) -> Iterator[str]:
+    conf, params = row.conf, row.view.params
+    if conf.migrate_after is not None:
+        yield f"Migration threshold is {conf.migrate_after // 60} minutes\n"
+    if conf.new_job_delay:
+        yield f"Schedule delay for a new job is {conf.new_job_delay} seconds\n"
+    turns = params.accept_interval if conf.job_accept_interval is None else conf.job_accept_interval
+    yield f"Interval for a host to accept two jobs is {turns * params.sleep} seconds\n"
+
+
+def _limits(conf: QueueConf) -> Iterator[str]:
+    """The maxima alone, or under titles where there are defaults too."""
+    host = conf.limit_host
+    defaults = paragraphs.limit_tables(conf.defaults, host, host)
+    maxima = paragraphs.limit_tables(conf.limits, host, host)
+    if defaults:
+        yield f"\nDEFAULT LIMITS:{defaults}\nMAXIMUM LIMITS:"
+    yield maxima
+    counts = (conf.min_slots, conf.default_slots, conf.job_max_slots)
+    if counts != (1, 1, None):
+        shown = [str(count) for count in counts if count is not None]
+        yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
+    if conf.hosts_a_job is not None:
+        yield f"\n HOSTLIMIT_PER_JOB\n {conf.hosts_a_job}\n"
+
+
+def _policies(conf: QueueConf) -> Iterator[str]:
+    words = bqueues_shares.words(conf)
+    if conf.backfill:
+        words.append("BACKFILL")
+    if conf.ignore_deadline:
+        words.append("IGNORE_DEADLINE")
+    if conf.exclusive:
+        words.append("EXCLUSIVE")
+    if conf.interactive != "yes":
+        words.append("NO_INTERACTIVE" if conf.interactive == "no" else "ONLY_INTERACTIVE")
+    words += [word.partition("[")[0] for word in re.findall(r"PREEMPT\w+(?:\[[^]]*\])?", conf.preemption)]
+    if words:
+        yield f"\nSCHEDULING POLICIES:  {'  '.join(words)}\n"
+
+
+def _windows(conf: QueueConf) -> Iterator[str]:
+    if conf.limit_host:
+        yield f"\nDEFAULT HOST SPECIFICATION:  {conf.limit_host}\n"
+    if conf.run_window:
+        yield f"\nRUN_WINDOWS:  {conf.run_window}\n"
+    if conf.dispatch_window:
+        yield f"\nDISPATCH_WINDOW:  {conf.dispatch_window}\n"
+
+
+def _members(row: QueueRow) -> Iterator[str]:
+    conf, cluster = row.conf, row.view.cluster.conf
+    users = _named(conf.users, {name for name, _ in cluster.user_groups})
+    hosts = _named(conf.hosts, {name for name, _ in cluster.host_groups})
+    yield f"USERS:  {'all users' if users == 'all' else users}\n"
+    yield f"HOSTS:  {'all hosts used by the batch system' if hosts == 'all' else hosts}\n"
+    if conf.admins:
+        yield f"ADMINISTRATORS:  {' '.join(conf.admins)}\n"
+
+
+def _named(words: tuple[str, ...], groups: set[str]) -> str:
+    """The words, a slash after the name of a group."""
+    return " ".join(f"{word}/" if word in groups else word for word in words)
+
+
+def _actions(conf: QueueConf) -> Iterator[str]:
+    reserve = conf.slot_reserve
+    for title, value in (
+        ("PRE_EXEC", conf.pre_exec), ("POST_EXEC", conf.post_exec),
+        ("HOST_PRE_EXEC", conf.host_pre_exec), ("HOST_POST_EXEC", conf.host_post_exec),
+        ("PRE_POST_EXEC_USER", conf.pre_post_user),
+        ("REQUEUE_EXIT_VALUES", conf.requeue_exit_values), ("SUCCESS_EXIT_VALUES", conf.success_exit_values),
+        ("RES_REQ", conf.resreq), ("GPU_REQ", conf.gpu),
+        ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < 100_000 else "for ever" if reserve else ""),
+        ("RESUME_COND", conf.resume_cond), ("STOP_COND", conf.stop_cond), ("JOB_STARTER", conf.job_starter),
+        ("PREEMPTION", conf.preemption if "[" in conf.preemption else ""),
+        ("CHKPNTDIR", conf.checkpoint.rpartition(" ")[0] or conf.checkpoint),
+        ("CHKPNTPERIOD", conf.checkpoint.rpartition(" ")[2] if " " in conf.checkpoint else ""),
+        ("RERUNNABLE", "yes" if conf.rerunnable else ""),
+        ("MAX_JOB_REQUEUE", "" if conf.max_requeue is None else str(conf.max_requeue)),
+        ("JOB_ACTION_WARNING_TIME", "" if conf.warn_before is None else f"{conf.warn_before // 60} minutes"),
+        ("JOB_WARNING_ACTION", conf.warning_action),
+    ):  # fmt: skip
+        if value:
+            yield f"{title}:  {value}\n"
+
+
+def _controls(conf: QueueConf) -> Iterator[str]:
+    found = dict(_CONTROL.findall(conf.job_controls))
+    if found:
+        yield "\nJOB_CONTROLS:\n"
+        for action in ("SUSPEND", "RESUME", "TERMINATE"):
+            if action in found:
+                yield f"    {action + ':':<14}[{found[action]}]\n"
+    if conf.terminate_when:
+        yield f"\nTERMINATE_WHEN = {conf.terminate_when}\n"

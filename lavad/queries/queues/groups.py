@@ -1,0 +1,72 @@
+"""bugroup and bmgroup: user groups and host groups with their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lavad.core.lang.asks import Refused
+from lavad.core.site.host_names import members
+from lavad.queries.frame.request import Request, Shown, out
+
+Groups = Sequence[tuple[str, tuple[str, ...]]]
+
+
+def show_users(request: Request) -> Iterator[Shown]:
+    """bugroup."""
+    options = request.options("r w l noheader")
+    yield from _show(request, request.cluster.conf.user_groups, "USERS", "all users", "r" in options)
+
+
+def show_hosts(request: Request) -> Iterator[Shown]:
+    """bmgroup."""
+    options = request.options("r w l cu noheader")
+    if "cu" in options:
+        yield from _show_units(request)
+        return
+    everything = "all hosts used by the batch system"
+    conf = request.cluster.conf
+    groups = tuple((name, ("all",) if name in conf.params.whole_groups else members) for name, members in conf.host_groups)
+    yield from _show(request, groups, "HOSTS", everything, "r" in options)
+
+
+def _show_units(request: Request) -> Iterator[Shown]:
+    """bmgroup -cu: compute units with their types."""
+    conf = request.cluster.conf
+    known = {unit.name: unit.type for unit in conf.params.units}
+    for word in request.words:
+        if word not in known:
+            raise Refused(f"{word}: No such compute unit")
+    if not known:
+        raise Refused("No compute unit found")
+    if "noheader" not in request.query.options:
+        yield out("NAME          TYPE           HOSTS\n")
+    for name in request.words or known:
+        hosts = members(conf, name) if "r" in request.query.options else dict(conf.host_groups)[name]
+        yield out(f"{name:<13} {known[name]:<14} {''.join(f'{host} ' for host in hosts)}\n")
+
+
+def _show(request: Request, groups: Groups, title: str, everything: str, deep: bool) -> Iterator[Shown]:
+    known = dict(groups)
+    for word in request.words:
+        if word not in known:
+            raise Refused(f"{word}: No such user/host group")
+    if not known:
+        raise Refused("No user group found" if title == "USERS" else "No host group found")
+    if "noheader" not in request.query.options:
+        yield out(f"GROUP_NAME    {title}\n")
+    for name in request.words or known:
+        members = _members(known, name, frozenset()) if deep else known[name]
+        text = everything if "all" in members else "".join(f"{member} " for member in dict.fromkeys(members))
+        yield out(f"{name:<12} {text}\n")
+
+
+def _members(known: dict[str, tuple[str, ...]], name: str, seen: frozenset[str]) -> list[str]:
+    """The members of a group, groups in groups taken apart."""
+    found: list[str] = []
+    for word in known[name]:
+        plain = word.rstrip("/")
+        if plain in known and plain not in seen:
+            found += _members(known, plain, seen | {name})
+        else:
+            found.append(word)
+    return found

@@ -1,0 +1,227 @@
+"""What the master sends its replicas (and they send back): msgpack frames on a socket pair.
+
+A replica starts from a ``Snapshot`` and folds each ``Events`` frame with the same ``apply``; frames come in commit order, so a
+request that follows a commit sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.cluster.charge import Charge
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.apply import apply
+from lavad.core.events.job import AnyEvent, Event, JobRequeued
+from lavad.core.job.depend import Ended
+from lavad.core.job.groups import JobGroup
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Caller, Query
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
+from lavad.core.site.conf import Conf, QueueAdmin
+from lavad.core.site.host import Host
+from lavad.core.site.reservation import Reservation
+
+HEAD = struct.Struct(">I")
+MAX_FRAME = 1 << 31
+
+
+class Snapshot(msgspec.Struct, tag=True):
+    """Everything live, at a version."""
+
+    version: int
+    epoch: int
+    incarnation: str
+    next_job: int
+    next_spec: int
+    conf: Conf
+    specs: list[tuple[int, Spec]]
+    hosts: list[Host]
+    queues: list[QueueAdmin]
+    arrays: list[Array]
+    jobs: list[Job]
+    charges: list[Charge] = []
+    ended: list[tuple[int, Ended]] = []
+    groups: list[JobGroup] = []
+    reservations: list[Reservation] = []
+
+
+class Events(msgspec.Struct, tag=True):
+    """One commit."""
+
+    events: list[AnyEvent]
+
+
+class PlanDone(msgspec.Struct, tag=True):
+    """The plan made on this version has been dealt with; what of it was accepted came before as events.
+
+    ``kept``: what it was decided on is stored.
+    """
+
+    version: int
+    kept: bool = False
+
+
+class Ask(msgspec.Struct, tag=True):
+    """A query of a command."""
+
+    number: int
+    query: Query
+    caller: Caller
+    now: float
+
+
+class Drop(msgspec.Struct, tag=True):
+    """The caller of a query is gone."""
+
+    number: int
+
+
+class Site(msgspec.Struct, tag=True):
+    """What the replica is to know of its surroundings."""
+
+    master: str
+    version: str
+    lsf: dict[str, str]
+    database: str
+    confdir: str
+    cluster: str = ""
+
+
+class Answer(msgspec.Struct, tag=True):
+    """Pieces of the answer to a query; ``exit`` is set with the last."""
+
+    number: int
+    pieces: list[tuple[str, str]]
+    exit: int | None = None
+
+
+ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
+
+
+class Whys(msgspec.Struct, frozen=True):
+    """Why classes wait, each different answer once: many wait for just the same."""
+
+    answers: list[WhyClass]
+    of: dict[int, int]
+    """Spec number to the place of its answer."""
+
+    @classmethod
+    def pack(cls, why: dict[int, WhyClass]) -> Whys:
+        """Answers that are one object are told once."""
+        places: dict[int, int] = {}
+        answers: list[WhyClass] = []
+        of = {}
+        for number, answer in why.items():
+            place = places.get(id(answer))
+            if place is None:
+                place = places[id(answer)] = len(answers)
+                answers.append(answer)
+            of[number] = place
+        return cls(answers, of)
+
+    def unpack(self) -> dict[int, WhyClass]:
+        return {number: self.answers[place] for number, place in self.of.items()}
+
+
+class _Planned(msgspec.Struct, tag="Planned"):
+    plan: Plan
+    whys: Whys
+
+
+class _Told(msgspec.Struct, tag="Told"):
+    news: SoftUpdate
+    whys: Whys
+
+
+encoder = msgspec.msgpack.Encoder()
+to_replica: msgspec.msgpack.Decoder[ToReplica | _Told] = msgspec.msgpack.Decoder(ToReplica | _Told)
+from_replica: msgspec.msgpack.Decoder[_Planned | Answer] = msgspec.msgpack.Decoder(_Planned | Answer)
+
+
+def frame(message: msgspec.Struct) -> bytes:
+    """A message with its length before it."""
+    if isinstance(message, Plan):
+        message = _Planned(replace(message, why={}), Whys.pack(message.why))
+    elif isinstance(message, SoftUpdate) and message.why:
+        message = _Told(replace(message, why=None), Whys.pack(message.why))
+    body = encoder.encode(message)
+    return HEAD.pack(len(body)) + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """The next frame's body; raises IncompleteReadError at the end."""
+    (size,) = HEAD.unpack(await reader.readexactly(HEAD.size))
+    return await reader.readexactly(size)
+
+
+def decode_answer(body: bytes) -> Plan | Answer:
+    """A frame from a replica."""
+    message = from_replica.decode(body)
+    return replace(message.plan, why=message.whys.unpack()) if isinstance(message, _Planned) else message
+
+
+def decode_news(body: bytes | memoryview) -> ToReplica:
+    """A frame from the master."""
+    message = to_replica.decode(body)
+    return replace(message.news, why=message.whys.unpack()) if isinstance(message, _Told) else message
+
+
+def take(cluster: Cluster) -> Snapshot:
+    """A snapshot of the live records."""
+    return Snapshot(
+        version=cluster.version, epoch=cluster.epoch, incarnation=cluster.incarnation, next_job=cluster.next_job,
+        next_spec=cluster.next_spec, conf=cluster.conf, specs=list(cluster.specs.rows.items()),
+        hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
+        arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
+        charges=list(cluster.charges.rows.values()), ended=list(cluster.ended.rows.items()),
+        groups=list(cluster.groups.rows.values()), reservations=list(cluster.reservations.rows.values()),
+    )  # fmt: skip
+
+
+def restore(snapshot: Snapshot) -> Cluster:
+    """A cluster from a snapshot, indexes and all."""
+    cluster = Cluster()
+    cluster.configure(snapshot.conf)
+    cluster.epoch, cluster.incarnation = snapshot.epoch, snapshot.incarnation
+    for number, spec in snapshot.specs:
+        cluster.specs.put(number, spec)
+        cluster.spec_numbers[spec] = number
+        cluster.idle_specs[number] = None
+    for host in snapshot.hosts:
+        cluster.hosts.put(host.name, host)
+    for queue in snapshot.queues:
+        cluster.queues.put(queue.name, queue)
+    for array in snapshot.arrays:
+        cluster.arrays.put(array.job, array)
+    for job in snapshot.jobs:
+        cluster.jobs.put(job.key, job)
+    for number, ended in snapshot.ended:
+        cluster.ended.put(number, ended)
+    cluster.conditions.stirred.clear()
+    for group in snapshot.groups:
+        cluster.groups.put(group.name, group)
+    for reservation in snapshot.reservations:
+        cluster.reservations.put(reservation.name, reservation)
+    for charge in snapshot.charges:
+        cluster.charges.put((charge.queue, charge.user, charge.group), charge)
+    cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
+    cluster.forget_changes()
+    return cluster
+
+
+def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
+    """Apply one commit in a replica; the usage of jobs that are over is forgotten."""
+    for event in events:
+        apply(cluster, event)
+        if isinstance(event, JobRequeued):
+            soft.usage.pop(event.key, None)
+    for key in cluster.finished:
+        soft.usage.pop(key, None)
+    cluster.conditions.stirred.clear()  # the master judges them
+    cluster.forget_changes()

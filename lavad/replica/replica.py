@@ -1,0 +1,100 @@
+"""The inside of a replica process: its end of the socket pair, and the cluster and soft state that it folds.
+
+Blocking reads and writes on purpose: a replica does one thing at a time, and frames that wait are taken together.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.plan.volatile import Soft, SoftUpdate, update
+from lavad.replica import protocol as feed
+
+
+class Ended(Exception):
+    """The master is gone."""
+
+
+class Replica:
+    """A fold of what the master commits."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.cluster = Cluster()
+        self.soft = Soft()
+        self.site = feed.Site(master="", version="", lsf={}, database="", confdir="")
+        self.asks: deque[feed.Ask] = deque()
+        self.plan_done = -1
+        self.plan_kept = False
+        """Whether what that plan was decided on is stored."""
+        self.noted: Callable[[SoftUpdate], None] | None = None
+        """Told of soft news once they are folded."""
+        self.changed = False
+        """Something that matters to a scheduler came since this was last reset."""
+        self._buffer = bytearray()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Take all frames that are there, waiting up to ``timeout`` seconds for the first; whether any came."""
+        if not self._readable(timeout):
+            return False
+        while True:
+            piece = self.link.recv(1 << 20)
+            if not piece:
+                raise Ended
+            self._buffer += piece
+            if len(piece) < 1 << 20 and not self._readable(0):
+                break
+        self._take_frames()
+        return True
+
+    def _readable(self, timeout: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self.link, select.POLLIN)
+        return bool(poll.poll(None if timeout is None else max(0, int(timeout * 1000))))
+
+    def _take_frames(self) -> None:
+        view = memoryview(self._buffer)
+        at = 0
+        while len(view) - at >= feed.HEAD.size:
+            (size,) = feed.HEAD.unpack(view[at : at + feed.HEAD.size])
+            end = at + feed.HEAD.size + size
+            if len(view) < end:
+                break
+            self._take(feed.decode_news(view[at + feed.HEAD.size : end]))
+            at = end
+        view.release()
+        del self._buffer[:at]
+
+    def _take(self, message: feed.ToReplica) -> None:
+        if isinstance(message, feed.Events):
+            feed.fold(self.cluster, self.soft, list(message.events))
+            self.changed = True
+        elif isinstance(message, SoftUpdate):
+            update(self.soft, message)
+            if self.noted is not None:
+                self.noted(message)
+            self.changed = self.changed or bool(message.load)
+        elif isinstance(message, feed.Ask):
+            self.asks.append(message)
+        elif isinstance(message, feed.Drop):
+            self.asks = deque(ask for ask in self.asks if ask.number != message.number)
+        elif isinstance(message, feed.PlanDone):
+            self.plan_done, self.plan_kept = message.version, message.kept
+        elif isinstance(message, feed.Snapshot):
+            self.cluster = feed.restore(message)
+            self.changed = True
+        elif isinstance(message, feed.Site):
+            self.site = message
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one message to the master; raises Ended if it is gone."""
+        try:
+            self.link.sendall(feed.frame(message))
+        except OSError:
+            raise Ended from None

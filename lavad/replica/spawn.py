@@ -1,0 +1,40 @@
+"""Processes of the master: starting a replica with a socket to it, and the name that ``ps`` shows."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import BinaryIO
+
+CHILD_FD = 3
+_PR_SET_NAME = 15
+_PR_SET_PDEATHSIG = 1
+
+
+def set_title(name: str) -> None:
+    """The name of this process in ``ps`` and ``top`` (at most 15 bytes)."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def child_socket() -> socket.socket:
+    """A replica's end of its socket pair. It ends with its master."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    return socket.socket(fileno=CHILD_FD)
+
+
+def spawn(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start ``python -m module`` with one end of a socket pair as descriptor 3; returns the other end."""
+    ours, theirs = socket.socketpair()
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import os, sys; os.dup2({theirs.fileno()}, {CHILD_FD}); sys.path.insert(0, {root!r}); "
+    code += f"from {module} import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", code], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+    )
+    theirs.close()
+    return process, ours

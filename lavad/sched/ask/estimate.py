@@ -1,0 +1,150 @@
+"""Where a waiting job stands, and when it will start: between "if nobody else took what becomes free" and "if all before it
+go first and every job uses up its run limit".
+
+Rule: the future is played with the real scheduler on the cluster as it is, in a trial; only run limits say when jobs end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.versioned_table import Pending
+from lavad.core.job.job import Array
+from lavad.core.lang.ids import index_of
+from lavad.core.lang.windows import Local
+from lavad.core.plan.volatile import Soft
+from lavad.sched.ask.trial import end_jobs, plan_of, start_jobs, trial
+from lavad.sched.line.line import keys_in_order, renew_line
+from lavad.sched.line.queue_iterator import order_now
+from lavad.sched.state.cycle_state import View
+from lavad.sched.state.scheduler_cache import Memory, Order
+
+TRIES = 200
+"""Cycles of the scheduler that one answer may cost on a small cluster; on a large one fewer, as each takes longer."""
+SMALL = 2000
+NAMED = 5
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """``ahead`` in its queue of ``waiting``; ``before`` in all queues, of which ``first`` are the first few (keys)."""
+
+    ahead: int
+    waiting: int
+    before: int
+    first: tuple[int, ...]
+
+
+def standing(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> Standing:
+    """The place of a waiting job in line, by the scheduler's own order."""
+    view = View(cluster, soft, now, local, Memory())
+    renew_line(cluster, view.memory)
+    row = cluster.get(key)
+    mine = _place(view, row.spec, key)
+    ahead = waiting = before = 0
+    first: list[tuple[Order, int]] = []
+    for number in cluster.pending:
+        keys = list(keys_in_order(cluster, number, view.memory.known[number]))
+        count = bisect_left(keys, mine, key=lambda other, number=number: _place(view, number, other))  # type: ignore[misc]
+        jobs = sum(_size(cluster, other) for other in keys[:count])
+        if count < len(keys) and keys[count] == row_key(cluster, key) != key and number == row.spec:
+            jobs += _elements_before(cluster, key)
+        same = cluster.specs.rows[number].queue == cluster.specs.rows[row.spec].queue
+        ahead += jobs * same
+        waiting += sum(_size(cluster, other) for other in keys) * same
+        before += jobs
+        first += [(_place(view, number, other), other) for other in keys[: min(count, NAMED)]]
+    return Standing(ahead, waiting, before, tuple(other for _, other in sorted(first)[:NAMED]))
+
+
+def row_key(cluster: Cluster, key: int) -> int:
+    """The key under which a job waits: an untouched element's is its array's."""
+    row = cluster.get(key)
+    return row.job if isinstance(row, Array) else row.key
+
+
+def _place(view: View, number: int, key: int) -> Order:
+    return order_now(view, number, row_key(view.cluster, key))
+
+
+def _size(cluster: Cluster, key: int) -> int:
+    row = cluster.get(key)
+    return len(row.startable) if isinstance(row, Array) else 1
+
+
+def _elements_before(cluster: Cluster, key: int) -> int:
+    row = cluster.get(key)
+    index = index_of(key)
+    return sum(1 for other in row.startable if other < index) if isinstance(row, Array) else 0
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """Times of the start; None: nothing says when."""
+
+    soonest: float | None
+    latest: float | None
+
+
+def estimate(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> Estimate:
+    """When a waiting job starts, by the run limits of the jobs that run and of those before it."""
+    return Estimate(soonest(cluster, soft, now, local, key), latest(cluster, soft, now, local, key))
+
+
+def soonest(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
+    """When it starts if every job runs to its limit and no other waiting job takes anything."""
+    waiting = cluster.pending
+    alone = Pending()
+    alone.add(row_key(cluster, key), True)
+    try:
+        cluster.pending = {cluster.get(key).spec: alone}
+        with trial(cluster):
+            return _play(cluster, soft, now, local, key)
+    finally:
+        cluster.pending = waiting
+
+
+def latest(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
+    """When it starts if every job runs to its limit and those before it go first."""
+    with trial(cluster):
+        return _play(cluster, soft, now, local, key)
+
+
+def _play(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
+    at = now
+    for _ in range(tries(cluster)):
+        plan = plan_of(cluster, soft, at, _later(local, at - now))
+        if any(placement.key == key for placement in plan.placements):
+            return at
+        start_jobs(cluster, plan, at)
+        ends = dict(_ends(cluster))
+        if plan.wake_at > at and (not ends or plan.wake_at < min(ends.values())):
+            at = plan.wake_at
+            continue
+        if not ends:
+            return None
+        at = max(at, min(ends.values()))
+        end_jobs(cluster, [other for other, end in ends.items() if end <= at], at)
+    return None
+
+
+def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
+    """Started jobs with a run limit, and when it is up."""
+    for key in cluster.started:
+        job = cluster.jobs.rows[key]
+        limit = cluster.specs.rows[job.spec].expected
+        if job.run is not None and limit:
+            yield key, (job.run.started or job.run.dispatched) + limit
+
+
+def tries(cluster: Cluster) -> int:
+    """How many cycles may be played."""
+    size = len(cluster.hosts.rows) + len(cluster.pending)
+    return max(10, TRIES * SMALL // max(SMALL, size))
+
+
+def _later(local: Local, seconds: float) -> Local:
+    second = local[1] + int(seconds)
+    return (local[0] + second // 86_400) % 7, second % 86_400

@@ -1,0 +1,77 @@
+"""What would happen if: events are folded into the cluster, the real scheduler runs on it, and all is undone again.
+
+Rule: a trial may only be made where the cluster has no change that is not committed (a replica between two frames), and
+leaves it as it was; nothing here is a second opinion about placing jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.events.apply import apply
+from lavad.core.job.job import End
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, JobState
+from lavad.core.lang.windows import Local
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft
+from lavad.sched.cycle.cycle import schedule
+from lavad.sched.state.scheduler_cache import Memory
+
+
+@contextmanager
+def trial(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster, to be changed at will; afterwards it is as before."""
+    if cluster.jobs.changed or cluster.arrays.changed or cluster.specs.changed:
+        raise ValueError("a trial needs a cluster whose changes are committed")
+    version = cluster.version
+    try:
+        yield cluster
+    finally:
+        cluster.undo_changes()
+        cluster.version = version
+
+
+def with_spec(cluster: Cluster, key: int, spec: Spec, now: float) -> None:
+    """Give a waiting job or element another spec."""
+    number = cluster.spec_numbers.get(spec)
+    if number is None:
+        number = cluster.next_spec
+        apply(cluster, ev.SpecAdded(at=now, spec=number, value=spec))
+    job = cluster.find_job(key)
+    name = job.name if job is not None else f"{cluster.get(key).name}[{key >> 32}]"
+    apply(cluster, ev.JobModified(at=now, key=key, spec=number, name=name))
+
+
+def end_jobs(cluster: Cluster, keys: Iterable[int], at: float) -> None:
+    """Running jobs are over."""
+    for key in keys:
+        job = cluster.jobs.rows[key]
+        for part in job.run.parts if job.run is not None else ():
+            if part.state not in OVER:
+                apply(cluster, ev.PartGone(at=at, key=key, attempt=job.attempt, host=part.host))
+        apply(cluster, ev.JobFinished(at=at, key=key, state=JobState.DONE, end=End(at=at)))
+
+
+def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
+    """What a plan starts runs."""
+    for placement in plan.placements:
+        job = cluster.find_job(placement.key)
+        attempt = 1 if job is None else job.attempt + 1
+        apply(cluster, ev.JobDispatched(at=at, key=placement.key, attempt=attempt, uid="?", parts=placement.parts))
+
+
+def plan_of(cluster: Cluster, soft: Soft, now: float, local: Local) -> Plan:
+    """A cycle of the real scheduler, without anything that it remembers."""
+    return schedule(cluster, soft, now, local, Memory())
+
+
+def starts(cluster: Cluster, soft: Soft, now: float, local: Local, key: int, spec: Spec | None = None) -> bool:
+    """Whether a waiting job would start now, perhaps with another spec."""
+    with trial(cluster):
+        if spec is not None:
+            with_spec(cluster, key, spec, now)
+        return any(placement.key == key for placement in plan_of(cluster, soft, now, local).placements)

@@ -1,0 +1,135 @@
+"""The smallest change of a waiting job that would start it now.
+
+Rule: each change was tried on the whole scheduler (``trial.starts``); of a number the largest that starts is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.spec import Spec
+from lavad.core.lang.windows import Local
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.rights import may_use_queue
+from lavad.sched.ask.estimate import tries
+from lavad.sched.ask.trial import starts
+from lavad.sched.needs.needs import Need
+
+_SECTIONS = ("select", "span", "same", "cu", "affinity")
+_LINEAR = 64
+_MEM = re.compile(r"\bmem\s*=\s*[0-9.]+\s*[KMGTPE]?B?", re.IGNORECASE)
+
+
+class Change(msgspec.Struct, frozen=True, order=True):
+    """``size``: what part of what was asked is given up, 1: a wish as a whole."""
+
+    size: float
+    text: str
+    spec: Spec = msgspec.field(default_factory=lambda: Spec(user="", queue=""))
+
+
+Starts = Callable[[Spec], bool]
+
+
+def find_changes(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> list[Change]:
+    """Single changes that would start a waiting job now, the smallest first; where there is none, of two at once."""
+    spec = cluster.spec_of(key)
+
+    left = tries(cluster)
+
+    def would_start(other: Spec) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and starts(cluster, soft, now, local, key, other)
+
+    single = list(_numbers(cluster, spec, would_start))
+    wishes = list(_wishes(cluster, spec, now))
+    single += [change for change in wishes if would_start(change.spec)]
+    found = single or list(_pairs(cluster, wishes, would_start))
+    return sorted(found, key=lambda change: (change.size, change.text))
+
+
+def _pairs(cluster: Cluster, wishes: list[Change], would_start: Starts) -> Iterator[Change]:
+    for wish in wishes:
+        for change in _numbers(cluster, wish.spec, would_start):
+            yield Change(wish.size + change.size, f"{wish.text}, and {change.text}", change.spec)
+
+
+def _numbers(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Change]:
+    """Fewer slots, less memory, fewer GPUs."""
+    queue = cluster.queue_conf.get(spec.queue)
+    least = queue.min_slots if queue is not None else 1
+    slots = _largest(least, spec.slots - 1, lambda n: would_start(replace(spec, slots=n, max_slots=n)))
+    if slots is not None:
+        fewer = replace(spec, slots=slots, max_slots=slots)
+        yield Change(1 - slots / spec.slots, f"{slots} slots instead of {spec.slots} (-n {slots})", fewer)
+    yield from _memory(cluster, spec, would_start)
+    gpu = spec.gpu
+    if gpu is not None:
+        wanted = gpu.num or 1
+        num = _largest(1, wanted - 1, lambda n: would_start(replace(spec, gpu=replace(gpu, num=n))))
+        if num is not None:
+            text = f"{num} GPUs instead of {wanted} (-gpu num={num})"
+            yield Change(1 - num / wanted, text, replace(spec, gpu=replace(gpu, num=num)))
+        elif would_start(replace(spec, gpu=None)):
+            yield Change(1.0, "no GPU", replace(spec, gpu=None))
+
+
+def _memory(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Change]:
+    queue = cluster.queue_conf.get(spec.queue)
+    if queue is None or len(_MEM.findall(spec.resreq)) != 1:
+        return
+    need = Need(0, spec, queue, cluster.conf)
+    asked = dict((*need.per_host, *need.per_slot)).get("mem", 0.0)
+
+    def with_mem(amount: int) -> Spec:
+        return replace(spec, resreq=_MEM.sub(f"mem={amount}", spec.resreq))
+
+    most = int(asked) - (asked == int(asked))
+    amount = _largest(1, most, lambda n: would_start(with_mem(n)))
+    if amount is not None:
+        unit = "" if cluster.conf.params.resreq_unit_mb == 1.0 else "MB"
+        text = f'mem={amount}{unit} instead of {asked:g}{unit} (-R "rusage[mem={amount}{unit}]")'
+        yield Change(1 - amount / asked, text, with_mem(amount))
+
+
+def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:
+    """The largest number from low to high that passes; of very many by halving, as less is easier to place."""
+    if high - low < _LINEAR:
+        return next((number for number in range(high, low - 1, -1) if test(number)), None)
+    if not test(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if test(middle) else (low, middle - 1)
+    return low
+
+
+def _wishes(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
+    """The same job without one of its wishes, or in another queue."""
+    for queue in cluster.conf.queues:
+        if queue.name != spec.queue and may_use_queue(cluster.conf, queue, spec.user):
+            yield Change(1.0, f"queue {queue.name} (bswitch {queue.name})", replace(spec, queue=queue.name))
+    plain = (
+        (bool(spec.hosts), "any host (no -m)", replace(spec, hosts=())),
+        (spec.exclusive, "sharing its hosts (no -x)", replace(spec, exclusive=False)),
+        (spec.begin > now, "no start time (no -b)", replace(spec, begin=0.0)),
+        (spec.deadline > 0, "no deadline (no -t)", replace(spec, deadline=0.0)),
+        (bool(spec.dependency), "no dependency (no -w)", replace(spec, dependency="")),
+    )
+    yield from (Change(1.0, text, other) for wished, text, other in plain if wished)
+    for section in _SECTIONS:
+        shorter = re.sub(rf"\b{section}\s*\[[^\[\]]*\]", "", spec.resreq).strip()
+        if shorter != spec.resreq:
+            yield Change(1.0, f"no {section}[]", replace(spec, resreq=shorter))
+    if spec.limits.run:
+        for part in (2, 4, 8, 16):
+            seconds = spec.limits.run // part // 60 * 60
+            if seconds:
+                shorter_run = replace(spec, limits=replace(spec.limits, run=seconds))
+                yield Change(1 - 1 / part, f"a run limit of {seconds // 60} minutes (-W {seconds // 60})", shorter_run)

@@ -1,0 +1,235 @@
+"""Which hosts a job gets, with how many slots each: span[], same[], cu[] and what is reserved once a job.
+
+Rule: hosts are taken in the order in which they are offered, best first; a job gets all its slots or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lavad.core.job.job import Placed
+from lavad.core.lang.resreq.sections import Cu
+from lavad.core.site.conf import HostConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.hosts.fit import copies, place_on
+from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
+from lavad.sched.needs.needs import PLAIN, Need
+from lavad.sched.needs.rows import Row, host_type, read_values
+from lavad.sched.state.cycle_state import View
+
+Offer = tuple[Row, int]
+"""A host and the slots that a class may have there."""
+
+
+def find_parts(view: View, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
+    """The parts of a job of a class that is not compound, at most ``most`` slots in all; none if it does not fit."""
+    chosen = choose(view, need, offers, most)
+    return tuple(place_on(view, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
+
+
+def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
+    if not need.host_limit or need.one_slot:
+        return _chosen(view, need, offers, most)
+    offers = list(offers)
+    found = _chosen(view, need, offers, most)
+    if len(found) > need.host_limit:
+        # the hosts with the most room, in the order in which they were offered
+        widest = sorted(offers, key=lambda offer: -offer[1])[: need.host_limit]
+        found = _chosen(view, need, [offer for offer in offers if offer in widest], most)
+    return found
+
+
+def _chosen(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    if need.shape is PLAIN:
+        return _spread(need, offers, need.slots, most)
+    best: list[Offer] = []
+    for group in _alike(view, need, list(offers)):
+        found = _in_units(view, need, group, most) if need.shape.cu is not None else _shaped(view, need, group, need.slots, most)
+        if sum(count for _, count in found) > sum(count for _, count in best):
+            best = found
+        if sum(count for _, count in best) >= most:
+            break
+    return best
+
+
+def why_too_many_hosts(need: Need, offers: Iterable[Offer]) -> int:
+    """The reason where HOSTLIMIT_PER_JOB alone is in the way of a class that got nothing, 0: it is not."""
+    limited = need.host_limit and not need.one_slot and sum(count for _, count in offers) >= need.slots
+    return PendReason.QUE_NO_SPAN if limited else 0
+
+
+def _alike(view: View, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:
+    """same[]: the hosts with equal values of these resources, the group of the best host first."""
+    if not need.shape.same:
+        return [offers]
+    groups: dict[tuple[object, ...], list[Offer]] = {}
+    for row, count in offers:
+        values = read_values(row, view.cluster, view.soft)
+        groups.setdefault(tuple(values.get(name) for name in need.shape.same), []).append((row, count))
+    return groups.values()
+
+
+def _in_units(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+    """cu[]: within the fewest compute units; of those that do, the preferred ones."""
+    cu = need.shape.cu or Cu()
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    groups: dict[int, list[Offer]] = {}
+    for row, count in offers:
+        unit = names.get(row.name)
+        if unit is not None:
+            groups.setdefault(unit, []).append((row, count))
+    if cu.excl:
+        groups = {unit: group for unit, group in groups.items() if not view.ledger.why_not_alone(_hosts_of(view, cu, unit))}
+    rooms = [Room(unit, sum(min(count, need.ptile or count) for _, count in groups[unit])) for unit in sorted(groups)]
+    for slots in dict.fromkeys((most, need.slots)):
+        if cu.balance:
+            for shares in balanced(rooms, slots, cu):
+                parts = [_shaped(view, need, groups[unit], share, share) for unit, share in shares]
+                if all(parts):
+                    return [offer for part in parts for offer in part]
+            continue
+        for units in unit_sets(rooms, slots, cu):
+            found = _shaped(view, need, [offer for unit in units for offer in groups[unit]], slots, slots)
+            if found:
+                return found
+    return []
+
+
+def _hosts_of(view: View, cu: Cu, unit: int) -> list[str]:
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    return [host for host, at in names.items() if at == unit and host in view.memory.by_name]
+
+
+def whole_units(view: View, need: Need, parts: Sequence[Placed]) -> tuple[str, ...]:
+    """cu[excl]: the hosts of the job's compute units in which it has no part."""
+    cu = need.shape.cu
+    if cu is None or not cu.excl:
+        return ()
+    names = view.memory.units_of(view.cluster.conf, cu.type)
+    used = {part.host for part in parts}
+    units = dict.fromkeys(names[part.host] for part in parts)
+    return tuple(host for unit in units for host in _hosts_of(view, cu, unit) if host not in used)
+
+
+def _shaped(view: View, need: Need, offers: list[Offer], least: int, most: int) -> list[Offer]:
+    offers = _with_first(view, need, offers)
+    span = need.shape.span
+    if span.kind == "block":
+        chosen = _blocks(span.n, offers, most)
+    elif span.kind == "stripe":
+        chosen = _stripes(span.n, offers, most)
+    elif span.kind == "ptile":
+        chosen = _varied_tiles(view, need, offers, most)
+    else:
+        return _spread(need, offers, least, most)
+    return chosen if sum(count for _, count in chosen) >= least else []
+
+
+def _with_first(view: View, need: Need, offers: list[Offer]) -> list[Offer]:
+    """The best host that can bear what is reserved once a job goes first; none: there is no such host."""
+    per_job = need.shape.per_job
+    for at, (row, _) in enumerate(offers if per_job else ()):
+        if all(copies(view.room(row, name), amount) for name, amount in per_job):
+            return [offers[at], *offers[:at], *offers[at + 1 :]]
+    return [] if per_job else offers
+
+
+def _spread(need: Need, offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
+    if need.one_host:
+        return _one_host(offers, least, most)
+    if need.ptile:
+        return _tiles(least, need.ptile, list(offers), most)
+    chosen: list[Offer] = []
+    total = 0
+    for row, count in offers:
+        take = min(count, most - total)
+        chosen.append((row, take))
+        total += take
+        if total >= most:
+            break
+    return chosen if total >= least else []
+
+
+def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
+    best: Offer | None = None
+    for row, count in offers:
+        if count >= most:
+            return [(row, most)]
+        if count >= least and (best is None or count > best[1]):
+            best = (row, count)
+    return [] if best is None else [best]
+
+
+def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[ptile=n]: n slots on each host; what is left over goes on one more host."""
+    full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
+    total = tile * len(full)
+    rest = min(most - total, tile)
+    taken = {row.at for row, _ in full}
+    others = [(row, min(count, rest)) for row, count in offers if row.at not in taken]
+    best = max(others, key=lambda offer: offer[1], default=None)
+    if best is not None and rest and total + best[1] >= slots:
+        return [*full, best]
+    return full if total >= slots else []
+
+
+def _varied_tiles(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+    """span[ptile='!',TYPE:n]: on each host as many as its type or model says, else as it has slots (MXJ)."""
+    chosen: list[Offer] = []
+    partly: list[Offer] = []
+    left = most
+    for row, count in offers:
+        tile = _tile_of(view, need, row) or count
+        if count >= tile and left >= tile:
+            chosen.append((row, tile))
+            left -= tile
+        else:
+            partly.append((row, min(count, tile, left)))
+    best = max(partly, key=lambda offer: offer[1], default=None) if left else None
+    return [*chosen, (best[0], min(best[1], left))] if best is not None and left else chosen
+
+
+def _tile_of(view: View, need: Need, row: Row) -> int:
+    """0: nobody says (LSF: then ptile='!' is ignored)."""
+    span = need.shape.span
+    conf = view.cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    own = (host_type(view.cluster, row.host), conf.model or row.host.facts.model)
+    named = next((count for name, count in span.by_type if name in own), 0)
+    return named or span.n or max(0, conf.slots or 0)
+
+
+def _blocks(size: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[block=n]: whole blocks of n, as many on each host as fit; the last block is what is left over."""
+    chosen: list[Offer] = []
+    left = most
+    for row, count in offers:
+        take = min(count, left) // size * size
+        rest = left - take
+        if rest < size and count - take >= rest:
+            take += rest
+        if take:
+            chosen.append((row, take))
+            left -= take
+    return chosen
+
+
+def _stripes(top: int, offers: list[Offer], most: int) -> list[Offer]:
+    """span[stripe]: evenly over as many hosts as there are, the best get one more; stripe=n: at most n on a host."""
+    if top:
+        chosen = []
+        for row, count in offers:
+            take = min(count, top, most)
+            most -= take
+            chosen.append((row, take))
+        return [offer for offer in chosen if offer[1]]
+    given = [0] * len(offers)
+    open_: Sequence[int] = range(len(offers))
+    while most and open_:
+        each = max(1, most // len(open_))
+        for at in open_:
+            take = min(each, offers[at][1] - given[at], most)
+            given[at] += take
+            most -= take
+        open_ = [at for at in open_ if given[at] < offers[at][1]]
+    return [(row, count) for (row, _), count in zip(offers, given, strict=True) if count]

@@ -1,0 +1,140 @@
+"""How much of a class fits on a host, and what a part of a job takes there.
+
+Rule: ``units`` is the one place that says how many slots (of a one-slot class: jobs) a host has room for; it gives the
+reason when there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
+
+from lavad.core.job.job import Placed
+from lavad.core.lang.cpus import Binding, count_tasks, give_cpus
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.resreq.text import Affinity
+from lavad.core.lang.rusage_decay import Fade
+from lavad.core.lang.topology import parse_topology
+from lavad.core.rules.gpus import matches, pick
+from lavad.core.rules.ledger import UNLIMITED
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row
+from lavad.sched.state.cycle_state import View
+
+
+def units(view: View, need: Need, row: Row) -> tuple[int, int]:
+    """(slots that this class may have on this host now, the reason when they are too few)."""
+    mine = view.ledger.host(row.name)
+    if mine.exclusive:
+        return 0, PendReason.HOST_EXCLUSIVE
+    if need.spec.exclusive and mine.jobs:
+        return 0, PendReason.HOST_NONEXCLUSIVE
+    if not row.free:
+        return 0, PendReason.HOST_JOB_LIMIT
+    if need.accept_gap:
+        ready = view.last_start(row) + need.accept_gap
+        if ready > view.now:
+            view.restless = True
+            view.wake(ready)
+            return 0, PendReason.HOST_ACCPT_ONE
+    count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
+    if view.advance is not None:
+        left = view.advance.left(need, row.name, count)
+        if left < count:
+            count, reason = left, view.advance.reason(need, row.name)
+    if need.most > 1 and not view.cluster.conf.params.parallel_by_slot:
+        count = min(count, mine.ncpus)
+    for left, why in _other_limits(view, need, row):
+        if left < count:
+            count, reason = max(0, left), why
+    if need.spec.exclusive and need.one_slot:
+        count = min(count, 1)
+    return count, reason
+
+
+def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]:
+    """What resources, GPUs and limits of this host leave in slots, each with its reason."""
+    names = view.ledger.names
+    for name, amount in need.per_slot:
+        yield copies(view.room(row, name), amount), need.rusage_reason(name, names)
+    for name, amount in (*need.per_host, *need.shared):
+        fits = copies(view.room(row, name), amount)
+        yield fits if need.one_slot else UNLIMITED * (fits > 0), need.rusage_reason(name, names)
+    if need.affinity is not None:
+        yield _cpu_units(view, need, need.affinity, row)
+    if need.gpu is not None:
+        yield _gpu_units(view, need, need.gpu, row)
+    if view.limits.has_host_limits(need.spec):
+        yield view.limits.host_left(need.spec, row.name)
+        slot, once = dict(need.per_slot), dict((*need.per_host, *need.shared))
+        for name, room, reason in view.limits.amounts_left(need.spec, row.name):
+            if name in slot:
+                yield copies(room, slot[name]), reason
+            elif name in once:
+                fits = copies(room, once[name])
+                yield fits if need.one_slot else UNLIMITED * (fits > 0), reason
+
+
+def _cpu_units(view: View, need: Need, want: Affinity, row: Row) -> tuple[int, int]:
+    """affinity[]: for how many tasks there are processors; of one-slot jobs, one at a time."""
+    mine = view.ledger.host(row.name)
+    topology = parse_topology(mine.topology)
+    if topology is None:
+        return 0, PendReason.HOST_NO_TOPOLOGY
+    return count_tasks(topology, mine.cpus, want, 1 if need.one_slot else row.free), PendReason.HOST_NO_CPUS
+
+
+def _binds(view: View, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) -> tuple[Binding, ...]:
+    """Processors for the tasks, near the GPUs of the part if it has any."""
+    mine = view.ledger.host(row.name)
+    topology = parse_topology(mine.topology)
+    if need.affinity is None or topology is None:
+        return ()
+    near: Collection[int] = ()
+    if gpus and need.gpu is not None and need.gpu.aff is not False:
+        near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0}
+    found = give_cpus(topology, mine.cpus, need.affinity, slots, near)
+    # with `exclusive` it may matter where the first ones go: being near comes second
+    return found if len(found) == slots else give_cpus(topology, mine.cpus, need.affinity, slots)
+
+
+def copies(room: float, amount: float) -> int:
+    """How many times ``amount`` fits."""
+    return int((room + 1e-6) // amount)
+
+
+def _gpu_units(view: View, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]:
+    left = row.gpus_left(view.ledger, gpu)
+    wanted = gpu.num or 1
+    fitting = sum(1 for card in view.ledger.host(row.name).gpus if matches(card, gpu))
+    reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
+    if need.gpu_per_task and not need.one_slot:
+        return left // wanted, reason
+    # a one-slot job at a time: the next one sees which GPUs this one took
+    return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
+
+
+def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Placed:
+    """A part of a job of this class: what it takes on this host."""
+    reserved = need.per_host
+    if need.per_slot:
+        reserved += tuple((name, amount * slots) for name, amount in need.per_slot)
+    if first and need.shared:
+        reserved += need.shared
+    if first and need.shape.per_job:
+        reserved += need.shape.per_job
+    gpus: tuple[str, ...] = ()
+    if need.gpu is not None:
+        mine = view.ledger.host(row.name)
+        gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
+    if need.fades or need.affinity is not None:
+        fades, binds = _fades(need, reserved), _binds(view, need, row, slots, gpus)
+        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=fades, binds=binds)
+    return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
+
+
+def _fades(need: Need, reserved: tuple[tuple[str, float], ...]) -> tuple[Fade, ...]:
+    amounts = dict(reserved)
+    return tuple(replace(fade, amount=amounts[fade.name]) for fade in need.fades if fade.name in amounts)

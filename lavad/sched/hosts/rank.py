@@ -1,0 +1,84 @@
+"""In which order a class tries hosts: preference (h+n of -m, else of HOSTS) first, then order[], then as configured.
+
+Rule: a ranking is made once a cycle from what the hosts were at its beginning, so that it does not depend on what was
+placed since.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lavad.core.lang.resreq.sections import Order
+from lavad.core.site.host_names import first_hosts, preferences
+from lavad.sched.needs.columns import Columns
+from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row, read_values
+from lavad.sched.state.cycle_state import View
+
+DEFAULT: Order = (("r15s", False), ("pg", False))
+_STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
+"""Loads that differ by less are equal: else noise alone would scatter jobs over idle hosts."""
+
+Ranks = npt.NDArray[np.int64]
+
+
+def ranked_rows(view: View, need: Need) -> list[int]:
+    """Row numbers, best first."""
+    found = view.rankings.get(need.order_key)
+    if found is None:
+        columns = [_column(view, name, back) for name, back in need.order or DEFAULT]
+        if need.preferred:
+            columns = [*_preference(view, need), *columns]
+        keys = list(zip(*columns, strict=True))
+        found = view.rankings[need.order_key] = sorted(range(len(view.rows)), key=keys.__getitem__)
+    order: list[int] = found
+    return order
+
+
+def ranked_array(view: View, columns: Columns, need: Need) -> Ranks:
+    """The same for many hosts."""
+    found = view.rankings.get(need.order_key)
+    if found is None:
+        keys = []
+        for name, back in need.order or DEFAULT:
+
+            def read(at: int, name: str = name) -> float:
+                return _number(view, view.rows[at], name)
+
+            keys.append(columns.value(f"rank {name}", read) * (1.0 if _is_up(view, name, back) else -1.0))
+        if need.preferred:
+            keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(view, need)), *keys]
+        # nan (no such number) sorts last whichever way the key counts
+        found = view.rankings[need.order_key] = np.lexsort(keys[::-1])
+    array: Ranks = found
+    return array
+
+
+def _preference(view: View, need: Need) -> list[list[float]]:
+    """Whether a host is one that must be first (0: it is), and how much less than others it is preferred."""
+    levels = preferences(view.cluster.conf, need.preferred, view.memory.by_name)
+    first = first_hosts(view.cluster.conf, need.preferred)
+    return [[float(row.name not in first) for row in view.rows], [-float(levels.get(row.name, 0)) for row in view.rows]]
+
+
+def _column(view: View, name: str, back: bool) -> list[float]:
+    sign = 1.0 if _is_up(view, name, back) else -1.0
+    numbers = (_number(view, row, name) * sign for row in view.rows)
+    return [float("inf") if number != number else number for number in numbers]
+
+
+def _is_up(view: View, name: str, back: bool) -> bool:
+    """Whether a smaller number is better: so it is for a load that is bad when high; `-` turns it round."""
+    return (name.lstrip("!") in view.memory.increasing) != back
+
+
+def _number(view: View, row: Row, name: str) -> float:
+    """What a host is ranked by; nan: it has no such number."""
+    name = name.lstrip("!")
+    value = row.load.get(name) if row.load is not None else None
+    found = read_values(row, view.cluster, view.soft).get(name) if value is None else value
+    if found is None or isinstance(found, str):
+        return float("nan")
+    step = _STEPS.get(name)
+    return round(found / step) * step if step else float(found)

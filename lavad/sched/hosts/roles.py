@@ -1,0 +1,261 @@
+"""Where the tasks of a job with roles go: each by its own role's needs, all or none, the job on as few hosts as can be.
+
+Rule: a job that fits whole on one host gets the host that it fits best. Tasks without GPUs, in a job where others have
+some, stay off hosts with GPUs while there is room elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.resreq.text import ResReqError, merge
+from lavad.core.rules.gpus import pick
+from lavad.sched.hosts.candidates import Candidates
+from lavad.sched.hosts.fit import copies
+from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row
+from lavad.sched.state.cycle_state import View
+from lavad.sched.state.eligible import find_base
+
+
+def needs_of(view: View, need: Need) -> tuple[Need, ...]:
+    """What one task of each role needs of its host, read once."""
+    known = view.memory.role_needs.get(need.number)
+    if known is None or known[0] is not need:
+        conf = view.cluster.conf
+        found = tuple(Need(need.number, spec_of(need.spec, role), need.queue, conf) for role in need.spec.roles)
+        known = view.memory.role_needs[need.number] = (need, found)
+    return known[1]
+
+
+def spec_of(spec: Spec, role: Role) -> Spec:
+    """A spec of one task of a role."""
+    gpu: GpuReq | None = None
+    if role.gpus:
+        gpu = replace(spec.gpu or GpuReq(), num=role.gpus, per="host")
+    try:
+        resreq = merge([spec.resreq, role.resreq]) if role.resreq else spec.resreq
+    except ResReqError:
+        resreq = role.resreq  # checked when it was taken in: only a requirement that was changed since is here
+    return replace(spec, roles=(), policy=Policy(), slots=role.slots, max_slots=role.slots, resreq=resreq, gpu=gpu)
+
+
+def find_roles(view: View, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
+    """The parts of a job with roles; without any, what a task of the role needs that there was no room for."""
+    placer = Placer(view, need, avoid)
+    parts = placer.place(most)
+    return parts, None if parts else placer.needs[placer.short]
+
+
+class Spot:
+    """What of one host a job may still take, while it is being placed."""
+
+    __slots__ = ("counts", "gpus", "open", "room", "row", "slots")
+
+    def __init__(self, row: Row, roles: int) -> None:
+        self.row = row
+        self.slots = row.free
+        self.gpus = -1
+        self.room: dict[str, float] = {}
+        self.counts = [0] * roles
+        self.open = [False] * roles
+        """Which roles may use this host at all."""
+
+
+class Placer:
+    """One job on the hosts as they are. ``short`` is the role that there was no room for."""
+
+    def __init__(self, view: View, need: Need, avoid: frozenset[str]) -> None:
+        self.view = view
+        self.need = need
+        self.roles = need.spec.roles
+        self.needs = needs_of(view, need)
+        self.short = 0
+        self.spots: list[Spot] = []
+        by_row: dict[int, Spot] = {}
+        for number, one in enumerate(self.needs):
+            for row in Candidates(view, one, find_base(view, one)):
+                if row.name in avoid or not self._may_use(row):
+                    continue
+                spot = by_row.get(row.at)
+                if spot is None:
+                    spot = by_row[row.at] = Spot(row, len(self.roles))
+                    self.spots.append(spot)
+                spot.open[number] = True
+
+    def _may_use(self, row: Row) -> bool:
+        view, gap = self.view, self.need.accept_gap
+        mine = view.ledger.host(row.name)
+        if mine.exclusive or (self.need.spec.exclusive and mine.jobs):
+            return False
+        if gap and view.last_start(row) + gap > view.now:
+            view.restless = True
+            view.wake(view.last_start(row) + gap)
+            return False
+        return True
+
+    def place(self, most: int) -> tuple[Placed, ...]:
+        """The parts, of at most so many slots; none when it does not fit."""
+        least = [role.least for role in self.roles]
+        for groups in self._ways():
+            self._clear()
+            left = least.copy()
+            if all(self._pack(left, group, spots) for group, spots in groups):
+                self._add_more(most - sum(n * role.slots for n, role in zip(least, self.roles, strict=True)))
+                return self._parts()
+        return ()
+
+    def _clear(self) -> None:
+        for spot in self.spots:
+            spot.slots, spot.gpus, spot.room, spot.counts = spot.row.free, -1, {}, [0] * len(self.roles)
+
+    def _ways(self) -> Iterable[list[tuple[list[int], list[Spot]]]]:
+        """How it is tried: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
+        every = list(range(len(self.roles)))
+        with_gpus = [number for number in every if self.roles[number].gpus]
+        rest = [number for number in every if not self.roles[number].gpus]
+        if with_gpus and rest:
+            plain = [spot for spot in self.spots if not self.view.ledger.host(spot.row.name).gpus]
+            yield [(with_gpus, self.spots), (rest, plain)]
+        yield [(every, self.spots)]
+        if len(every) > 1:
+            yield [([number], self.spots) for number in self._by_scarcity()]
+
+    def _by_scarcity(self) -> list[int]:
+        self._clear()
+
+        def spare(number: int) -> float:
+            room = sum(self._fits(spot, number, 1 << 30) for spot in self.spots)
+            return room / max(1, self.roles[number].least)
+
+        return sorted(range(len(self.roles)), key=spare)
+
+    # -- one host ----------------------------------------------------------------------------------------------------
+
+    def _fits(self, spot: Spot, number: int, most: int) -> int:
+        """How many more tasks of a role a host takes, at most ``most``."""
+        if not spot.open[number] or not most:
+            return 0
+        need, role, row = self.needs[number], self.roles[number], spot.row
+        count = min(most, spot.slots // role.slots)
+        if role.spread:
+            count = min(count, 1 - spot.counts[number])
+        for name, amount in _amounts(need, role):
+            if count <= 0:
+                return 0
+            room = spot.room.get(name)
+            if room is None:
+                room = spot.room[name] = self.view.room(row, name)
+            count = min(count, copies(room, amount))
+        if role.gpus and count > 0 and need.gpu is not None:
+            if spot.gpus < 0:
+                spot.gpus = row.gpus_left(self.view.ledger, need.gpu)
+            count = min(count, spot.gpus // role.gpus)
+        if count > 0 and self.view.limits.has_host_limits(self.need.spec):
+            left = self.view.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
+            count = min(count, left // role.slots)
+        return max(0, count)
+
+    def _take(self, spot: Spot, number: int, count: int) -> None:
+        role = self.roles[number]
+        spot.counts[number] += count
+        spot.slots -= count * role.slots
+        if role.gpus:
+            spot.gpus -= count * role.gpus
+        for name, amount in _amounts(self.needs[number], role):
+            spot.room[name] -= amount * count
+
+    def _fill(self, spot: Spot, left: list[int], group: Sequence[int]) -> list[tuple[int, int]]:
+        """Take all that fits of what is left; what was taken."""
+        taken = []
+        for number in group:
+            count = self._fits(spot, number, left[number])
+            if count:
+                self._take(spot, number, count)
+                left[number] -= count
+                taken.append((number, count))
+        return taken
+
+    def _undo(self, spot: Spot, left: list[int], taken: list[tuple[int, int]]) -> None:
+        for number, count in taken:
+            self._take(spot, number, -count)
+            left[number] += count
+
+    def _would_take(self, spot: Spot, left: list[int], group: Sequence[int]) -> int:
+        """Slots of what would fit."""
+        taken = self._fill(spot, left, group)
+        self._undo(spot, left, taken)
+        return sum(count * self.roles[number].slots for number, count in taken)
+
+    # -- all hosts ---------------------------------------------------------------------------------------------------
+
+    def _pack(self, left: list[int], group: Sequence[int], spots: list[Spot]) -> bool:
+        """Place what is left of these roles on as few of these hosts as can be; whether all of it is placed."""
+        group = sorted(group, key=lambda number: (-self.roles[number].gpus, -self.roles[number].slots))
+        sizes = [(self._would_take(spot, left, group), spot) for spot in spots]
+        sizes = sorted((one for one in sizes if one[0]), key=lambda one: -one[0])
+        while any(left[number] for number in group):
+            whole = sum(left[number] * self.roles[number].slots for number in group)
+            able = [spot for size, spot in sizes if size >= whole and self._would_take(spot, left, group) == whole]
+            spot = min(able, key=lambda spot: spot.slots) if able else next((spot for _, spot in sizes), None)
+            if spot is None:
+                self.short = next(number for number in group if left[number])
+                return False
+            self._fill(spot, left, group)
+            sizes = [one for one in sizes if one[1] is not spot]
+        return True
+
+    def _add_more(self, slots: int) -> None:
+        """Beyond the least, up to each role's count, where there is room."""
+        used = [spot for spot in self.spots if any(spot.counts)]
+        others = [spot for spot in self.spots if not any(spot.counts)]
+        for number, role in enumerate(self.roles):
+            more = role.count - role.least
+            for spot in (*used, *others) if more else ():
+                count = self._fits(spot, number, min(more, slots // role.slots))
+                if count:
+                    self._take(spot, number, count)
+                    more -= count
+                    slots -= count * role.slots
+
+    def _parts(self) -> tuple[Placed, ...]:
+        """The first host is that of the first role's first task; indexes go along the hosts."""
+        used = [spot for spot in self.spots if any(spot.counts)]
+        used.sort(key=lambda spot: next(number for number, count in enumerate(spot.counts) if count))
+        firsts = [0] * len(self.roles)
+        parts: list[Placed] = []
+        for spot in used:
+            roles = []
+            for number, count in enumerate(spot.counts):
+                if count:
+                    roles.append((number, firsts[number], count))
+                    firsts[number] += count
+            parts.append(self._placed(spot, tuple(roles), not parts))
+        return tuple(parts)
+
+    def _placed(self, spot: Spot, roles: tuple[tuple[int, int, int], ...], first: bool) -> Placed:
+        reserved: dict[str, float] = {}
+        for number, _, count in roles:
+            for name, amount in _amounts(self.needs[number], self.roles[number]):
+                reserved[name] = reserved.get(name, 0.0) + amount * count
+        if first:
+            for name, amount in self.need.shared:
+                reserved[name] = reserved.get(name, 0.0) + amount
+        slots = sum(self.roles[number].slots * count for number, _, count in roles)
+        cards = sum(self.roles[number].gpus * count for number, _, count in roles)
+        gpus: tuple[str, ...] = ()
+        if cards:
+            mine = self.view.ledger.host(spot.row.name)
+            whole = replace(self.need.spec.gpu or GpuReq(), num=cards, per="host")
+            gpus = pick(mine.gpus, mine.gpus_taken, whole, 1)
+        return Placed(host=spot.row.name, slots=slots, gpus=gpus, reserved=tuple(reserved.items()), roles=roles)
+
+
+def _amounts(need: Need, role: Role) -> list[tuple[str, float]]:
+    """What one task of a role reserves on its host."""
+    return [*need.per_host, *((name, amount * role.slots) for name, amount in need.per_slot)]

@@ -1,0 +1,56 @@
+"""Absolute priority scheduling (APS_PRIORITY): one number for each pending job, largest first.
+
+Rule: LSF's: a factor is its weight times the weighted sum of its subfactors (FS has none); a limit caps the absolute
+value of a weighted (sub)factor; a (sub)factor counts only once the job has waited for its grace period. A parent without a
+weight of its own weighs 1, a subfactor without one 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import ApsConf, Params
+from lavad.sched.needs.needs import Need
+
+PARENTS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
+FACTORS = ("FS", *PARENTS, *(name for names in PARENTS.values() for name in names))
+
+
+def value_of(aps: ApsConf, amounts: Mapping[str, float], waited: float) -> float:
+    """The APS value of a job whose subfactors (and FS) have these amounts and that has waited this long."""
+    weights, limits, graces = dict(aps.weights), dict(aps.limits), dict(aps.graces)
+
+    def weighted(name: str, amount: float, default: float) -> float:
+        if waited < graces.get(name, 0.0):
+            return 0.0
+        value = weights.get(name, default) * amount
+        most = limits.get(name)
+        return value if most is None else max(-most, min(most, value))
+
+    total = weighted("FS", amounts.get("FS", 0.0), 0.0)
+    for parent, names in PARENTS.items():
+        inner = sum(weighted(name, amounts.get(name, 0.0), 0.0) for name in names)
+        total += weighted(parent, inner, 1.0)
+    return total
+
+
+def job_priority(params: Params, spec: Spec, submitted: float, now: float) -> float:
+    """User priority, grown by JOB_PRIORITY_OVER_TIME."""
+    base = float(max(0, spec.priority))
+    if params.priority_growth is None:
+        return base
+    steps, seconds = params.priority_growth
+    return base + steps * max(0.0, (now - submitted) // seconds)
+
+
+def amounts_of(need: Need, params: Params, submitted: float, now: float, share: float) -> dict[str, float]:
+    """A pending job's subfactors; memory and swap in MB for the whole job."""
+    slots = need.most
+    asked: dict[str, float] = dict(need.per_host)
+    for name, amount in need.per_slot:
+        asked[name] = asked.get(name, 0.0) + amount * slots
+    return {
+        "FS": share, "PROC": float(slots), "MEM": asked.get("mem", 0.0), "SWAP": asked.get("swp", 0.0),
+        "JPRIORITY": job_priority(params, need.spec, submitted, now), "QPRIORITY": float(need.queue.priority),
+    }  # fmt: skip

@@ -1,0 +1,177 @@
+"""One walk down the line: which class comes next, where those that move (fair share, absolute priority) are put in place
+as the starts of this very cycle change them.
+
+Rule: a place that moves only moves back while the walk goes on, so the first of all places known is right as soon as it
+has been worked out again; and where nothing moves, the walk is the sorted line itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, heappushpop
+from typing import Generic, TypeVar
+
+from lavad.sched.line.aps import amounts_of, value_of
+from lavad.sched.line.line import keys_in_order, order_at
+from lavad.sched.order.ranking import Stream
+from lavad.sched.state.cycle_state import View
+from lavad.sched.state.scheduler_cache import Memory, Order
+
+V = TypeVar("V")
+_Place = tuple[Order, int]
+
+
+def order_now(view: View, number: int, key: int) -> Order:
+    """The place of a job of a class at this moment of the cycle."""
+    memory = view.memory
+    order = order_at(view.cluster, memory, number, key)
+    return _moved(view, number, key, order) if memory.known[number].stream is not None else order
+
+
+def _moved(view: View, number: int, key: int, order: Order) -> Order:
+    ranking = view.memory.ranking
+    spec = view.cluster.specs.rows[number]
+    aps = ranking.aps.get(spec.queue)
+    if aps is not None:
+        return (order[0], (aps[0], -aps_value(view, number, key)), *order[2:])
+    return (order[0], view.shares.key(spec), *order[2:])
+
+
+def aps_value(view: View, number: int, key: int) -> float:
+    """The absolute priority of a waiting job; 0 where its queue has none."""
+    return absolute_priority(view, number, view.cluster.get(key).submitted) or 0.0
+
+
+def absolute_priority(view: View, number: int, submitted: float) -> float | None:
+    """The absolute priority of a job of a class; None where its queue has none."""
+    ranking = view.memory.ranking
+    need = view.memory.need(view.cluster, number)
+    if need is None or need.spec.queue not in ranking.aps:
+        return None
+    share = view.shares.priority(need.spec)
+    amounts = amounts_of(need, view.cluster.conf.params, submitted, view.now, share)
+    return value_of(ranking.aps[need.spec.queue][1], amounts, view.now - submitted)
+
+
+class _Opened(Generic[V]):
+    """A class that has more jobs to place; ``key`` is the next one's."""
+
+    __slots__ = ("key", "visit")
+
+    def __init__(self, key: int, visit: V) -> None:
+        self.key = key
+        self.visit = visit
+
+
+class _Standing:
+    """The rest of a stream, its head taken off."""
+
+    __slots__ = ("at", "line")
+
+    def __init__(self, line: list[_Place]) -> None:
+        self.line = line
+        self.at = 0
+
+
+class Walk(Generic[V]):
+    """The classes in turn; ``V`` is what a cycle keeps of a class that it has opened."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        memory = view.memory
+        self._line = memory.line
+        self._at = 0
+        self._heap: list[tuple[Order, int, _Opened[V] | _Standing]] = []
+        if view.free or memory.restless or memory.ranking.preempts:
+            self._heap += _streams(view, memory)
+            heapify(self._heap)
+        elif memory.streams:
+            # where nothing can start, any order will do
+            self._line = [place for line in (memory.line, *memory.streams.values()) for place in line]
+        self._taken: _Standing | None = None
+
+    def pop(self) -> tuple[int, V | None] | None:
+        """The next class, and what was kept of it; None: there is no more."""
+        line, heap = self._line, self._heap
+        entry = self._pop_moving()
+        if entry is not None:
+            if self._at == len(line) or entry[:2] < line[self._at]:
+                return self._take(entry)
+            heappush(heap, entry)
+        if self._at == len(line):
+            return None
+        number = line[self._at][1]
+        self._at += 1
+        return number, None
+
+    def _take(self, entry: tuple[Order, int, _Opened[V] | _Standing]) -> tuple[int, V | None]:
+        _, number, what = entry
+        if isinstance(what, _Opened):
+            return number, what.visit
+        what.at += 1
+        self._taken = what
+        return number, None
+
+    def _pop_moving(self) -> tuple[Order, int, _Opened[V] | _Standing] | None:
+        """The first of the heap, once its place is the one it has now."""
+        heap = self._heap
+        taken, self._taken = self._taken, None
+        if taken is not None and taken.at < len(taken.line):
+            entry = heappushpop(heap, self._entry(taken))
+        elif heap:
+            entry = heappop(heap)
+        else:
+            return None
+        while True:
+            now = self._now(entry)
+            if now <= entry[0]:
+                return entry
+            entry = heappushpop(heap, (now, entry[1], entry[2]))
+
+    def _entry(self, standing: _Standing) -> tuple[Order, int, _Standing]:
+        order, number = standing.line[standing.at]
+        if not order[1]:
+            order = (order[0], self._view.shares.key(self._view.cluster.specs.rows[number]), *order[2:])
+        return order, number, standing
+
+    def _now(self, entry: tuple[Order, int, _Opened[V] | _Standing]) -> Order:
+        order, number, what = entry
+        known = self._view.memory.known[number]
+        if known.stream is None:
+            return order
+        if isinstance(what, _Opened):
+            return order_now(self._view, number, what.key)
+        if known.stream[1:] == ("", ""):
+            return order  # absolute priorities were worked out when the walk began
+        return (order[0], self._view.shares.key(self._view.cluster.specs.rows[number]), *order[2:])
+
+    def bound(self) -> Order | None:
+        """The first place of those that wait."""
+        if self._taken is not None:
+            if self._taken.at < len(self._taken.line):
+                heappush(self._heap, self._entry(self._taken))
+            self._taken = None
+        first = self._heap[0][0] if self._heap else None
+        plain = self._line[self._at][0] if self._at < len(self._line) else None
+        return plain if first is None else first if plain is None else min(first, plain)
+
+    def push(self, order: Order, number: int, key: int, visit: V) -> None:
+        """A class goes on later, with the job of ``key``, which has this place now."""
+        heappush(self._heap, (order, number, _Opened(key, visit)))
+
+
+def _streams(view: View, memory: Memory) -> Iterator[tuple[Order, int, _Standing]]:
+    for stream, line in memory.streams.items():
+        if stream[1:] == ("", ""):
+            line = sorted(_by_aps(view, stream))
+            order, number = line[0]
+        else:
+            order, number = line[0]
+            order = (order[0], view.shares.key(view.cluster.specs.rows[number]), *order[2:])
+        yield order, number, _Standing(line)
+
+
+def _by_aps(view: View, stream: Stream) -> Iterator[_Place]:
+    for _, number in view.memory.streams[stream]:
+        key = next(iter(keys_in_order(view.cluster, number, view.memory.known[number])))
+        yield order_now(view, number, key), number

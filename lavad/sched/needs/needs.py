@@ -1,0 +1,285 @@
+"""What a class of equal jobs needs of hosts: its own and its queue's requirements, read once.
+
+Rule: a ``Need`` depends on the spec and the configuration only, never on load, time or use.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.spec import Spec
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.resreq.text import PACKING, Affinity, Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
+from lavad.core.lang.resreq.ways import Term, Way, ways
+from lavad.core.lang.rusage_decay import Fade
+from lavad.core.rules.gpus import per_task
+from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
+
+INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
+_TYPE_NAMES = frozenset(("type", "model", "hname"))
+_IGNORED = frozenset(("slots", "ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_p", "ncpus"))
+
+
+_NO_SPAN = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a job wants of its hosts together, beyond span[hosts=1] and span[ptile=n]; most classes want none of it."""
+
+    same: tuple[str, ...] = ()
+    cu: Cu | None = None
+    span: Span = _NO_SPAN
+    """``block``, ``stripe``, or ``ptile`` that is not one number for all hosts."""
+    per_job: tuple[tuple[str, float], ...] = ()
+    """Reserved once a job, on its first host."""
+
+
+    @property
+    def excl(self) -> bool:
+        """cu[excl]: whether its compute units are to be its own."""
+        return self.cu is not None and self.cu.excl
+
+
+PLAIN = Shape()
+
+
+class Need:
+    """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job.
+
+    ``ways``: itself and the needs of the other alternatives of its requirement, none if there is one; ``terms``: the
+    parts of a compound requirement.
+    """
+
+    __slots__ = (
+        "accept_gap", "affinity", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most",
+        "moving", "number", "one_host", "one_slot", "order", "order_key", "packing", "per_host", "per_slot", "ptile", "queue",
+        "queue_rusage", "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
+    )  # fmt: skip
+
+    def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
+        self.number, self.spec, self.queue = number, spec, queue
+        way = way or ways_of(spec, queue, conf)[0]
+        term, compound = way.terms[0], way.compound
+        own, outer, both = term.own, term.outer, term.both
+        if compound:
+            own, both = ResReq(), outer
+        self.delay, self.way = way.delay, 0
+        self.ways: tuple[Need, ...] = ()
+        self.queue_select: Expr | None = outer.select
+        self.job_select: Expr | None = own.select
+        self.order = both.order
+        self.packing = next((name for name, _ in both.order if name in PACKING), "") if both.order else ""
+        span = both.span or Span()
+        turns = queue.job_accept_interval
+        self.accept_gap = (conf.params.accept_interval if turns is None else turns) * conf.params.sleep
+        """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
+        self.slots = spec.slots
+        self.most = max(spec.slots, spec.max_slots)
+        self.one_slot = self.most == 1
+        self.one_host = span.kind == "hosts" and span.n == 1
+        self.ptile = span.n if span.kind == "ptile" and not span.by_type else 0
+        self.shape = PLAIN
+        self.affinity: Affinity | None = both.affinity
+        self.gpu: GpuReq | None = spec.gpu
+        self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
+        self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)
+        self._shape(both, span)
+        self.terms: tuple[Need, ...] = _terms(self, way, conf) if compound else ()
+        asked = {use.name for req in own.rusage for use in req.uses}
+        self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
+        self.order_key = (self.order, _preferred(spec, queue))
+        self.first = any(word.endswith("!") for word in self.preferred)
+        self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both.select)
+        local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
+        self.base_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
+        reads = frozenset((*names_in(outer.select), *names_in(own.select)))
+        thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
+        self.moving = bool(reads & dynamic_names(conf)) or thresholds
+        """Whether which hosts it may use at all depends on load."""
+
+    def _reserve(self, rusage: Rusage, conf: Conf) -> None:
+        shared = {resource.name for resource in conf.resources if resource.locations}
+        host: list[tuple[str, float]] = []
+        slot: list[tuple[str, float]] = []
+        job: list[tuple[str, float]] = []
+        once: list[tuple[str, float]] = []
+        fades: list[Fade] = []
+        increasing = increasing_names(conf)
+        for use in rusage.uses:
+            if use.name in _IGNORED or use.amount <= 0 or use.name in increasing:
+                continue
+            if use.duration:
+                fades.append(Fade(use.name, use.amount, use.duration, bool(use.decay)))
+            per = conf.params.rusage_per(use.name, use.per)
+            if per == "task":
+                slot.append((use.name, use.amount))
+            elif use.name in shared and per != "host":
+                job.append((use.name, use.amount))
+            elif per == "job" and not (self.one_slot or self.one_host):
+                once.append((use.name, use.amount))
+            else:
+                host.append((use.name, use.amount))
+        self.per_host, self.per_slot, self.shared = tuple(host), tuple(slot), tuple(job)
+        self.fades = tuple(fades)
+        if once:
+            self.shape = Shape(per_job=tuple(once))
+
+    def _shape(self, both: ResReq, span: Span) -> None:
+        special = span.kind in ("block", "stripe") or (span.kind == "ptile" and not self.ptile)
+        if both.cu is not None or ((both.same or special) and not self.one_slot):
+            self.shape = Shape(both.same, both.cu, span if special else _NO_SPAN, self.shape.per_job)
+
+    @property
+    def preferred(self) -> tuple[str, ...]:
+        """The list of hosts whose preferences count: that of ``-m``, else the queue's if it has any."""
+        hosts: tuple[str, ...] = self.order_key[1]
+        return hosts
+
+    @property
+    def host_limit(self) -> int:
+        """HOSTLIMIT_PER_JOB; 0: none."""
+        return self.queue.hosts_a_job or 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether slots and amounts on each host are all that it asks for."""
+        return self.shape is PLAIN and not self.terms and not self.ways
+
+    def rusage_reason(self, name: str, names: tuple[str, ...]) -> int:
+        """The reason when this resource is short: the queue's or the job's requirement."""
+        return about(QUE_RUSAGE if name in self.queue_rusage else JOB_RUSAGE, name, names)
+
+
+def _preferred(spec: Spec, queue: QueueConf) -> tuple[str, ...]:
+    marked = any("+" in word or word.endswith("!") for word in queue.hosts)
+    return spec.hosts or (queue.hosts if marked else ())
+
+
+def read_need(cluster: Cluster, number: int) -> Need | None:
+    """The needs of a class, by the first way in which its requirement may be met; None if its queue is gone."""
+    spec = cluster.specs.rows[number]
+    queue = cluster.queue_conf.get(spec.queue)
+    if queue is None:
+        return None
+    every = ways_of(spec, queue, cluster.conf)
+    if len(every) == 1 and not every[0].delay:
+        return Need(number, spec, queue, cluster.conf, every[0])
+    found = tuple(Need(number, spec, queue, cluster.conf, way) for way in every)
+    for at, need in enumerate(found):
+        need.way = at
+    found[0].ways = found
+    return found[0]
+
+
+class Needs:
+    """Reads needs; classes that differ in one plain amount alone, as ``rusage[mem=…]``, share the reading of all else."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Need | None] = {}
+        self._alike: dict[tuple[object, ...], Need] = {}
+
+    def of(self, cluster: Cluster, number: int) -> Need | None:
+        """The needs of a class, read once; None if its queue is gone."""
+        if number not in self._rows:
+            self._rows[number] = self._read(cluster, number)
+        return self._rows[number]
+
+    def forget(self, number: int) -> None:
+        """A class has no pending job any more."""
+        self._rows.pop(number, None)
+
+    def clear(self) -> None:
+        """Another configuration."""
+        self._rows.clear()
+        self._alike.clear()
+
+    def _read(self, cluster: Cluster, number: int) -> Need | None:
+        spec = cluster.specs.rows[number]
+        one = _ONE_AMOUNT.fullmatch(spec.resreq)
+        if one is None or spec.roles:
+            return read_need(cluster, number)
+        kind = (spec.queue, one[1], spec.slots, spec.max_slots, spec.hosts, spec.gpu, spec.from_host)
+        like = self._alike.get(kind)
+        if like is not None:
+            return _with_amount(like, number, spec, float(one[2]))
+        need = read_need(cluster, number)
+        if need is not None and _has_one(need, one[1], float(one[2])):
+            self._alike[kind] = need
+        return need
+
+
+_ONE_AMOUNT = re.compile(r"rusage\[([a-z][a-z0-9_]*)=([1-9][0-9]{0,8})\]", re.ASCII)
+
+
+def _has_one(need: Need, name: str, amount: float) -> bool:
+    """Whether this amount is all that a need reserves, and by this name."""
+    places = [place for place in (need.per_host, need.per_slot, need.shared) if place]
+    return need.is_plain and places == [((name, amount),)]
+
+
+def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
+    need = Need.__new__(Need)
+    for field in Need.__slots__:
+        setattr(need, field, getattr(like, field))
+    need.number, need.spec = number, spec
+    for place in ("per_host", "per_slot", "shared"):
+        for name, _ in getattr(like, place):
+            setattr(need, place, ((name, amount),))
+    return need
+
+
+def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
+    """The ways in which the requirement of a job in this queue may be met."""
+    if not spec.resreq and not queue.resreq:
+        return _NO_WAYS
+    return ways(_parsed(queue.resreq), _parsed(spec.resreq))
+
+
+_NO_WAYS = ways(ResReq(), ResReq())
+
+
+def _terms(need: Need, way: Way, conf: Conf) -> tuple[Need, ...]:
+    """The needs of the parts of a compound requirement; the last may be for all tasks that the others leave."""
+    fixed, rest = sum(term.count for term in way.terms), not all(term.count for term in way.terms)
+    if not (fixed < need.slots if rest else fixed == need.slots == need.most):
+        return ()  # the queue's requirement was another when the job was taken in
+    found = []
+    for term in way.terms:
+        least, most = term.count or need.slots - fixed, term.count or need.most - fixed
+        spec = replace(need.spec, slots=least, max_slots=most)
+        found.append(Need(need.number, spec, need.queue, conf, Way((Term(0, term.outer, term.own, term.both),))))
+    return tuple(found)
+
+
+def increasing_names(conf: Conf) -> frozenset[str]:
+    """Loads that are worse when higher."""
+    loads = (resource for resource in conf.resources if resource.interval and not resource.consumable)
+    return INCREASING | {resource.name for resource in loads if resource.increasing}
+
+
+def dynamic_names(conf: Conf) -> frozenset[str]:
+    """Resources whose value is a load, not a fact."""
+    dynamic = (resource.name for resource in conf.resources if resource.interval or resource.locations)
+    return frozenset((*INDICES, *dynamic, "slots", "status"))
+
+
+def _parsed(text: str) -> ResReq:
+    """A requirement that no longer parses asks for nothing: it was checked when it was taken in."""
+    if not text:
+        return ResReq()
+    try:
+        return parse(text)
+    except ResReqError:
+        return ResReq()
+
+
+def _names_a_type(conf: Conf, select: Expr | None) -> bool:
+    """LSF's default ``type==local`` ends where a type, model, host, boolean or string resource is named."""
+    named = frozenset(names_in(select))
+    return bool(named & _TYPE_NAMES) or any(r.name in named and r.kind != "numeric" for r in conf.resources)

@@ -1,0 +1,144 @@
+"""The hosts as a cycle sees them: one row a host, kept between cycles and renewed only where something changed.
+
+Rule: a row is a copy; what a cycle places is written to the ledger and to the row, and the row is renewed next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import fsum
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.usage_index import HostUse
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.resreq.eval import Value, value_of
+from lavad.core.plan.volatile import Soft
+from lavad.core.rules.gpus import room
+from lavad.core.rules.ledger import Ledger
+from lavad.core.site.conf import HostConf
+from lavad.core.site.host import Host
+
+_USED_KB = {"mem": "rss", "swp": "swap"}
+
+
+class Row:
+    """One host. ``free``: slots for a new job; ``start``: the same when the cycle began."""
+
+    __slots__ = ("at", "free", "gpu_room", "held", "host", "load", "name", "rooms", "seen", "spare", "start", "values")
+
+    def __init__(self, at: int, name: str) -> None:
+        self.at = at
+        self.name = name
+        self.host = Host(name=name)
+        self.load: Mapping[str, float] | None = None
+        self.seen: tuple[HostUse | None, int] = (None, -2)
+        self.free = self.start = 0
+        self.spare = -(1 << 60)
+        self.held = 0.0
+        self.rooms: dict[str, float] = {}
+        self.gpu_room: dict[GpuReq, int] = {}
+        self.values: dict[str, Value] | None = None
+
+    def renew(self, ledger: Ledger, host: Host, use: HostUse | None, load: Mapping[str, float] | None) -> bool:
+        """Copy the host's state; True if it has more than the row knew."""
+        before, held = self.spare, self.held
+        self.host, self.load = host, load
+        self.seen = (use, -1 if use is None else use.touched)
+        self._count(ledger)
+        self.start = self.free
+        self.values = None
+        return self.spare > before or self.held < held
+
+    def take(self, ledger: Ledger) -> None:
+        """Something was placed here: what the row knows is no longer so."""
+        self._count(ledger)
+        self.seen = (None, -2)
+
+    def _count(self, ledger: Ledger) -> None:
+        mine = ledger.host(self.name)
+        self.spare = mine.slots - mine.taken
+        self.held = sum(mine.reserved.values()) if mine.reserved else 0.0
+        self.free = 0 if mine.exclusive else max(0, self.spare)
+        self.rooms = {}
+        self.gpu_room = {}
+
+    def room(self, ledger: Ledger, soft: Soft, name: str) -> float:
+        """How much of a resource a new job may reserve here: by what is reserved and by what is measured."""
+        if ledger.is_shared(name):
+            return ledger.room(self.name, name) or 0.0
+        left = self.rooms.get(name)
+        if left is None:
+            left = self.rooms[name] = self._measure(ledger, soft, name)
+        return left
+
+    def _measure(self, ledger: Ledger, soft: Soft, name: str) -> float:
+        left = ledger.room(self.name, name)
+        measured = self.load.get(name) if self.load is not None else None
+        if measured is None:
+            return 0.0 if left is None else left
+        use = ledger.cluster.use.hosts.get(self.name)
+        reserved = use.reserved.get(name, 0.0) if use is not None else 0.0
+        fresh = ledger.host(self.name).reserved.get(name, 0.0) - reserved
+        measured -= fresh + (unrealized(use, soft, self.name, name) if reserved else 0.0)
+        return measured if left is None else min(left, measured)
+
+    def gpus_left(self, ledger: Ledger, req: GpuReq) -> int:
+        """How many GPUs a job with this requirement may get here."""
+        left = self.gpu_room.get(req)
+        if left is None:
+            mine = ledger.host(self.name)
+            left = self.gpu_room[req] = room(mine.gpus, mine.gpus_taken, req) if mine.gpus else 0
+        return left
+
+
+def unrealized(use: HostUse | None, soft: Soft, host: str, name: str) -> float:
+    """What started jobs have reserved on a host and do not use yet, so that no measurement shows it."""
+    field = _USED_KB.get(name)
+    waiting = []
+    for key, part in use.jobs.items() if use is not None else ():
+        amount = next((amount for own, amount in part.reserved if own == name), 0.0)
+        usage = soft.usage.get(key, {}).get(host) if field is not None and amount else None
+        used = getattr(usage, field) / 1024 if usage is not None and field is not None else 0.0
+        waiting.append(max(0.0, amount - used))
+    return fsum(waiting)  # the same whatever order they started in
+
+
+def read_load(row: Row, cluster: Cluster, soft: Soft, name: str) -> float | None:
+    """A load index of a host, less what is reserved of it and not used yet; as it was when the cycle began."""
+    value = row.load.get(name) if row.load is not None else None
+    use = cluster.use.hosts.get(row.name)
+    if value is None or use is None or name not in use.reserved:
+        return value
+    return value - unrealized(use, soft, row.name, name)
+
+
+def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
+    """All that a select expression may ask about a host, as it was when the cycle began."""
+    if row.values is not None:
+        return row.values
+    facts = row.host.facts
+    conf = cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    model = conf.model or facts.model
+    gpus = len(facts.gpus)
+    values: dict[str, Value] = {
+        "ncpus": facts.ncpus, "nprocs": facts.nprocs, "ncores": facts.ncores or facts.ncpus,
+        "nthreads": facts.nthreads, "maxmem": facts.max_mem, "maxswp": facts.max_swap, "maxtmp": facts.max_tmp,
+        "ngpus": gpus, "ngpus_physical": gpus, "type": conf.type or facts.type, "model": model, "hname": row.name,
+        "server": True, "status": "closed" if row.host.closed else "ok", "healthy": True, "slots": row.start,
+        "maxslots": cluster.slots_of(row.name), "rexpri": 0.0, "ndisks": 0.0,
+    }  # fmt: skip
+    values["cpuf"] = dict(cluster.conf.models).get(model, facts.cpu_factor)
+    for name, text in conf.resources:
+        values[name] = value_of(text)
+    for name in row.load or ():
+        value = read_load(row, cluster, soft, name)
+        if value is not None:
+            values[name] = value
+    row.values = values
+    return values
+
+
+def host_type(cluster: Cluster, host: Host) -> str:
+    """A host's type, by configuration or by its agent."""
+    conf = cluster.host_conf.get(host.name)
+    return (conf.type if conf is not None else "") or host.facts.type

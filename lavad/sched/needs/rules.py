@@ -1,0 +1,60 @@
+"""What of a configuration stops jobs that run: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …], windows, thresholds.
+
+Rule: only a queue of higher priority preempts, whatever the lists say, so that two never preempt each other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lavad.core.rules.ownership import has_owners
+from lavad.core.site.conf import Conf, QueueConf
+
+_RULE = re.compile(r"(PREEMPTIVE|PREEMPTABLE)(?:\[([^\]]*)\])?")
+
+Victims = dict[str, tuple[tuple[str, int], ...]]
+
+
+class Rules:
+    """``preempts`` as of ``preemptable``; ``owned``: whether queues own slots; ``stops``: whether windows or load may stop
+    jobs; ``host_stops``: those of hosts."""
+
+    __slots__ = ("host_stops", "owned", "preempts", "stops")
+
+    def __init__(self, conf: Conf) -> None:
+        self.preempts = preemptable(conf)
+        self.owned = has_owners(conf)
+        stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
+        stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
+        self.host_stops = any(stops)
+        self.stops = self.host_stops or any(queue.run_window for queue in conf.queues)
+
+
+def preemptable(conf: Conf) -> Victims:
+    """Queue to the queues (with LSF's preference, the highest first) whose jobs its jobs may preempt."""
+    found: Victims = {}
+    rules = {queue.name: dict(_RULE.findall(queue.preemption)) for queue in conf.queues}
+    for queue in conf.queues:
+        lower = [other for other in conf.queues if other.priority < queue.priority]
+        levels = {other.name: level for other in lower if (level := _level(rules, queue, other)) is not None}
+        if levels:
+            found[queue.name] = tuple(sorted(levels.items(), key=lambda item: -item[1]))
+    return found
+
+
+def _level(rules: dict[str, dict[str, str]], queue: QueueConf, other: QueueConf) -> int | None:
+    """The preference for victims of another queue; None: they may not be preempted from this one."""
+    chosen = rules[queue.name].get("PREEMPTIVE")
+    if chosen is not None:
+        named = _named(chosen)
+        if not named or other.name in named:
+            return named.get(other.name, 0)
+    by = rules[other.name].get("PREEMPTABLE")
+    if by is not None and (not _named(by) or queue.name in _named(by)):
+        return 0
+    return None
+
+
+def _named(text: str) -> dict[str, int]:
+    words = (word.partition("+") for word in text.split())
+    return {name: int(level) if level.isdigit() else 0 for name, _, level in words}

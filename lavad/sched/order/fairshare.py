@@ -1,0 +1,140 @@
+"""Fair share in one cycle: the trees of all policies filled with what is used now, and each class's place by them.
+
+Rule: within a cycle priorities only fall, as each start takes; so a place that was worked out earlier is never too late,
+and whoever holds one works it out again before it acts on it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import fsum
+
+from lavad.core.cluster.accounts import COMMITTED, GPUS, JOBS, MEM, SLOTS, gpu_seconds, run_seconds
+from lavad.core.cluster.charge import Account, account_of, fade, fade_even
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.usage_index import RSV
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Spec
+from lavad.core.plan.volatile import Soft
+from lavad.core.site.conf import Conf, ShareConf
+from lavad.sched.order.drf import totals
+from lavad.sched.order.share_tree import Node, Policy, Tree
+
+LAST = (float("inf"),)
+"""The place of users without a share, behind all who have one."""
+
+
+def policies_of(conf: Conf) -> dict[str, Policy]:
+    """Queue to the policy that rules it; a host partition's rules every queue that has none of its own."""
+    found: dict[str, Policy] = {}
+    for number, queue in enumerate(conf.queues):
+        if queue.share is not None:
+            names = (queue.name, *(name for name in queue.share.queues if name != queue.name))
+            policy = Policy(number, queue.name, names, queue.share, conf)
+            found.update({name: policy for name in names if name not in found})
+    return found
+
+
+def partitions_of(conf: Conf) -> list[Policy]:
+    """The trees of host partitions, over all queues without fair share of their own."""
+    free = tuple(queue.name for queue in conf.queues if queue.name not in policies_of(conf))
+    first = len(conf.queues)
+    return [Policy(first + at, part.name, free, part.share, conf) for at, part in enumerate(conf.partitions)]
+
+
+def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
+    """A policy's tree with what each account uses and has used."""
+    share = policy.share
+    tree = Tree(policy, totals(cluster) if share.dominant else {})
+    ruled = frozenset(policy.queues)
+    for account in sorted(account for account in cluster.accounts.rows if account[0] in ruled):
+        node = tree.leaf(account[1], account[2])
+        if node is not None:
+            _add_live(node, cluster.accounts.rows[account], share, now)
+    for queue, user in sorted(pair for pair in cluster.use.pairs if pair[0] in ruled):
+        reserved = cluster.use.pairs[queue, user][RSV]
+        node = tree.leaf(user, "") if reserved else None
+        if node is not None:
+            node.add(reserved=reserved)
+    for account in sorted(account for account in cluster.charges.rows if account[0] in ruled):
+        charge = cluster.charges.rows[account]
+        node = tree.leaf(account[1], account[2])
+        if node is not None:
+            faded = [fade(amount, now - charge.at, share.hist_hours) for amount in (charge.cpu, charge.run, charge.gpu)]
+            node.add(cpu=faded[0], hist_run=faded[1] * share.hist_run, hist_gpu=faded[2] * share.hist_gpu)
+    if not share.turns and not share.dominant:
+        for account, cpu in sorted(running_cpu(cluster, soft, ruled, share.hist_hours).items()):
+            node = tree.leaf(account[1], account[2])
+            if node is not None:
+                node.add(cpu=cpu)
+    return tree
+
+
+def _add_live(node: Node, row: list[int], share: ShareConf, now: float) -> None:
+    run, gpu = run_seconds(row, now), gpu_seconds(row, now)
+    if share.run_decay and row[SLOTS]:
+        # an account's running jobs are faded as one that began at their mean start
+        run = fade_even(run, run / row[SLOTS], share.hist_hours)
+    node.add(run=run, gpu=gpu, committed=row[COMMITTED], slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
+
+
+def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: float) -> dict[Account, float]:
+    """CPU seconds that running jobs of these queues have used so far, decayed, account by account."""
+    jobs, specs = cluster.jobs.rows, cluster.specs.rows
+    used: defaultdict[Account, list[float]] = defaultdict(list)
+    for key, hosts in soft.usage.items():
+        job = jobs.get(key)
+        if job is None or job.run is None:
+            continue
+        spec = specs[job.spec]
+        if spec.queue in queues:
+            attempt = job.run
+            used[account_of(spec)] += [
+                fade_even(usage.cpu, usage.at - attempt.started, hours)
+                for usage in hosts.values()
+                if usage.attempt == attempt.number
+            ]
+    # fsum: the same whatever order the reports came in
+    return {account: fsum(amounts) for account, amounts in used.items()}
+
+
+class Shares:
+    """All trees of one cycle, made when first asked for."""
+
+    def __init__(self, policies: dict[str, Policy], cluster: Cluster, soft: Soft, now: float) -> None:
+        self.policies = policies
+        self._cluster, self._soft, self._now = cluster, soft, now
+        self._trees: dict[int, Tree] = {}
+
+    def tree(self, policy: Policy) -> Tree:
+        """The tree of a policy."""
+        tree = self._trees.get(policy.number)
+        if tree is None:
+            tree = self._trees[policy.number] = make_tree(policy, self._cluster, self._soft, self._now)
+        return tree
+
+    def key(self, spec: Spec) -> tuple[float, ...]:
+        """The place that a spec's user has by fair share; () in a queue without it."""
+        policy = self.policies.get(spec.queue)
+        if policy is None:
+            return ()
+        tree = self.tree(policy)
+        node = tree.leaf(spec.user, spec.user_group)
+        return (policy.number, *(LAST if node is None else tree.key(node)))
+
+    def priority(self, spec: Spec) -> float:
+        """The dynamic priority of a spec's user among its siblings; 0 without a share."""
+        policy = self.policies.get(spec.queue)
+        node = None if policy is None else self.tree(policy).leaf(spec.user, spec.user_group)
+        return 0.0 if node is None or policy is None else self.tree(policy).priority(node)
+
+    def take(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """A job of this spec starts in this cycle."""
+        policy = self.policies.get(spec.queue)
+        if policy is None:
+            return
+        tree = self.tree(policy)
+        node = tree.leaf(spec.user, spec.user_group)
+        if node is not None:
+            mem = sum(round(amount * 1024) for part in parts for name, amount in part.reserved if name == "mem")
+            tree.take(node, sum(part.slots for part in parts), sum(len(part.gpus) for part in parts), mem)

@@ -1,0 +1,223 @@
+"""Share trees: which share a user has of a queue (or queues, or host partition), and the priority that it gives now.
+
+Rule: LSF's dynamic priority at each level of the tree; a group counts what all below it use. Sums are made in the order
+of accounts, never of a dict's history, so that a replica and a restart come to the very same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lavad.core.site.conf import Conf, ShareConf, Shares
+from lavad.core.site.rights import expand_users
+
+Step = tuple[str, int, int]
+"""Name, shares and place among its siblings of a node on the way from the root."""
+Path = tuple[Step, ...]
+_KEYWORDS = ("default", "others")
+_LEAST = 0.01
+"""LSF: a smaller denominator counts as this."""
+
+
+class Policy:
+    """A share tree as configured. ``number``: its place among all; ``queues``: those it rules, the one it is set in first."""
+
+    def __init__(self, number: int, name: str, queues: tuple[str, ...], share: ShareConf, conf: Conf) -> None:
+        self.number = number
+        self.name = name
+        self.queues = queues
+        self.share = share
+        self.shares: Shares = share.shares or (("default", 1),)
+        self.priority = max((queue.priority for queue in conf.queues if queue.name in queues), default=0)
+        self._groups = dict(conf.user_groups)
+        self._group_shares = dict(conf.group_shares)
+        self._members = {name: _members(conf, name) for name in self._named_groups(self.shares, set())}
+        self._paths: dict[tuple[str, str], Path | None] = {}
+
+    def _named_groups(self, shares: Shares, seen: set[str]) -> set[str]:
+        for name, _ in shares:
+            group = _bare(name)
+            if group in self._groups and group not in seen:
+                seen.add(group)
+                self._named_groups(self._group_shares.get(group, ()), seen)
+        return seen
+
+    def find_path(self, user: str, group: str) -> Path | None:
+        """The way to a user's leaf: through the group that a job was submitted for, else the user's own share, else the
+        first group that has the user, else ``default`` or ``others``. None: the user has no share.
+        """
+        key = (user, group)
+        if key not in self._paths:
+            found = sorted(self._ways(self.shares, user, frozenset()))
+            wanted = [way for _, way in found if any(name == group for name, _, _ in way)] if group else []
+            self._paths[key] = next(iter(wanted or [way for _, way in found]), None)
+        return self._paths[key]
+
+    def _ways(self, shares: Shares, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path]]:
+        """All ways to a user, with what they rank by: at each level the user's own share, a group, default, others."""
+        for at, (name, count) in enumerate(shares):
+            group = _bare(name)
+            if name == user:
+                yield (0, at), ((name, count, at),)
+            elif name in _KEYWORDS:
+                yield (2 + _KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),)
+            elif group in self._groups and group not in above and user in self._members[group]:
+                if name.endswith("@"):
+                    yield (1, at), ((user, count, at),)
+                elif inner := self._group_shares.get(group):
+                    for rank, way in self._ways(inner, user, above | {group}):
+                        yield (1, at, *rank), ((group, count, at), *way)
+                else:
+                    yield (1, at), ((group, count, at),)
+
+    def entries(self) -> Iterator[Path]:
+        """The ways to all that the configuration names, so that they show even where nobody uses them."""
+        yield from self._entries(self.shares, frozenset())
+
+    def _entries(self, shares: Shares, above: frozenset[str]) -> Iterator[Path]:
+        for at, (name, count) in enumerate(shares):
+            group = _bare(name)
+            if name == "default":
+                continue
+            if name.endswith("@") and group in self._members:
+                users = sorted(user for user in self._members[group].users if user not in self._groups)
+                yield from (((user, count, at),) for user in users)
+                continue
+            step = (group if group in self._groups else name, count, at)
+            yield (step,)
+            inner = self._group_shares.get(group, ()) if group in self._groups and group not in above else ()
+            yield from ((step, *way) for way in self._entries(inner, above | {group}))
+
+
+class _Members:
+    """Users of a group; ``all`` is everyone but those taken out with ``~``."""
+
+    def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
+        self.users = users - out
+        self._out = out
+        self._all = "all" in users
+
+    def __contains__(self, user: str) -> bool:
+        return user not in self._out and (self._all or user in self.users)
+
+
+def _members(conf: Conf, group: str) -> _Members:
+    users = expand_users(conf, [group])
+    out = expand_users(conf, [name[1:] for name in users if name.startswith("~")])
+    return _Members(frozenset(name for name in users if not name.startswith("~")), out)
+
+
+def _bare(name: str) -> str:
+    return name.rstrip("@/")
+
+
+class Node:
+    """A user, group or ``others`` in a tree; what it uses is the sum of all below it. Times in seconds, memory in KB."""
+
+    __slots__ = (
+        "at", "children", "committed", "cpu", "gpu", "gpus", "hist_gpu", "hist_run", "mem", "name", "parent", "reserved",
+        "run", "shares", "slots", "started",
+    )  # fmt: skip
+
+    def __init__(self, name: str, shares: int, at: int, parent: Node | None) -> None:
+        self.name = name
+        self.shares = shares
+        self.at = at
+        self.parent = parent
+        self.children: dict[tuple[int, str], Node] = {}
+        self.cpu = self.run = self.gpu = self.hist_run = self.hist_gpu = self.committed = 0.0
+        self.slots = self.reserved = self.started = self.gpus = self.mem = 0
+
+    def add(self, **amounts: float) -> None:
+        """Add to this node and all above it."""
+        node: Node | None = self
+        while node is not None:
+            for name, amount in amounts.items():
+                setattr(node, name, getattr(node, name) + amount)
+            node = node.parent
+
+    def take(self, slots: int, gpus: int, mem: int) -> None:
+        """A job starts: the priority of this node and all above it falls."""
+        node: Node | None = self
+        while node is not None:
+            node.slots += slots
+            node.gpus += gpus
+            node.mem += mem
+            node = node.parent
+
+
+class Tree:
+    """One policy's tree in one cycle. ``totals``: what the hosts have of each resource that a dominant share is of."""
+
+    def __init__(self, policy: Policy, totals: Mapping[str, float]) -> None:
+        self.policy = policy
+        self.totals = totals
+        self.root = Node(policy.name, 1, 0, None)
+        self.changes = 0
+        """Grows with every start: keys made before may be too high."""
+        self._leaves: dict[tuple[str, str], Node | None] = {}
+        self._keys: dict[Node, tuple[int, tuple[float, ...]]] = {}
+
+    def leaf(self, user: str, group: str) -> Node | None:
+        """Where jobs of this user are counted; None: the user has no share."""
+        key = (user, group)
+        if key not in self._leaves:
+            path = self.policy.find_path(user, group)
+            self._leaves[key] = None if path is None else self.node(path)
+        return self._leaves[key]
+
+    def node(self, path: Path) -> Node:
+        """The node at the end of a way, made if it is not there yet."""
+        node = self.root
+        for name, shares, at in path:
+            child = node.children.get((at, name))
+            if child is None:
+                child = node.children[at, name] = Node(name, shares, at, node)
+            node = child
+        return node
+
+    def take(self, node: Node, slots: int, gpus: int, mem: int) -> None:
+        """A job of this node starts."""
+        node.take(slots, gpus, mem)
+        self.changes += 1
+
+    def priority(self, node: Node) -> float:
+        """LSF's dynamic priority of a node among its siblings, or by its dominant share."""
+        share = self.policy.share
+        if share.dominant:
+            return node.shares / max(self.dominant(node), 1e-9)
+        return node.shares / max(self.used(node), _LEAST)
+
+    def used(self, node: Node) -> float:
+        """The denominator of LSF's formula; times count in hours. The GPU term is inside it."""
+        share = self.policy.share
+        run = node.run + node.hist_run
+        hours = node.cpu * share.cpu_factor + run * share.run_factor
+        if share.committed_factor:
+            hours += max(0.0, node.committed - node.run) * share.committed_factor
+        if share.gpu_factor:
+            hours += (node.gpu + node.hist_gpu) * share.gpu_factor
+        return hours / 3600 + (1 + node.slots + node.reserved) * share.job_factor
+
+    def dominant(self, node: Node) -> float:
+        """The largest of the node's fractions of the cluster's resources."""
+        return max((self.fraction(node, name) for name in self.policy.share.dominant), default=0.0)
+
+    def fraction(self, node: Node, name: str) -> float:
+        """How much of all there is of a resource the node has."""
+        total = self.totals.get(name, 0.0)
+        has = {"slots": node.slots + node.reserved, "mem": node.mem / 1024, "gpus": node.gpus}[name]
+        return has / total if total else 0.0
+
+    def key(self, node: Node) -> tuple[float, ...]:
+        """The node's place among all leaves, smallest first: each level's priority, and its place where those are equal."""
+        known = self._keys.get(node)
+        if known is not None and known[0] == self.changes:
+            return known[1]
+        key: tuple[float, ...] = (-self.priority(node),)
+        above = node.parent
+        while above is not None and above.parent is not None:
+            key = (-self.priority(above), above.at, *key)
+            above = above.parent
+        self._keys[node] = (self.changes, key)
+        return key

@@ -1,0 +1,132 @@
+"""Advance reservations in a cycle: how many slots of each host a class must leave alone, or may have of its own one.
+
+Rule: nothing is shifted on the ledger; what a class must leave alone is one dictionary (and column) for all classes that
+end before the same edge of a reservation, so that a cycle's cost grows with edges and reserved hosts, not with classes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from lavad.core.rules.reserved import NEVER, Reserved
+from lavad.core.site.reservation import is_active
+from lavad.sched.needs.columns import Ints
+from lavad.sched.needs.needs import Need
+from lavad.sched.state.cycle_state import View
+
+_Key = tuple[object, ...]
+
+
+def _end(need: Need, start: float) -> float:
+    limit = need.spec.limits.run
+    return NEVER if limit is None else start + limit
+
+
+class _Level:
+    """What the classes of one level leave alone, up to the ``seen``-th host that changed in this cycle."""
+
+    __slots__ = ("column", "kept", "seen")
+
+    def __init__(self, kept: dict[str, int], seen: int) -> None:
+        self.kept = kept
+        self.seen = seen
+        self.column: Ints | None = None
+
+
+class Advance:
+    """The reservations of one cycle."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.reserved = Reserved(view.ledger, view.now, view.memory.ends)
+        self._levels: dict[_Key, _Level] = {}
+        self._level = _Level({}, 0)
+        self._reasons: npt.NDArray[np.int32] | None = None
+        self._edges = sorted({edge for edge in self.reserved.edges() if edge > view.now})
+        for edge in self._edges[:1]:
+            view.wake(edge)
+        state = tuple((row, is_active(row, view.now)) for row in self.reserved.rows.values())
+        if state != view.memory.reservations:
+            view.memory.reservations = state
+            view.memory.state_seen += 1
+            view.memory.improved = view.memory.cycle
+            view.memory.restless = True
+        known = view.memory.ends
+        for host in [host for host in known if host not in self.reserved.by_host]:
+            del known[host]
+
+    def show(self, need: Need, start: float = 0.0) -> set[str]:
+        """It is this class's turn, to start at ``start`` (now); hosts of which it may see more or less than the one before."""
+        if not self.reserved.rows:
+            return set()
+        self.reserved.catch_up()
+        start = max(start, self.view.now)
+        before = self._level
+        key = self._key_of(need, start)
+        level = self._levels.get(key)
+        if level is None:
+            level = self._levels[key] = _Level({}, len(self.reserved.changed))
+            self._renew(level, need, start, () if need.spec.reservation else self.reserved.by_host)
+        elif level.seen < len(self.reserved.changed):
+            self._renew(level, need, start, self.reserved.changed[level.seen :])
+            level.seen = len(self.reserved.changed)
+        self._level = level
+        return before.kept.keys() | level.kept.keys() if level is not before else set()
+
+    def _key_of(self, need: Need, start: float) -> _Key:
+        if need.spec.reservation:
+            return (need.spec.reservation,)
+        own = need.spec.queue if any(need.spec.queue in row.queues for row in self.reserved.rows.values()) else ""
+        return (bisect_left(self._edges, _end(need, start)), bisect_right(self._edges, start), own, need.spec.exclusive)
+
+    def _renew(self, level: _Level, need: Need, start: float, hosts: Iterable[str]) -> None:
+        for host in hosts if not need.spec.reservation else ():
+            kept = self.reserved.kept(need.spec, host, start, _end(need, start))
+            row = self.view.memory.by_name.get(host)
+            if kept > 0:
+                level.kept[host] = kept
+            else:
+                level.kept.pop(host, None)
+            if level.column is not None and row is not None:
+                level.column[row.at] = max(0, kept)
+
+    def column(self, free: Ints) -> Ints:
+        """Free slots by row number, less what the class leaves alone."""
+        level = self._level
+        if not level.kept:
+            return free
+        if level.column is None:
+            level.column = np.zeros(len(free), dtype=np.int64)
+            for host, slots in level.kept.items():
+                row = self.view.memory.by_name.get(host)
+                if row is not None:
+                    level.column[row.at] = slots
+        return free - level.column
+
+    def explain(self, codes: npt.NDArray[np.int32], free: Ints) -> None:
+        """Note the reason of all hosts of which the class leaves slots alone, where there is none yet."""
+        level = self._level
+        if not level.kept:
+            return
+        if self._reasons is None:
+            self._reasons = np.zeros(len(free), dtype=np.int32)
+            for host in self.reserved.by_host:
+                row = self.view.memory.by_name.get(host)
+                if row is not None:
+                    self._reasons[row.at] = self.reserved.reason(host)
+        touched = (codes == 0) & (free > 0) & (self.column(free) < free)
+        codes[touched] = self._reasons[touched]
+
+    def left(self, need: Need, host: str, free: int) -> int:
+        """Of the free slots of a host, those that this class may have."""
+        if need.spec.reservation:
+            return min(free, self.reserved.share(need.spec.reservation, host))
+        return max(0, free - self._level.kept.get(host, 0))
+
+    def reason(self, need: Need, host: str) -> int:
+        """Why a host that has free slots has none for this class."""
+        return int(self.reserved.why_none(need.spec, host))

@@ -1,0 +1,112 @@
+"""What one cycle works on: the cluster, its soft state, the time, this cycle's ledger and limits, the hosts' rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.job import Placed
+from lavad.core.job.spec import Spec
+from lavad.core.lang.windows import Local
+from lavad.core.plan.volatile import Soft
+from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.limits import Limits
+from lavad.sched.needs.columns import Columns, Ints
+from lavad.sched.needs.rows import Row
+from lavad.sched.order.fairshare import Shares
+from lavad.sched.state.scheduler_cache import Memory
+
+if TYPE_CHECKING:
+    from lavad.sched.policy.advance import Advance
+    from lavad.sched.policy.queue_shares import Owners
+
+
+class View:
+    """One cycle's world. ``columns`` is None for few hosts."""
+
+    def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> None:
+        self.cluster = cluster
+        self.soft = soft
+        self.now = now
+        self.local = local
+        self.memory = memory
+        self.ledger = Ledger(cluster)
+        memory.renew(self.ledger, soft, local)
+        self.limits = Limits(memory.book, self.ledger)
+        self.rows: list[Row] = memory.rows
+        self.columns: Columns | None = memory.columns
+        self.shares = Shares(memory.ranking.policies, cluster, soft, now)
+        self.queues: dict[str, int] = {}
+        """Queue to why it dispatches nothing now, 0: it does."""
+        self.rankings: dict[tuple[object, ...], Any] = {}
+        self.rank_starts: dict[tuple[object, ...], int] = {}
+        """Ranking to its first host that is not full."""
+        self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
+        """Free slots of all hosts that take jobs."""
+        self.changes = 0
+        """Grows with every row that is renewed in this cycle."""
+        self.wake_at = 0.0
+        self.preempted: set[int] = set()
+        """Running jobs that this cycle stops."""
+        self.holds = False
+        """Whether anything is held: a host may then have more for one class than for the one before it."""
+        self.renewed: list[int] = []
+        """Numbers of the rows that were brought up to the ledger, one after the other."""
+        self.restless = False
+        """Whether the next cycle must look at everything again."""
+        self.advance: Advance | None = None
+        """The advance reservations, where there are any."""
+        self.owners: Owners | None = None
+        """What queues deserve, where they own anything."""
+        self._starts: dict[str, float] = {}
+        for text in {text for texts in memory.host_windows.values() for text in texts}:
+            self.wake_at_change(text)
+
+    def wake(self, at: float) -> None:
+        """Time alone may change something then."""
+        if at > self.now and (not self.wake_at or at < self.wake_at):
+            self.wake_at = at
+
+    def wake_at_change(self, text: str) -> None:
+        """Something opens or closes with this time window."""
+        seconds = self.memory.next_window_change(text, self.local)
+        if seconds is not None:
+            self.wake(self.now + seconds)
+
+    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
+        """A job of ``spec`` starts on these hosts; ``alone``: others that it keeps for itself."""
+        self.ledger.take(key, spec, parts, alone)
+        for name in alone:
+            self.renew(self.memory.by_name[name])
+        self.shares.take(spec, parts)
+        for part in parts:
+            self._starts[part.host] = self.now
+            self.renew(self.memory.by_name[part.host])
+
+    def renew(self, row: Row) -> None:
+        """Bring a row up to the ledger."""
+        before = row.free
+        row.take(self.ledger)
+        self.free += row.free - before
+        self.changes += 1
+        self.renewed.append(row.at)
+        if self.columns is not None:
+            self.columns.take(row)
+
+    def free_slots(self, columns: Columns) -> Ints:
+        """Free slots of all hosts as the class in turn may have them (perhaps more, where it has an advance reservation)."""
+        return columns.free if self.advance is None else self.advance.column(columns.free)
+
+    def last_start(self, row: Row) -> float:
+        """When a job was started last on a host, of those that are still there; now, if in this cycle."""
+        found = self._starts.get(row.name)
+        if found is None:
+            use = self.cluster.use.hosts.get(row.name)
+            runs = [self.cluster.jobs.rows[key].run for key in use.jobs] if use is not None else []
+            found = max((run.dispatched for run in runs if run is not None), default=0.0)
+            self._starts[row.name] = found
+        return found
+
+    def room(self, row: Row, name: str) -> float:
+        """How much of a resource may be reserved on a host."""
+        return row.room(self.ledger, self.soft, name)

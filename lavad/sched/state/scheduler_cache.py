@@ -1,0 +1,271 @@
+"""What the scheduler keeps between cycles. A cache and nothing else: with an empty one, the same plan comes out.
+
+Rule: whatever is kept here names what it was made from, and is made anew when that has changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.versioned_table import Pending
+from lavad.core.lang.states import HostState
+from lavad.core.lang.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
+from lavad.core.plan.plan import Plan
+from lavad.core.plan.volatile import Soft, WhyClass
+from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.reserved import Ends
+from lavad.core.site.conf import Conf
+from lavad.core.site.host_names import members
+from lavad.core.site.limit_book import LimitBook
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.needs.columns import FEW, Columns
+from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
+from lavad.sched.needs.rows import Row
+from lavad.sched.needs.rules import Rules
+from lavad.sched.order.policy import Scorer
+from lavad.sched.order.ranking import Ranking, Stream
+
+if TYPE_CHECKING:
+    from lavad.sched.state.eligible import Base
+
+Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
+"""Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
+absolute priority; () where nothing does), queue priority, user priority, btop/bbot, SCHEDULER, submission, job, index."""
+
+
+WEEK = 604_800
+ZONE_ERROR = 2.0
+"""Local time is in whole seconds."""
+
+
+def _zone(now: float, local: Local) -> float:
+    """How far the local week is ahead of the clock."""
+    return (local[0] * 86_400 + local[1] - now) % WEEK
+
+
+Place = tuple[float, float, int, int]
+"""Place of a job in its class: position, when it stands as submitted, job, index."""
+
+
+class Known:
+    """What is known of a class: its place in line, and what it waits for."""
+
+    __slots__ = ("blocked", "head", "jobs", "pending", "placed", "places", "stream", "touched")
+
+    def __init__(self) -> None:
+        self.pending: Pending | None = None
+        self.touched = -1
+        self.head: Order | None = None
+        self.stream: Stream | None = None
+        self.places: list[tuple[Place, int, int]] = []
+        """Place, key and its value in ``Pending.keys`` in order, where the cluster's own order is not theirs; those whose value
+        is another one by now have left."""
+        self.placed = 0
+        """``Pending.touched`` up to which they have been put there."""
+        self.blocked = -1
+        """Cycle in which hosts had no room for any job of it; -1: look at it."""
+        self.jobs: dict[int, int] = {}
+        """Reasons of single jobs."""
+
+
+class Memory:
+    """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
+
+    quiet: tuple[int, int, int, float, float] | None = None
+    """Version, ``rows_seen`` and ``state_seen`` of the last cycle, if it decided nothing; when to wake; its time zone."""
+
+    def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
+        self.few = few
+        self.cycle = 0
+        self.scorer: Scorer | None = None
+        """Asks a site's own policies; None: there are none to ask."""
+        self.conf: Conf | None = None
+        self.book = LimitBook(Conf())
+        self.rows: list[Row] = []
+        self.by_name: dict[str, Row] = {}
+        self.columns: Columns | None = None
+        self.codes: list[int] = []
+        """Reason of each host's state, 0: it takes jobs."""
+        self.needs = Needs()
+        self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
+        """Class with roles to its need, and what one task of each role needs."""
+        self.bases: dict[tuple[object, ...], Base] = {}
+        self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
+        self.units: dict[str, dict[str, int]] = {}
+        """Type of compute units to the number of each host's unit."""
+        self.texts: set[str] = set()
+        """Resources that are texts on some host."""
+        self.known: dict[int, Known] = {}
+        self.line: list[tuple[Order, int]] = []
+        self.streams: dict[Stream, list[tuple[Order, int]]] = {}
+        self.ranking = Ranking(Conf())
+        self.windows: dict[str, Windows] = {}
+        self.state_seen = 0
+        """Grows when a host's record, window or membership changes."""
+        self.rows_seen = 0
+        """Grows when any row was renewed."""
+        self.improved = 0
+        """Newest cycle in which a host had more, or another state, than before."""
+        self.load_changed = 0
+        """Newest cycle in which a load was other than before."""
+        self.restless = False
+        """Something is held, promised or preempted: what was blocked is looked at again in each cycle."""
+        self.rules = Rules(Conf())
+        self.dynamic: frozenset[str] = frozenset()
+        self.increasing: frozenset[str] = frozenset()
+        self.host_windows: dict[str, tuple[str, ...]] = {}
+        self.clients: frozenset[str] = frozenset()
+        """Hosts that only submit."""
+        self.reservations: tuple[object, ...] = ()
+        """The advance reservations, and whether each was active, in the cycle before."""
+        self.ends: dict[str, tuple[int, Ends]] = {}
+        """Of reserved hosts: when their jobs end, as of a ``touched`` of the host."""
+        self.why: dict[int, WhyClass] = {}
+        """Why each class waits, as far as known: plans carry only what is new."""
+        self.why_job: dict[int, int] = {}
+
+    def renew(self, ledger: Ledger, soft: Soft, local: Local) -> None:
+        """Bring everything up to the cluster as it is."""
+        cluster = ledger.cluster
+        self.cycle += 1
+        if cluster.conf is not self.conf:
+            self._configure(cluster.conf)
+        if self.by_name.keys() != cluster.hosts.rows.keys():
+            self._count_rows(cluster)
+        self._renew_rows(ledger, soft, local)
+        self.restless = self.restless or bool(cluster.suspended or cluster.promised)
+        if self.restless:
+            self.improved = self.cycle
+
+    def _configure(self, conf: Conf) -> None:
+        """Another configuration: nothing that was made from the old one is kept."""
+        self.conf = conf
+        self.book = LimitBook(conf)
+        self.rows, self.by_name = [], {}
+        self.role_needs.clear()
+        for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.streams, self.why, self.why_job):
+            kept.clear()
+        self.units.clear()
+        self.ranking = Ranking(conf)
+        self.dynamic = dynamic_names(conf)
+        self.increasing = increasing_names(conf)
+        windows = ((host.name, (host.dispatch_window, host.run_window)) for host in conf.hosts)
+        self.host_windows = {name: texts for name, texts in windows if any(texts)}
+        self.clients = frozenset(host.name for host in conf.hosts if not host.server)
+        self.rules = Rules(conf)
+        self.state_seen += 1
+
+    def _count_rows(self, cluster: Cluster) -> None:
+        """Other hosts than before: all rows are new."""
+        self.rows = [Row(at, name) for at, name in enumerate(sorted(cluster.hosts.rows))]
+        self.by_name = {row.name: row for row in self.rows}
+        self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
+        self.codes = [-1] * len(self.rows)
+        self.bases.clear()
+        self.masks.clear()
+        self.texts.clear()
+
+    def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:
+        uses, loads = ledger.cluster.use.hosts, soft.load
+        renewed = False
+        for row, host in zip(self.rows, map(ledger.cluster.hosts.rows.__getitem__, self.by_name), strict=True):
+            use, load = uses.get(row.name), loads.get(row.name)
+            seen = row.seen
+            same_use = seen[0] is use and seen[1] == (-1 if use is None else use.touched)
+            if same_use and row.host is host and row.load is load:
+                continue
+            renewed = True
+            if row.load is not load:
+                self.load_changed = self.cycle
+            if row.host is not host:
+                self.state_seen += 1
+            if row.renew(ledger, host, use, load):
+                self.improved = self.cycle
+            if self.columns is not None:
+                self.columns.renew(row)
+            self._renew_code(row, local)
+        for name in self.host_windows:
+            if name in self.by_name:
+                self._renew_code(self.by_name[name], local)
+        self.rows_seen += renewed
+
+    def _renew_code(self, row: Row, local: Local) -> None:
+        code = self._code_of(row, local)
+        if code != self.codes[row.at]:
+            self.codes[row.at] = code
+            self.state_seen += 1
+            self.improved = self.cycle
+
+    def _code_of(self, row: Row, local: Local) -> int:
+        host = row.host
+        if host.state is not HostState.OK:
+            return PendReason.SBD_UNREACH
+        if host.closed:
+            return PendReason.HOST_DISABLED
+        if row.name in self.clients:
+            return PendReason.HOST_QUE_MEMB
+        if row.load is None:
+            return PendReason.LOAD_UNAVAIL
+        texts = self.host_windows.get(row.name, ())
+        return 0 if all(self.is_window_open(text, local) for text in texts) else PendReason.HOST_WINDOW
+
+    def window(self, text: str) -> Windows:
+        """A parsed time window; one that does not parse is always open."""
+        found = self.windows.get(text)
+        if found is None:
+            try:
+                found = parse_windows(text)
+            except WindowError:
+                found = Windows()
+            self.windows[text] = found
+        return found
+
+    def is_window_open(self, text: str, local: Local) -> bool:
+        """Whether a time window is open; "" always is."""
+        return not text or is_open(self.window(text), local)
+
+    def next_window_change(self, text: str, local: Local) -> int | None:
+        """Seconds until a window opens or closes; None: never."""
+        return next_change(self.window(text), local) if text else None
+
+    def note_quiet(self, plan: Plan, now: float, local: Local) -> None:
+        """A cycle is over: where it decided nothing, the next one need not look while nothing changes."""
+        still = not (plan.decides or self.restless)
+        self.quiet = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
+
+    def find_quiet(self, cluster: Cluster, now: float, local: Local) -> float | None:
+        """When time alone may change something (0: never), where nothing else has changed; None: something has."""
+        if self.quiet is None or self.restless or self.quiet[:3] != (cluster.version, self.rows_seen, self.state_seen):
+            return None
+        _, _, _, wake_at, zone = self.quiet
+        # local clocks are set back and forth: windows then open at another time
+        is_same_zone = abs(zone - _zone(now, local)) % (WEEK - ZONE_ERROR) <= ZONE_ERROR
+        return wake_at if is_same_zone and (not wake_at or now < wake_at) else None
+
+    def need(self, cluster: Cluster, number: int) -> Need | None:
+        """The needs of a class; None if its queue is gone."""
+        return self.needs.of(cluster, number)
+
+    def units_of(self, conf: Conf, kind: str) -> dict[str, int]:
+        """Host to the number of its compute unit of a type ("": the default type)."""
+        kind = kind or conf.params.unit_type
+        if kind not in self.units:
+            named = [unit.name for unit in conf.params.units if unit.type == kind]
+            self.units[kind] = {host: at for at, unit in enumerate(named) for host in members(conf, unit)}
+        return self.units[kind]
+
+    def forget(self, number: int) -> None:
+        """A class has no pending job any more."""
+        known = self.known.pop(number)
+        self.needs.forget(number)
+        self.why.pop(number, None)
+        for key in known.jobs:
+            self.why_job.pop(key, None)
+
+    def say_jobs(self, known: Known, reasons: dict[int, int]) -> None:
+        """The reasons of single jobs of a class are these now."""
+        for key in known.jobs:
+            self.why_job.pop(key, None)
+        known.jobs = reasons
+        self.why_job.update(reasons)

@@ -1,0 +1,74 @@
+"""Finished jobs that a dependency condition names, read from the store before the engine decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.named import Known, LookUp
+from lavad.core.decide.control.revive import Finished
+from lavad.core.lang.arrays import ArrayError, parse_job_id
+from lavad.core.lang.asks import Caller, Refused, Select
+from lavad.core.lang.ids import job_of, key_of
+from lavad.core.site.rights import is_admin
+from lavad.store.read import Find, Reader
+
+TRIES = 20
+"""Between a look and the decision a job may end; then it is looked at again."""
+
+
+class Lookups:
+    """Tries a decision until it knows all that it needs."""
+
+    def __init__(self, cluster: Cluster, reader: Reader, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._reader = reader
+        self._clock = clock
+
+    async def tried(self, decided: Callable[[Known], Awaitable[dict[str, Any]]], caller: Caller) -> dict[str, Any]:
+        """What ``decided`` answers; raises Refused."""
+        known = Known()
+        for _ in range(TRIES):
+            try:
+                return await decided(known)
+            except LookUp as missing:
+                await asyncio.to_thread(self._read, missing, caller, known)
+        return await decided(known)
+
+    async def finished(self, jobs: Select, caller: Caller) -> Finished:
+        """Finished jobs that ids or filters mean (filters: those that ended within CLEAN_PERIOD)."""
+        return await asyncio.to_thread(self._finished, jobs, caller)
+
+    def _finished(self, jobs: Select, caller: Caller) -> Finished:
+        keys: list[int] = []
+        everything = not jobs.ids
+        for text in jobs.ids:
+            try:
+                job, indices = parse_job_id(text)
+            except ArrayError as error:
+                raise Refused(str(error)) from None
+            everything = everything or job == 0
+            keys = [*keys, *((key_of(job, index) for index in indices) if indices is not None else [job])]
+        if not everything:
+            found = self._reader.finished_jobs(Find(keys=tuple(keys), newest_first=False))
+        else:
+            since = self._clock() - self._cluster.conf.params.clean_period
+            user = None if jobs.user == "all" else jobs.user or caller.user
+            name, queue = jobs.name or None, jobs.queue or None
+            found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since, newest_first=False))
+            found = found if jobs.ids else found[-1:]
+        ids = {job_of(job.key) for job in found if job.key >> 32}
+        arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}
+        numbers = {job.spec for job in found} | {array.spec for array in arrays.values()}
+        return Finished(jobs=found, arrays=arrays, specs=self._reader.specs(sorted(numbers)))
+
+    def _read(self, missing: LookUp, caller: Caller, known: Known) -> None:
+        since = self._clock() - self._cluster.conf.params.clean_period
+        user = None if is_admin(self._cluster.conf, caller) else caller.user
+        for name in missing.names:
+            known.names[name] = self._reader.ids_named(name, user, since)
+        jobs = {*missing.jobs, *(job for name in missing.names for job in known.names[name])}
+        known.jobs.update(self._reader.ended_of(sorted(jobs)))
+        known.elements.update(self._reader.ended_of(missing.elements))

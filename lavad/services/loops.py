@@ -1,0 +1,223 @@
+"""What happens by time alone: silent hosts, expired leases, deadlines, the masters' lease, the cleaning of old answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from time import monotonic
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.groups import clean_groups, unused_groups
+from lavad.core.decide.control.depart import depart, departing
+from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.control.migrations import migrations
+from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.decide.reserve.reservations import turn
+from lavad.core.events import job as ev
+from lavad.core.job.job import Wish
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import WAITING, HostState, JobState, TermReason
+from lavad.engine import Decide, Engine
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.sessions import Sessions
+from lavad.store.errors import StoreRefused
+from lavad.store.lease import Lease
+from lavad.store.writer import Store
+
+log = logging.getLogger(__name__)
+
+ANSWERS_KEPT = 86_400.0
+DAY = 86_400.0
+OVERDUE_PAUSE = 10.0
+TOGETHER = 50
+"""Hosts that are looked at for overdue orders before others have their turn."""
+
+
+class LeaseLost(Exception):
+    """Another master has taken over."""
+
+
+class Loops:
+    """The master's periodic tasks."""
+
+    def __init__(
+        self, engine: Engine, sessions: Sessions, store: Store, lease: Lease, clock: Callable[[], float], taken_over: float
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._store = store
+        self._lease = lease
+        self._clock = clock
+        self._taken_over = taken_over
+        self._fenced: set[str] = set()
+        self.extended_until = 0.0
+        """No host is fenced before this time (badmin lease extend)."""
+
+    async def hosts(self) -> None:
+        """Hosts that fall silent, and leases that run out."""
+        while True:
+            params = self._engine.cluster.conf.params
+            await asyncio.sleep(min(1.0, params.host_timeout / 4))
+            now = self._clock()
+            for name, host in list(self._engine.cluster.hosts.rows.items()):
+                if departing(self._engine.cluster, name, now):
+                    await self._depart(name)
+                heard = self._sessions.heard.get(name, self._taken_over)
+                if host.state is HostState.OK:
+                    self._fenced.discard(name)
+                    if now - heard > params.host_timeout:
+                        log.warning("host %s: silent for %.0f s", name, now - heard)
+                        self._sessions.hang_up(name)
+                        await self._tried(_bound(silent, name))
+                elif name not in self._fenced and self._may_fence(name, now) and await self._tried(_bound(expired, name)):
+                    self._fenced.add(name)
+
+    async def _depart(self, host: str) -> None:
+        await self._engine.ask(_bound(depart, host))
+        if host not in self._engine.cluster.hosts.rows:
+            log.info("host %s has left the cluster", host)
+            self._sessions.hang_up(host)
+
+    def _may_fence(self, host: str, now: float) -> bool:
+        params = self._engine.cluster.conf.params
+        granted = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self.extended_until)
+        return now > granted + params.lease + params.margin
+
+    async def overdue(self, outbox: Outbox) -> None:
+        """Starts and ends that are due and that a host has not acted on are told it again."""
+        while True:
+            await asyncio.sleep(OVERDUE_PAUSE)
+            sessions = list(self._sessions.rows.values())
+            for at in range(0, len(sessions), TOGETHER):
+                async with self._engine.quiet:
+                    for session in sessions[at : at + TOGETHER]:
+                        outbox.overdue(session)
+                await asyncio.sleep(0)
+
+    async def deadlines(self) -> None:
+        """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""
+        while True:
+            await asyncio.sleep(5.0)
+            if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
+                await self._tried(_deadlines)
+
+    async def migrations(self) -> None:
+        """MIG: jobs that the system suspended long ago go elsewhere."""
+        while True:
+            await asyncio.sleep(2.0)
+            if migrations(self._engine.cluster, self._clock()).events:
+                await self._tried(migrations)
+
+    async def groups(self) -> None:
+        """JOB_GROUP_CLEAN: job groups that only jobs made go with their last job."""
+        while True:
+            await asyncio.sleep(5.0)
+            cluster = self._engine.cluster
+            if cluster.conf.params.group_clean and cluster.groups.rows and unused_groups(cluster):
+                await self._tried(clean_groups)
+
+    async def windows(self) -> None:
+        """Dependency conditions with a time window are looked at again."""
+        while True:
+            await asyncio.sleep(5.0)
+            if self._engine.cluster.conditions.timed:
+                await self._tried(_timed)
+
+    async def reservations(self) -> None:
+        """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
+        while True:
+            await asyncio.sleep(1.0)
+            fading = self._engine.cluster.use.fading
+            if fading and min(fading.values()) <= self._clock():
+                await self._tried(fade)
+
+    async def advance_reservations(self) -> None:
+        """Advance reservations whose time is over."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self._clock()
+            if any(now >= row.end for row in self._engine.cluster.reservations.rows.values()):
+                await self._tried(lambda cluster, at: turn(cluster, at, datetime.fromtimestamp(at)))  # noqa: DTZ006 - local
+
+    async def _tried(self, decide: Decide) -> bool:
+        """What time asks for; False where it was refused (the store may be full): it is asked for again by and by."""
+        try:
+            await self._engine.ask(decide)
+        except Refused as refusal:
+            log.warning("%s", refusal)
+            return False
+        return True
+
+    async def renew(self, epoch: int, seconds: float) -> None:
+        """Hold the masters' lease; raises LeaseLost.
+
+        A store that refuses the renewal alone, as a full one does, ends nothing while the lease still runs; where this master
+        has its store to itself nobody else can take it, so it goes on.
+        """
+        held_from = monotonic()
+        while True:
+            await asyncio.sleep(seconds / 4)
+            asked = monotonic()
+            try:
+                held = await asyncio.to_thread(self._lease.renew, epoch, seconds)
+            except StoreRefused as refusal:
+                if not self._lease.alone and asked - held_from > seconds:
+                    raise LeaseLost(f"the lease of epoch {epoch} ran out: {refusal}") from refusal
+                log.warning("the lease is not renewed: %s", refusal)
+                continue
+            if not held:
+                raise LeaseLost(f"another master has taken over from epoch {epoch}")
+            held_from = asked
+
+    async def clean(self) -> None:
+        """Old answers leave the store."""
+        while True:
+            await asyncio.sleep(3600)
+            await self._forgotten(self._store.purge, self._clock() - ANSWERS_KEPT)
+
+    async def forget_cycles(self) -> None:
+        """What old plans were decided on leaves the store, a little at a time."""
+        while True:
+            before = self._clock() - self._engine.cluster.conf.params.record_days * DAY
+            gone = await self._forgotten(self._store.purge_cycles, before)
+            await asyncio.sleep(0.1 if gone else 60)
+
+    async def _forgotten(self, forget: Callable[[float], int], before: float) -> int:
+        """How many rows left the store; none where it has no room to forget them."""
+        try:
+            return await asyncio.to_thread(forget, before)
+        except StoreRefused as refusal:
+            log.warning("old rows stay: %s", refusal)
+            return 0
+
+
+def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
+    return lambda cluster, now: Decided(events=decide(cluster, host, now))
+
+
+def _timed(cluster: Cluster, now: float) -> Decided:
+    for condition in cluster.conditions.timed:
+        cluster.conditions.stirred.setdefault(condition, set())
+    return Decided()
+
+
+def _deadlines(cluster: Cluster, now: float) -> Decided:
+    events: list[ev.Event] = []
+    reason = TermReason.TERM_DEADLINE
+    for key, job in cluster.jobs.rows.items():
+        deadline = cluster.specs.rows[job.spec].deadline
+        if not deadline or now < deadline:
+            continue
+        if job.state in WAITING:
+            events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
+        elif job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes):
+            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="kill", at=now, reason=reason)))
+    for array in cluster.arrays.rows.values():
+        deadline = cluster.specs.rows[array.spec].deadline
+        left = array.pending.union(array.held)
+        if deadline and now >= deadline and left:
+            events.append(ev.ElementsKilled(at=now, key=array.job, elements=left, reason=reason))
+    return Decided(events=events)

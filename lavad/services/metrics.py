@@ -1,0 +1,282 @@
+"""Counts for a Prometheus: what was submitted, started, ended and named, how long it waited, and how long cycles take.
+
+Rule: the engine's thread only adds to plain dictionaries; names, labels and text are made by the thread that is asked for
+them. Off by default; on another address than loopback only over TLS, for who has a certificate of the site.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.usage_index import COLUMNS
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.ids import show
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.engine import Committed
+
+log = logging.getLogger(__name__)
+
+BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
+LISTED = 1000
+"""Parallel jobs that have a rank count of their own; more would make the page long."""
+_JOB = ("kind", "queue")
+
+Labels = tuple[str, ...]
+
+
+class Spread:
+    """How many of what was measured lie below each bound, and their sum."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """One measurement."""
+        self.counts[bisect_left(BOUNDS, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """As Prometheus has them: each with all below it."""
+        names = [*map(str, BOUNDS), "+Inf"]
+        sums, so_far = [], 0
+        for name, count in zip(names, list(self.counts), strict=True):
+            so_far += count
+            sums.append((name, float(so_far)))
+        return sums
+
+
+class Metrics:
+    """The numbers of one master in office; they begin at 0 with it."""
+
+    def __init__(self, cluster: Cluster, idle_gpus: Callable[[], float] = lambda: 0.0) -> None:
+        self._cluster = cluster
+        self._idle_gpus = idle_gpus
+        self.submitted: dict[Labels, int] = defaultdict(int)
+        self.ended: dict[Labels, int] = defaultdict(int)
+        self.restarted: dict[Labels, int] = defaultdict(int)
+        self.dispatched: dict[Labels, int] = defaultdict(int)
+        self.hung: dict[Labels, int] = defaultdict(int)
+        self.waited: dict[Labels, Spread] = defaultdict(Spread)
+        self.prepared: dict[Labels, Spread] = defaultdict(Spread)
+        self.launched: dict[Labels, Spread] = defaultdict(Spread)
+        self.cycles = Spread()
+        self.commits = 0
+        self.events: dict[str, int] = defaultdict(int)
+        self.ranks: dict[int, tuple[Labels, int]] = {}
+        self._started: set[int] = set()
+        self._act: dict[type[ev.Event], Callable[[Any, dict[int, Job]], None]] = {
+            ev.JobSubmitted: self._job_submitted, ev.ElementsKilled: self._elements_killed,
+            ev.JobDispatched: self._job_dispatched, ev.GangReleased: self._gang_released,
+            ev.PartStarted: self._part_started, ev.JobRequeued: self._job_requeued,
+            ev.JobRevived: self._job_requeued, ev.RanksSuspected: self._ranks_suspected,
+        }  # fmt: skip
+        for job in cluster.jobs.rows.values():
+            self._list(job)
+
+    def committed(self, committed: Committed) -> None:
+        """A batch that has become true."""
+        self.commits += 1
+        finished = {job.key: job for job in committed.finished}
+        for event in committed.events:
+            self.events[type(event).__name__] += 1
+            act = self._act.get(type(event))
+            if act is not None:
+                act(event, finished)
+        for job in committed.finished:
+            self._job_finished(job)
+
+    def planned(self, plan: Plan) -> None:
+        """The scheduler's cycle."""
+        if plan.took:
+            self.cycles.add(plan.took)
+
+    def _labels(self, spec: int) -> Labels:
+        return labels_of(self._cluster.specs.rows.get(spec))
+
+    def _job(self, key: int, finished: dict[int, Job]) -> Job | None:
+        return self._cluster.jobs.rows.get(key) or finished.get(key)
+
+    def _job_submitted(self, event: ev.JobSubmitted, _: dict[int, Job]) -> None:
+        self.submitted[self._labels(event.spec)] += 1 if event.indices is None else len(event.indices)
+
+    def _elements_killed(self, event: ev.ElementsKilled, _: dict[int, Job]) -> None:
+        array = self._cluster.arrays.rows.get(event.key)
+        labels = self._labels(array.spec) if array is not None else labels_of(None)
+        self.ended[(*labels, "EXIT")] += len(event.elements)
+
+    def _job_dispatched(self, event: ev.JobDispatched, finished: dict[int, Job]) -> None:
+        job = self._job(event.key, finished)
+        if job is None:
+            return
+        labels = self._labels(job.spec)
+        self.dispatched[labels] += 1
+        if event.attempt == 1:
+            self.waited[labels].add(max(0.0, event.at - job.submitted))
+        self._list(job)
+
+    def _list(self, job: Job) -> None:
+        if job.run is not None and job.outcome is None and len(self.ranks) < LISTED:
+            slots = sum(part.slots for part in job.run.parts)
+            if slots > 1:
+                self.ranks[job.key] = (self._labels(job.spec), slots)
+
+    def _gang_released(self, event: ev.GangReleased, finished: dict[int, Job]) -> None:
+        job = self._job(event.key, finished)
+        if job is not None and job.run is not None and job.run.number == event.attempt:
+            self.prepared[self._labels(job.spec)].add(max(0.0, event.at - job.run.dispatched))
+
+    def _part_started(self, event: ev.PartStarted, finished: dict[int, Job]) -> None:
+        job = self._job(event.key, finished)
+        if job is not None and job.run is not None and job.run.parts[0].host == event.host:
+            self._has_started(job)
+
+    def _has_started(self, job: Job) -> None:
+        run = job.run
+        if run is not None and run.started and job.key not in self._started:
+            self._started.add(job.key)
+            self.launched[self._labels(job.spec)].add(max(0.0, run.started - run.dispatched))
+
+    def _job_requeued(self, event: ev.JobRequeued | ev.JobRevived, finished: dict[int, Job]) -> None:
+        job = self._job(event.key, finished)
+        if job is not None:
+            self.restarted[self._labels(job.spec)] += 1
+        self._forget(event.key)
+
+    def _ranks_suspected(self, event: ev.RanksSuspected, finished: dict[int, Job]) -> None:
+        job = self._job(event.key, finished)
+        if job is not None and event.suspects:
+            self.hung[self._labels(job.spec)] += 1
+
+    def _job_finished(self, job: Job) -> None:
+        self._has_started(job)
+        self._forget(job.key)
+        self.ended[(*self._labels(job.spec), "DONE" if job.state is JobState.DONE else "EXIT")] += 1
+
+    def _forget(self, key: int) -> None:
+        self.ranks.pop(key, None)
+        self._started.discard(key)
+
+    # -- asked by another thread: everything is copied at one stroke before it is looked at ----------------------------
+
+    def families(self) -> Iterator[Metric]:
+        """What the page shows."""
+        yield _counts("lava_jobs_submitted", "Jobs and elements accepted", _JOB, self.submitted)
+        yield _counts("lava_jobs_ended", "Jobs and elements that ended", (*_JOB, "state"), self.ended)
+        yield _counts("lava_jobs_restarted", "Attempts that were over and whose job waited again", _JOB, self.restarted)
+        yield _counts("lava_jobs_dispatched", "Attempts sent to hosts", _JOB, self.dispatched)
+        yield _counts("lava_hangs", "Times that ranks of a job were named as hanging", _JOB, self.hung)
+        yield _spreads("lava_job_wait_seconds", "From submission to the first dispatch", self.waited)
+        yield _spreads("lava_gang_prepare_seconds", "From dispatch until all hosts are ready", self.prepared)
+        yield _spreads("lava_launch_seconds", "From dispatch to the start of the first process", self.launched)
+        cycles = HistogramMetricFamily("lava_cycle_seconds", "The scheduler's cycles that changed something")
+        cycles.add_metric([], self.cycles.buckets(), self.cycles.total)
+        yield cycles
+        yield _counts("lava_events", "Events committed", ("event",), {(n,): c for n, c in list(self.events.items())})
+        idle = CounterMetricFamily("lava_gpu_held_idle_seconds", "GPU seconds held by jobs that have not started")
+        idle.add_metric((), self._idle_gpus())
+        yield idle
+        yield _counts("lava_commits", "Transactions of the store", (), {(): self.commits})
+        ranks = GaugeMetricFamily("lava_job_ranks", "Slots of parallel jobs that run", labels=("job", *_JOB))
+        for key, (labels, count) in list(self.ranks.items()):
+            ranks.add_metric((show(key), *labels), count)
+        yield ranks
+        yield from self._gauges()
+
+    def _gauges(self) -> Iterator[Metric]:
+        slots = GaugeMetricFamily("lava_slots", "Slots of jobs by state", labels=("queue", "state"))
+        for queue, counts in list(self._cluster.use.queues.items()):
+            for state, count in zip(COLUMNS, list(counts), strict=False):
+                slots.add_metric((queue, state), count)
+        yield slots
+        hosts = GaugeMetricFamily("lava_hosts", "Hosts by state", labels=("state",))
+        states: dict[str, int] = defaultdict(int)
+        for host in list(self._cluster.hosts.rows.values()):
+            states[host.state.name.lower()] += 1
+        for state, count in states.items():
+            hosts.add_metric((state,), count)
+        yield hosts
+
+
+def labels_of(spec: Spec | None) -> Labels:
+    """Kind (the framework, ``parallel`` or ``serial``) and queue."""
+    if spec is None:
+        return ("unknown", "unknown")
+    return (spec.launch.partition("(")[0] or ("parallel" if spec.slots > 1 else "serial"), spec.queue)
+
+
+def _counts(name: str, text: str, labels: Iterable[str], counts: dict[Labels, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=tuple(labels))
+    for values, count in list(counts.items()):
+        family.add_metric(values, count)
+    return family
+
+
+def _spreads(name: str, text: str, spreads: dict[Labels, Spread]) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=_JOB)
+    for values, spread in list(spreads.items()):
+        family.add_metric(values, spread.buckets(), spread.total)
+    return family
+
+
+class _Page(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return self._metrics.families()
+
+
+class Server:
+    """The page, served by a thread of its own; a port that is taken is logged, and lavad serves without it."""
+
+    def __init__(self, metrics: Metrics, address: str, tls_folder: str) -> None:
+        self._server: WSGIServer | None = None
+        self._thread: threading.Thread | None = None
+        host, port = split_address(address)
+        registry = CollectorRegistry()
+        registry.register(_Page(metrics))
+        tls: dict[str, Any] = {}
+        if not is_loopback(host):
+            tls = {"certfile": f"{tls_folder}/master.crt", "keyfile": f"{tls_folder}/master.key",
+                   "client_cafile": f"{tls_folder}/ca.crt", "client_auth_required": True}  # fmt: skip
+        try:
+            self._server, self._thread = start_http_server(port, host, registry, **tls)
+        except OSError as error:
+            log.error("LAVA_METRICS_ADDRESS %s: %s", address, error.strerror or error)
+        else:
+            log.info("metrics at %s:%d", host, port)
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join(5)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``PORT`` or ``HOST:PORT``; ValueError for anything else."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside this machine reaches it."""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,73 @@
+"""Callers that wait for a job to start or end (bsub -K)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.job import JobFinished, PartPrepared, PartStarted
+from lavad.core.job.job import Job
+from lavad.core.lang.states import JobState
+from lavad.engine import Committed
+
+
+def answer_for(job: Job) -> dict[str, Any]:
+    """What a waiting caller gets."""
+    status = job.outcome.status if job.outcome is not None else 0
+    host = job.run.parts[0].host if job.run is not None else ""
+    why = job.outcome.why if job.outcome is not None and (job.run is None or not job.run.started) else ""
+    return {"state": job.state.name, "status": status, "host": host, "why": why}
+
+
+class Waits:
+    """Futures by job key."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: dict[tuple[int, str], list[asyncio.Future[dict[str, Any]]]] = {}
+        self._arrays: dict[int, list[asyncio.Future[None]]] = {}
+
+    def committed(self, committed: Committed) -> None:
+        """Answer those whose job or array started or ended."""
+        for array in [array for array in self._arrays if self._cluster.find_array(array) is None]:
+            for over in self._arrays.pop(array):
+                if not over.done():
+                    over.set_result(None)
+        if not self._waiting:
+            return
+        for event in committed.events:
+            if isinstance(event, PartStarted):
+                job = self._cluster.find_job(event.key)
+                if job is not None and job.run is not None and job.run.parts[0].host == event.host:
+                    self._answer(event.key, "started", answer_for(job))
+            elif isinstance(event, PartPrepared) and event.door:
+                self._answer(event.key, "door", {})
+            elif isinstance(event, JobFinished):
+                ended = next(job for job in committed.finished if job.key == event.key)
+                self._answer(event.key, "started", answer_for(ended))
+                self._answer(event.key, "finished", answer_for(ended))
+                self._answer(event.key, "door", answer_for(ended))
+
+    def _answer(self, key: int, until: str, answer: dict[str, Any]) -> None:
+        for future in self._waiting.pop((key, until), ()):
+            if not future.done():
+                future.set_result(answer)
+
+    async def wait(self, key: int, until: str) -> dict[str, Any] | None:
+        """The answer once the live job is so far; None if it is not live now."""
+        job = self._cluster.find_job(key)
+        if job is None:
+            return None
+        if until == "started" and job.run is not None and job.run.started and job.state is not JobState.PEND:
+            return answer_for(job)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault((key, until), []).append(future)
+        return await future
+
+    async def array_over(self, job: int) -> None:
+        """Return once no element of the array is live; at once where the job is no live array."""
+        if self._cluster.find_array(job) is not None:
+            over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._arrays.setdefault(job, []).append(over)
+            await over
