@@ -77,8 +77,17 @@ def submission(command: str = "/bin/true", **options: Any) -> dict[str, Any]:
     """The ask that bsub would send (LSF option names; ``o`` is /dev/null unless given)."""
     env = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
     options = {"o": "/dev/null", **options}
-    return {"ask": "submit", "uuid": os.urandom(16).hex(), "command": command, "env": env, "cwd": "/tmp", "home": "/root",
-            "umask": 0o022, "shell": "/bin/sh", "options": options}  # fmt: skip
+    return {
+        "ask": "submit",
+        "uuid": os.urandom(16).hex(),
+        "command": command,
+        "env": env,
+        "cwd": "/tmp",
+        "home": "/root",
+        "umask": 0o022,
+        "shell": "/bin/sh",
+        "options": options,
+    }
 
 
 class Cluster:

@@ -18,8 +18,15 @@ ROUNDS = 3
 
 def line(metric: str, unit: str, values: Sequence[float], floors: Sequence[float] = (), note: str = "") -> Line:
     """``values`` (and ``floors``) of the rounds, in the unit."""
-    found: Line = {"metric": metric, "value": _short(statistics.median(values)), "unit": unit, "n": len(values),
-                   "min": _short(min(values)), "max": _short(max(values)), "note": note}  # fmt: skip
+    found: Line = {
+        "metric": metric,
+        "value": _short(statistics.median(values)),
+        "unit": unit,
+        "n": len(values),
+        "min": _short(min(values)),
+        "max": _short(max(values)),
+        "note": note,
+    }
     if floors:
         found["floor"] = _short(statistics.median(floors))
         found["ratio"] = _short(statistics.median(value / floor for value, floor in zip(values, floors, strict=True)))

@@ -14,8 +14,11 @@ from benchmarks.line import Line, line, seconds
 
 ALL = {"ids": ["0"]}
 ASKS: dict[str, dict[str, Any]] = {
-    "stop": {"ask": "stop"}, "resume": {"ask": "resume"}, "switch": {"ask": "switch", "queue": "short"}, "kill": {"ask": "kill"},
-}  # fmt: skip
+    "stop": {"ask": "stop"},
+    "resume": {"ask": "resume"},
+    "switch": {"ask": "switch", "queue": "short"},
+    "kill": {"ask": "kill"},
+}
 METRICS = tuple(f"mass_{what}{of}" for what in ASKS for of in ("", "_others", "_next"))
 JOBS = 100_000
 QUIET = 1.0

@@ -14,9 +14,18 @@ from benchmarks.line import ROUNDS, Line, best_of, line
 
 LEVELS = (10_000, 100_000)
 METRICS = (
-    "query_one_0", "query_all_0", "query_one_10000", "query_all_10000", "query_one_100000", "query_all_100000",
-    "submit_socket", "rss_per_job_10000", "rss_per_job_100000", "rss_per_element_10000", "rss_per_element_100000",
-)  # fmt: skip
+    "query_one_0",
+    "query_all_0",
+    "query_one_10000",
+    "query_all_10000",
+    "query_one_100000",
+    "query_all_100000",
+    "submit_socket",
+    "rss_per_job_10000",
+    "rss_per_job_100000",
+    "rss_per_element_10000",
+    "rss_per_element_100000",
+)
 ARRAY = 10_000
 
 

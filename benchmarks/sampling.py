@@ -78,9 +78,7 @@ def measure(pids: list[int], times: int) -> dict[str, float]:
 
 def look(process: psutil.Process) -> tuple[object, ...]:
     with process.oneshot():
-        return (
-            process.cpu_times(), process.memory_info(), process.num_threads(), process.status(), process.ppid()
-        )  # fmt: skip
+        return (process.cpu_times(), process.memory_info(), process.num_threads(), process.status(), process.ppid())
 
 
 def main() -> None:
@@ -103,9 +101,7 @@ def main() -> None:
             print(f"  {name:16} {ms:8.2f} ms CPU")
         looks = PSS_EVERY / args.period
         mean = (found["plain"] * (looks - 1) + found["with PSS"]) / looks
-        print(
-            f"  core %           {mean / args.period / 10:8.3f} at {args.period:g} s (first PSS after {PSS_FIRST:g} s)"
-        )
+        print(f"  core %           {mean / args.period / 10:8.3f} at {args.period:g} s (first PSS after {PSS_FIRST:g} s)")
 
 
 if __name__ == "__main__":

@@ -48,9 +48,16 @@ def kill_elements(store: Store, seq: int, job: int) -> float:
     """Seconds to write the finished rows of an array that is killed before it ran."""
     indices = Ranges.span(1, ELEMENTS)
     array = Array(
-        job=job, spec=1, name="a", spec_text="a[1-100000]", submitted=1.0, indices=indices, pending=EMPTY, held=EMPTY,
+        job=job,
+        spec=1,
+        name="a",
+        spec_text="a[1-100000]",
+        submitted=1.0,
+        indices=indices,
+        pending=EMPTY,
+        held=EMPTY,
         exited=ELEMENTS,
-    )  # fmt: skip
+    )
     killed = ev.ElementsKilled(at=2.0, key=job, elements=indices)
     start = time.perf_counter()
     store.commit(Batch(first=seq, events=[killed], dropped_arrays=[array]))

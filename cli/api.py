@@ -24,10 +24,27 @@ from cli.submit.script import Work
 from cli.submit.submission import exit_status, submission, with_defaults
 
 NAMES = {
-    "name": "J", "queue": "q", "slots": "n", "resreq": "R", "hosts": "m", "gpu": "gpu", "run_limit": "W", "memory": "M",
-    "output": "o", "error": "e", "input": "i", "project": "P", "depends": "w", "group": "g", "app": "app", "rerunnable": "r",
-    "exclusive": "x", "held": "H", "launch": "a", "description": "Jd",
-}  # fmt: skip
+    "name": "J",
+    "queue": "q",
+    "slots": "n",
+    "resreq": "R",
+    "hosts": "m",
+    "gpu": "gpu",
+    "run_limit": "W",
+    "memory": "M",
+    "output": "o",
+    "error": "e",
+    "input": "i",
+    "project": "P",
+    "depends": "w",
+    "group": "g",
+    "app": "app",
+    "rerunnable": "r",
+    "exclusive": "x",
+    "held": "H",
+    "launch": "a",
+    "description": "Jd",
+}
 """What an option of bsub is called here; any other may be given by its own name."""
 
 

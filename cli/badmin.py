@@ -130,9 +130,7 @@ def _queues(context: Context, name: str, words: list[str]) -> int:
 def _configuration(context: Context, name: str, words: list[str]) -> int:
     from cli.control import configuration
 
-    options, rest = read_letters(
-        Table(f"badmin {name}", "v f", "", "", refused="f" if name == "ckconfig" else ""), words
-    )
+    options, rest = read_letters(Table(f"badmin {name}", "v f", "", "", refused="f" if name == "ckconfig" else ""), words)
     if rest:
         raise Fail(f"Invalid argument <{rest[0]}>\n{USAGE}")
     if name == "ckconfig":
@@ -223,13 +221,25 @@ WHY_NOT = {
 }
 """Subcommands of LSF that make no sense here, and why."""
 COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
-    "hopen": _hosts, "hclose": _hosts, "qopen": _queues, "qclose": _queues, "qact": _queues, "qinact": _queues,
-    "ckconfig": _configuration, "reconfig": _configuration, "showconf": _showconf, "hist": _history,
-    "hhist": _history, "qhist": _history, "mbdhist": _history, "lease": _lease, "mbdrestart": _restart,
+    "hopen": _hosts,
+    "hclose": _hosts,
+    "qopen": _queues,
+    "qclose": _queues,
+    "qact": _queues,
+    "qinact": _queues,
+    "ckconfig": _configuration,
+    "reconfig": _configuration,
+    "showconf": _showconf,
+    "hist": _history,
+    "hhist": _history,
+    "qhist": _history,
+    "mbdhist": _history,
+    "lease": _lease,
+    "mbdrestart": _restart,
     "perfmon": _perfmon,
     **dict.fromkeys(("hrestart", "hshutdown", "hstartup", "showstatus"), _asked),
     **dict.fromkeys(WHY_NOT, _unsupported),
-}  # fmt: skip
+}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,7 +10,10 @@ from cli.options.options import Table
 def run(context: Context) -> int:
     """Ask and print."""
     table = Table(
-        "bhosts", "a w l x X s aff gpu rc rconly noheader json alloc cname e sl", "R o", "[host_name | host_group] ...",
+        "bhosts",
+        "a w l x X s aff gpu rc rconly noheader json alloc cname e sl",
+        "R o",
+        "[host_name | host_group] ...",
         refused="rc rconly cname",
     )
     return run_listing(context, table, form="LSB_BHOSTS_FORMAT")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+
 def _complain(text: str) -> None:
     sys.stderr.write(f"blaunch: {text}\n")
     sys.stderr.flush()
@@ -117,8 +118,12 @@ def run(argv: list[str]) -> int:
     launch.hello(environ.get("LAVA_TOKEN", ""))
     shell = "none" if "no-shell" in options else "login" if "use-login-shell" in options else "sh"
     asked: dict[str, Any] = {
-        "words": words, "shell": shell, "stdin": with_input, "env": dict(environ), "cwd": _folder(),
-    }  # fmt: skip
+        "words": words,
+        "shell": shell,
+        "stdin": with_input,
+        "env": dict(environ),
+        "cwd": _folder(),
+    }
     for number, host in enumerate(hosts, 1):
         launch.start(number, {**asked, "host": host, "task": number})
     return launch.run()

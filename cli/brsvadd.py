@@ -31,12 +31,23 @@ def run(context: Context) -> int:
     if unit not in ("slot", "host"):
         raise Fail(f"brsvadd: {unit}: Bad unit, it is slot or host")
     frame = {
-        "ask": "addreservation", "slots": count(options, "brsvadd"), "unit": unit, "hosts": text(options, "m"),
-        "resreq": text(options, "R"), "users": text(options, "u"), "group": text(options, "g"), "system": "s" in options,
-        "begin": text(options, "b"), "end": text(options, "e"), "window": text(options, "t"), "open": "o" in options,
-        "name": text(options, "N"), "no_suspend": "nosusp" in options, "queues": text(options, "q"),
+        "ask": "addreservation",
+        "slots": count(options, "brsvadd"),
+        "unit": unit,
+        "hosts": text(options, "m"),
+        "resreq": text(options, "R"),
+        "users": text(options, "u"),
+        "group": text(options, "g"),
+        "system": "s" in options,
+        "begin": text(options, "b"),
+        "end": text(options, "e"),
+        "window": text(options, "t"),
+        "open": "o" in options,
+        "name": text(options, "N"),
+        "no_suspend": "nosusp" in options,
+        "queues": text(options, "q"),
         "description": text(options, "d"),
-    }  # fmt: skip
+    }
     name = change(context, "brsvadd", frame)["name"]
     context.out(f'Reservation "{name}" is created\n')
     return 0

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from cli.options.options import Options
 
 VERBS = {
-    "addhost": ("n m R", "f"), "rmhost": ("n m", ""), "adduser": ("u", ""), "rmuser": ("u", ""), "disable": ("td", "tn f"),
-}  # fmt: skip
+    "addhost": ("n m R", "f"),
+    "rmhost": ("n m", ""),
+    "adduser": ("u", ""),
+    "rmuser": ("u", ""),
+    "disable": ("td", "tn f"),
+}
 FLAGS = "o on nosusp nonsuspn qn En Etn Epn Eptn"
 VALUED = "d u q b e t E Et Ep Ept"
 REFUSED = "En Etn Epn Eptn E Et Ep Ept"

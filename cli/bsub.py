@@ -66,9 +66,7 @@ def _pack(context: Context, name: str) -> int:
     return status
 
 
-def _submit(
-    context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]
-) -> tuple[int, str]:
+def _submit(context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]) -> tuple[int, str]:
     """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
     described: Options = {}
     if not {"json", "yaml", "jsdl", "jsdl_strict"}.isdisjoint(given):

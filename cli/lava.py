@@ -103,9 +103,7 @@ def _certs(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, folder: Folder) -> int:
     if options.command == "up":
-        wanted = Wanted(
-            options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus)
-        )  # fmt: skip
+        wanted = Wanted(options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus))
         up(folder, wanted)
         print(folder.exports(), end="")
     elif options.command == "down":

@@ -115,9 +115,7 @@ def report_of(path: Path) -> list[str]:
     ends = [number for number, line in enumerate(lines) if re.match(r"(Successfully completed|Exited|TERM_)", line)]
     if not ends:
         raise Failed(f"no report in {path}")
-    used = [
-        line for line in lines[ends[-1] + 1 :] if re.match(r"\s*(CPU time|Max Memory|Max Threads|Run time) :", line)
-    ]
+    used = [line for line in lines[ends[-1] + 1 :] if re.match(r"\s*(CPU time|Max Memory|Max Threads|Run time) :", line)]
     return [f"    {lines[ends[-1]]}", *used]
 
 

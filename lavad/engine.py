@@ -131,9 +131,12 @@ class Engine:
         return await self.hand_in(decides, uuid, env)
 
     def hand_in(
-        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None,
+        self,
+        decides: Sequence[Decide],
+        uuid: str = "",
+        env: tuple[str, bytes] | None = None,
         after: asyncio.Future[Any] | None = None,
-    ) -> asyncio.Future[list[dict[str, Any]]]:  # fmt: skip
+    ) -> asyncio.Future[list[dict[str, Any]]]:
         """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next.
 
         ``after``: what the caller handed in before; where that failed, this is refused too, so that nothing overtakes it.
@@ -286,4 +289,3 @@ def _give(wish: _Wish, answer: list[dict[str, Any]] | Refused) -> None:
         wish.answer.set_exception(answer)
     else:
         wish.answer.set_result(answer)
-

@@ -65,12 +65,20 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
     if not params.lava_tls_dir and not listen.startswith(("127.", "localhost:", "[::1]")):
         raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on loopback only")
     return Site(
-        host=options.host, confdir=options.conf, rundir=rundir, database=database, address=listen,
-        tls_folder=params.lava_tls_dir, key=None if params.lava_tls_dir else key.read_bytes().strip(),
-        lsf=loaded.config.lsf, heartbeat=float(params.lava_heartbeat), sample=float(params.lava_sample_period),
-        hang=float(params.lava_hang_time), metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
+        host=options.host,
+        confdir=options.conf,
+        rundir=rundir,
+        database=database,
+        address=listen,
+        tls_folder=params.lava_tls_dir,
+        key=None if params.lava_tls_dir else key.read_bytes().strip(),
+        lsf=loaded.config.lsf,
+        heartbeat=float(params.lava_heartbeat),
+        sample=float(params.lava_sample_period),
+        hang=float(params.lava_hang_time),
+        metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
         lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
-    )  # fmt: skip
+    )
 
 
 def _metrics(address: str, tls_folder: str) -> str:

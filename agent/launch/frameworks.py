@@ -205,8 +205,12 @@ def _literal(address: str) -> str:
 
 
 _OWN = {
-    "lightning": _lightning, "deepspeed": _deepspeed, "jax": _jax, "horovod": _horovod, "tensorflow": _tensorflow,
-}  # fmt: skip
+    "lightning": _lightning,
+    "deepspeed": _deepspeed,
+    "jax": _jax,
+    "horovod": _horovod,
+    "tensorflow": _tensorflow,
+}
 
 
 def tasks(launch: Launch, start: pb.Start) -> list[dict[str, Any]]:

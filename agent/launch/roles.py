@@ -86,12 +86,17 @@ def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Wr
         "led": True,
         "clean_scratch": text.clean == "all",
         "ports": {
-            "place": start.place, "hosts": len(start.hosts), "count": len(mine), "first": first, "low": FIRST_PORT, "of": PORTS,
+            "place": start.place,
+            "hosts": len(start.hosts),
+            "count": len(mine),
+            "first": first,
+            "low": FIRST_PORT,
+            "of": PORTS,
         },
         "link": mpi.link(start, address),
         "env": env,
         "tasks": _tasks(mine, peers, order, text, path, places),
-    }  # fmt: skip
+    }
     if any(role.kind for role in text.roles) or text.framework in LAUNCHED:
         found |= launchers.serve(start, address)
     return found
@@ -109,10 +114,12 @@ def _tasks(
         if role.gpus or order.start.hosts[order.start.place].gpus:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(given)
         task: dict[str, Any] = {
-            "rank": peer.rank, "env": {name: _with_places(value, places) for name, value in env.items()},
+            "rank": peer.rank,
+            "env": {name: _with_places(value, places) for name, value in env.items()},
             "label": f"{role.name}[{peer.index}]",
-            "rlimits": rlimits(_limits(role, text)), "cwd": role.cwd,
-        }  # fmt: skip
+            "rlimits": rlimits(_limits(role, text)),
+            "cwd": role.cwd,
+        }
         if role.scratch:
             task["scratch"] = task["env"]["LAVA_SCRATCH"] = f"{places[SCRATCH]}.{role.name}.{peer.index}"
         if role.kind == "hold":
@@ -170,9 +177,12 @@ def shared(peers: list[Peer], text: pb.JobText, start: pb.Start) -> dict[str, st
 def own(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -> dict[str, str]:
     """What one task has: its role, index and rank, and its framework's words for these."""
     env = {
-        "LAVA_ROLE": text.roles[peer.role].name, "LAVA_INDEX": str(peer.index), "LAVA_RANK": str(peer.rank),
-        "LAVA_PORT": peer.port, "LSF_PM_TASKID": str(peer.rank + 1),
-    }  # fmt: skip
+        "LAVA_ROLE": text.roles[peer.role].name,
+        "LAVA_INDEX": str(peer.index),
+        "LAVA_RANK": str(peer.rank),
+        "LAVA_PORT": peer.port,
+        "LSF_PM_TASKID": str(peer.rank + 1),
+    }
     framework = _FRAMEWORKS.get(text.framework)
     return env | framework(peer, peers, text, order) if framework else env
 
@@ -186,19 +196,28 @@ def _pytorch(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -
     """Each task is a node of its own. With ``nproc`` it starts its processes itself (torchrun reads PET_), else it is one."""
     master, size, rank = peers[0], len(peers), peer.rank
     env = {
-        "MASTER_ADDR": master.address, "MASTER_PORT": master.port, "WORLD_SIZE": str(size), "RANK": str(rank),
-        "GROUP_RANK": str(rank), "NODE_RANK": str(rank), "GROUP_WORLD_SIZE": str(size),
-        "PET_NNODES": str(size), "PET_NPROC_PER_NODE": str(text.nproc or 1), "PET_NODE_RANK": str(rank),
-    }  # fmt: skip
+        "MASTER_ADDR": master.address,
+        "MASTER_PORT": master.port,
+        "WORLD_SIZE": str(size),
+        "RANK": str(rank),
+        "GROUP_RANK": str(rank),
+        "NODE_RANK": str(rank),
+        "GROUP_WORLD_SIZE": str(size),
+        "PET_NNODES": str(size),
+        "PET_NPROC_PER_NODE": str(text.nproc or 1),
+        "PET_NODE_RANK": str(rank),
+    }
     if not text.nproc:
         env |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "PET_MASTER_ADDR": master.address, "PET_MASTER_PORT": master.port}
         return env
     job = f"{order.key & 0xFFFFFFFF}" + (f".{order.key >> 32}" if order.key >> 32 else "")
     if any(role.least < role.count for role in text.roles):
         return env | {
-            "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": master.at, "PET_RDZV_ID": f"lava-{job}-{order.attempt}",
+            "PET_RDZV_BACKEND": "c10d",
+            "PET_RDZV_ENDPOINT": master.at,
+            "PET_RDZV_ID": f"lava-{job}-{order.attempt}",
             "PET_RDZV_CONF": f"is_host={1 if rank == 0 else 0}",
-        }  # fmt: skip
+        }
     return env | {"PET_MASTER_ADDR": master.address, "PET_MASTER_PORT": master.port}
 
 
@@ -224,8 +243,10 @@ def _volcano(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) -> di
 
 
 _FRAMEWORKS: dict[str, Callable[[Peer, list[Peer], pb.JobText, pb.Order], dict[str, str]]] = {
-    "pytorch": _pytorch, "tensorflow": _tensorflow, "volcano": _volcano,
-}  # fmt: skip
+    "pytorch": _pytorch,
+    "tensorflow": _tensorflow,
+    "volcano": _volcano,
+}
 
 
 # -- MPI launchers -------------------------------------------------------------------------------------------------------
@@ -245,9 +266,13 @@ def _mpi(names: list[str], files: Files, hosts: Hosts, address: str) -> dict[str
         counts[name] = counts.get(name, 0) + 1
     found = {
         "LSB_MCPU_HOSTS": "".join(f"{host} {count} " for host, count in counts.items()),
-        "LSB_HOSTS": " ".join(names), "LSB_DJOB_HOSTFILE": files[0], "LSB_DJOB_RANKFILE": files[1],
-        "LSB_DJOB_NUMPROC": str(len(names)), "LSB_MAX_NUM_PROCESSORS": str(len(names)), "LAVA_HOSTFILE": files[2],
-    }  # fmt: skip
+        "LSB_HOSTS": " ".join(names),
+        "LSB_DJOB_HOSTFILE": files[0],
+        "LSB_DJOB_RANKFILE": files[1],
+        "LSB_DJOB_NUMPROC": str(len(names)),
+        "LSB_MAX_NUM_PROCESSORS": str(len(names)),
+        "LAVA_HOSTFILE": files[2],
+    }
     return found | launchers.own(files[2])
 
 

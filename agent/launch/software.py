@@ -15,7 +15,9 @@ lava_no() { printf 'lava: %s: %s\\n' "${LAVA_HOST:-this host}" "$1" >&2; exit 12
 lava_has() { command -v "$1" >/dev/null 2>&1; }
 """
 
-_MODULES = _NO + """
+_MODULES = (
+    _NO
+    + """
 n=$1; shift
 if ! lava_has module; then
     for f in "${MODULESHOME:-/none}/init/sh" "${LMOD_PKG:-/none}/init/sh" /usr/share/modules/init/sh \\
@@ -32,8 +34,11 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@"
 """
+)
 
-_CONDA = _NO + """
+_CONDA = (
+    _NO
+    + """
 name=$1; shift
 found=
 case $name in
@@ -61,8 +66,11 @@ for f in "$found"/etc/conda/activate.d/*.sh; do
 done
 exec "$@"
 """
+)
 
-_VENV = _NO + """
+_VENV = (
+    _NO
+    + """
 path=$1; shift
 case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
 [ -r "$path/pyvenv.cfg" ] && [ -x "$path/bin/python" ] || lava_no "there is no virtual environment in $path"
@@ -72,8 +80,11 @@ export VIRTUAL_ENV PATH
 unset PYTHONHOME
 exec "$@"
 """
+)
 
-_CONTAINER = _NO + """
+_CONTAINER = (
+    _NO
+    + """
 image=$1 runner=$2 pull=$3 rootfs=$4; shift 4
 case $image in '~/'*) image=$HOME/${image#'~/'} ;; esac
 if [ -z "$runner" ]; then
@@ -117,6 +128,7 @@ unshare)
     exec unshare $own /bin/sh -c "$rootfs" lava "$image" "$cwd" "$user" "$group" "$jobs" "$lists" "$@" ;;
 esac
 """
+)
 
 
 def wrap(software: Sequence[str], argv: Sequence[str]) -> list[str]:

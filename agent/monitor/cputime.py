@@ -101,9 +101,7 @@ class CpuTime:
                 self._retired[holder] -= paid
         return left
 
-    def _balance(
-        self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]
-    ) -> tuple[int, int]:
+    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> tuple[int, int]:
         """Retire what ``gone`` was last seen with, less what the ancestor ``above`` (0: none lives) has reaped since.
 
         ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped,

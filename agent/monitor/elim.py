@@ -134,9 +134,13 @@ class Elims:
         """One life of a program: why it ended, and its exit status (-1: unknown)."""
         try:
             process = await asyncio.create_subprocess_exec(
-                path, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=environ, limit=LONGEST,
+                path,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                env=environ,
+                limit=LONGEST,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError as error:
             return f"cannot be run: {error.strerror}", -1
         try:

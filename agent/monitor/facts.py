@@ -43,7 +43,12 @@ def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: s
         boot_id=boot_id(),
         gpus=[
             agent_pb2.Gpu(
-                uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory_mb=gpu.memory_mb, minor=gpu.minor, numa=gpu.numa,
+                uuid=gpu.uuid,
+                index=gpu.index,
+                model=gpu.model,
+                memory_mb=gpu.memory_mb,
+                minor=gpu.minor,
+                numa=gpu.numa,
                 links=links,
             )
             for gpu, links in (zip_longest(gpus.list(), gpus.links(), fillvalue=()) if gpus is not None else ())

@@ -40,12 +40,18 @@ class LoadSampler:
         memory = psutil.virtual_memory()
         users = _find_users()
         values = {
-            "r15s": self._r15s, "r1m": r1m, "r15m": r15m,
+            "r15s": self._r15s,
+            "r1m": r1m,
+            "r15m": r15m,
             "ut": self._means.get("ut", min(1.0, r1m / (psutil.cpu_count() or 1))),
-            "pg": self._means.get("pg", 0.0), "io": self._means.get("io", 0.0),
-            "ls": len({name for name, _ in users}), "it": _idle_minutes([tty for _, tty in users]),
-            "tmp": _free_tmp(self._tmp), "swp": psutil.swap_memory().free / MB, "mem": memory.available / MB,
-        }  # fmt: skip
+            "pg": self._means.get("pg", 0.0),
+            "io": self._means.get("io", 0.0),
+            "ls": len({name for name, _ in users}),
+            "it": _idle_minutes([tty for _, tty in users]),
+            "tmp": _free_tmp(self._tmp),
+            "swp": psutil.swap_memory().free / MB,
+            "mem": memory.available / MB,
+        }
         return {name: round(float(values[name]), 4) for name in INDICES}
 
     def _count_queue(self, now: float, r1m: float) -> None:

@@ -164,12 +164,23 @@ class _Book:
         self._cpu_peak.see(now, sum(ticks.values()) / TICKS)
         self.peaks = self.peaks._replace(cpus=self._cpu_peak.cpus, cpus_after=self._cpu_peak.after)
         self._newest = pb.Usage(
-            key=roots.key, attempt=roots.attempt, at=now, cpu=sum(ticks.values()) / TICKS, rss=rss, pss=pss, swap=swap,
-            threads=threads, cpu_peak=self.peaks.cpus, cpu_peak_after=self.peaks.cpus_after,
-            max_mem=self.peaks.mem, max_swap=self.peaks.swap, avg_mem=self.peaks.avg_mem,
-            pids=[proc.pid for proc, _ in living], pgids=sorted({proc.pgrp for proc, _ in living}),
+            key=roots.key,
+            attempt=roots.attempt,
+            at=now,
+            cpu=sum(ticks.values()) / TICKS,
+            rss=rss,
+            pss=pss,
+            swap=swap,
+            threads=threads,
+            cpu_peak=self.peaks.cpus,
+            cpu_peak_after=self.peaks.cpus_after,
+            max_mem=self.peaks.mem,
+            max_swap=self.peaks.swap,
+            avg_mem=self.peaks.avg_mem,
+            pids=[proc.pid for proc, _ in living],
+            pgids=sorted({proc.pgrp for proc, _ in living}),
             tasks=[tasks[rank] for rank in sorted(tasks)],
-        )  # fmt: skip
+        )
         return self._newest
 
     def _look_at_still(

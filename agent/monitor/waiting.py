@@ -19,21 +19,69 @@ IDLE = 0.02
 """Of a core: less is no work."""
 
 _X86 = {
-    0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select", 34: "pause",
-    35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4",
-    65: "semop", 70: "msgrcv", 72: "fcntl", 73: "flock", 74: "fsync", 128: "rt_sigtimedwait", 130: "rt_sigsuspend",
-    202: "futex", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid", 257: "openat", 270: "pselect6", 271: "ppoll",
-    281: "epoll_pwait", 288: "accept4", 441: "epoll_pwait2", 449: "futex_waitv",
-}  # fmt: skip
+    0: "read",
+    1: "write",
+    7: "poll",
+    17: "pread64",
+    18: "pwrite64",
+    19: "readv",
+    20: "writev",
+    23: "select",
+    34: "pause",
+    35: "nanosleep",
+    42: "connect",
+    43: "accept",
+    44: "sendto",
+    45: "recvfrom",
+    46: "sendmsg",
+    47: "recvmsg",
+    61: "wait4",
+    65: "semop",
+    70: "msgrcv",
+    72: "fcntl",
+    73: "flock",
+    74: "fsync",
+    128: "rt_sigtimedwait",
+    130: "rt_sigsuspend",
+    202: "futex",
+    230: "clock_nanosleep",
+    232: "epoll_wait",
+    247: "waitid",
+    257: "openat",
+    270: "pselect6",
+    271: "ppoll",
+    281: "epoll_pwait",
+    288: "accept4",
+    441: "epoll_pwait2",
+    449: "futex_waitv",
+}
 _ARM = {
-    25: "fcntl", 32: "flock", 22: "epoll_pwait", 56: "openat", 63: "read", 64: "write", 72: "pselect6", 73: "ppoll", 82: "fsync",
-    95: "waitid", 98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 202: "accept", 203: "connect", 206: "sendto",
-    207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 242: "accept4", 260: "wait4", 441: "epoll_pwait2", 449: "futex_waitv",
-}  # fmt: skip
+    25: "fcntl",
+    32: "flock",
+    22: "epoll_pwait",
+    56: "openat",
+    63: "read",
+    64: "write",
+    72: "pselect6",
+    73: "ppoll",
+    82: "fsync",
+    95: "waitid",
+    98: "futex",
+    101: "nanosleep",
+    115: "clock_nanosleep",
+    202: "accept",
+    203: "connect",
+    206: "sendto",
+    207: "recvfrom",
+    211: "sendmsg",
+    212: "recvmsg",
+    242: "accept4",
+    260: "wait4",
+    441: "epoll_pwait2",
+    449: "futex_waitv",
+}
 _CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), {})
-_WORDS = (
-    "read write readv writev pread64 pwrite64 recvfrom recvmsg sendto sendmsg connect accept accept4 fcntl flock fsync"
-)
+_WORDS = "read write readv writev pread64 pwrite64 recvfrom recvmsg sendto sendmsg connect accept accept4 fcntl flock fsync"
 _OF_A_FILE = frozenset(_WORDS.split())
 
 

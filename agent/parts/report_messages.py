@@ -53,9 +53,7 @@ def task_started(entry: Entry, said: dict[str, Any]) -> pb.Report:
 def task_ended(entry: Entry, said: dict[str, Any]) -> pb.Report:
     """A task of a part that goes on ended."""
     rank = int(said["rank"])
-    ended = pb.TaskEnded(
-        rank=rank, number=int(said["number"]), status=int(said["status"]), limit=entry.over_limit.get(rank, "")
-    )
+    ended = pb.TaskEnded(rank=rank, number=int(said["number"]), status=int(said["status"]), limit=entry.over_limit.get(rank, ""))
     return about(entry, task_ended=ended)
 
 

@@ -99,8 +99,7 @@ def of_process(argv: list[str] | None = None) -> Context:
 
         argv = sys.argv[1:]
     environ = {
-        name.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
-        for name, value in os.environb.items()
+        name.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape") for name, value in os.environb.items()
     }
     umask = os.umask(0o077)
     os.umask(umask)

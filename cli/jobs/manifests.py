@@ -175,12 +175,20 @@ _READERS: dict[str, Callable[[Fields, JobFile], None]] = {"MPIJob": _mpi, "PyTor
 # -- batch.volcano.sh --------------------------------------------------------------------------------------------------------
 
 _EVENTS = {
-    "TaskFailed": "TaskFailed", "PodFailed": "TaskFailed", "TaskCompleted": "TaskCompleted", "AnyEvent": "Any", "*": "Any",
-}  # fmt: skip
+    "TaskFailed": "TaskFailed",
+    "PodFailed": "TaskFailed",
+    "TaskCompleted": "TaskCompleted",
+    "AnyEvent": "Any",
+    "*": "Any",
+}
 _ACTIONS = {
-    "RestartJob": "RestartJob", "RestartTask": "RestartTask", "RestartPod": "RestartTask", "AbortJob": "AbortJob",
-    "TerminateJob": "AbortJob", "CompleteJob": "CompleteJob",
-}  # fmt: skip
+    "RestartJob": "RestartJob",
+    "RestartTask": "RestartTask",
+    "RestartPod": "RestartTask",
+    "AbortJob": "AbortJob",
+    "TerminateJob": "AbortJob",
+    "CompleteJob": "CompleteJob",
+}
 
 
 def read_volcano(spec: Fields, job: JobFile) -> None:

@@ -71,21 +71,36 @@ def _read_options(options: Fields, job: JobFile, table: Table, roles: bool) -> N
 def _policy(fields: Fields) -> Policy:
     plain = Policy()
     return Policy(
-        framework=fields.text("framework"), success=fields.text("success"), clean=fields.text("clean", plain.clean),
-        launcher_start=fields.text("launcher_start", plain.launcher_start), backoff=fields.number("backoff", plain.backoff),
-        nproc=fields.number("nproc", 0), actions=_actions(fields.part("on")),
-    )  # fmt: skip
+        framework=fields.text("framework"),
+        success=fields.text("success"),
+        clean=fields.text("clean", plain.clean),
+        launcher_start=fields.text("launcher_start", plain.launcher_start),
+        backoff=fields.number("backoff", plain.backoff),
+        nproc=fields.number("nproc", 0),
+        actions=_actions(fields.part("on")),
+    )
 
 
 def _role(name: str, fields: Fields) -> Role:
     least, most = _range(fields)
     role = Role(
-        name=name, command=fields.command("command"), count=most, least=least, slots=fields.number("slots", 1),
-        gpus=fields.number("gpus", 0), resreq=fields.text("resreq"), limits=fields.texts("limits"), env=fields.texts("env"),
-        cwd=fields.text("cwd"), software=fields.text("software"), scratch=fields.flag("scratch"),
-        restart=fields.text("restart", "Never"), spread=fields.flag("spread"),
-        kind=fields.text("kind"), actions=_actions(fields.part("on")),
-    )  # fmt: skip
+        name=name,
+        command=fields.command("command"),
+        count=most,
+        least=least,
+        slots=fields.number("slots", 1),
+        gpus=fields.number("gpus", 0),
+        resreq=fields.text("resreq"),
+        limits=fields.texts("limits"),
+        env=fields.texts("env"),
+        cwd=fields.text("cwd"),
+        software=fields.text("software"),
+        scratch=fields.flag("scratch"),
+        restart=fields.text("restart", "Never"),
+        spread=fields.flag("spread"),
+        kind=fields.text("kind"),
+        actions=_actions(fields.part("on")),
+    )
     fields.refuse_others()
     return role
 

@@ -145,4 +145,3 @@ def hold(role: Role, only_sshd: bool = False) -> None:
     waits = any("sshd" in word for word in words) or (not only_sshd and first in ("", "sleep", "tail"))
     if waits:
         role.kind, role.command = "hold", ""
-

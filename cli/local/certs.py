@@ -25,9 +25,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def _keep(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )  # fmt: skip
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     _write(folder / f"{name}.key", private, 0o600)
     _write(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 

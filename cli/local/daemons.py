@@ -38,8 +38,13 @@ def start(folder: Folder, name: str, module: str, words: list[str]) -> None:
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", _CODE.format(root=str(ROOT), module=module), *words],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True, env=_environment(),
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            start_new_session=True,
+            env=_environment(),
+        )
     deadline = time.monotonic() + 60
     while find_pid(folder, name) != process.pid:
         if process.poll() is not None:

@@ -211,11 +211,27 @@ def _start_master(folder: Folder, number: int, port: int, database: str) -> None
     name = "lavad" if number == 1 else f"lavad-{number}"
     if find_pid(folder, name):
         return
-    start(folder, name, "lavad.main", [
-        "--conf", str(folder.conf), "--run", str(folder.run), "--host", _master_host(folder), "--number", str(number),
-        "--listen", f"127.0.0.1:{port}", "--database-file", str(_secret(folder, "database", database)),
-        "--log", str(folder.log / f"{name}.log"),
-    ])  # fmt: skip
+    start(
+        folder,
+        name,
+        "lavad.main",
+        [
+            "--conf",
+            str(folder.conf),
+            "--run",
+            str(folder.run),
+            "--host",
+            _master_host(folder),
+            "--number",
+            str(number),
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--database-file",
+            str(_secret(folder, "database", database)),
+            "--log",
+            str(folder.log / f"{name}.log"),
+        ],
+    )
 
 
 def _secret(folder: Folder, name: str, text: str) -> Path:
@@ -235,10 +251,23 @@ def _start_agent(folder: Folder, host: str, masters: str, shape: dict[str, objec
     if find_pid(folder, f"agent-{host}"):
         return
     words = [
-        "--host", host, "--conf", str(folder.conf), "--run", str(folder.run), "--spool", str(folder.spool / host),
-        "--master", masters, "--address", "127.0.0.1", "--pidfile", str(folder.pid_file(f"agent-{host}")),
-        "--log", str(folder.log / f"agent-{host}.log"),
-    ]  # fmt: skip
+        "--host",
+        host,
+        "--conf",
+        str(folder.conf),
+        "--run",
+        str(folder.run),
+        "--spool",
+        str(folder.spool / host),
+        "--master",
+        masters,
+        "--address",
+        "127.0.0.1",
+        "--pidfile",
+        str(folder.pid_file(f"agent-{host}")),
+        "--log",
+        str(folder.log / f"agent-{host}.log"),
+    ]
     if shape.get("gpus"):
         words += ["--gpus", str(shape["gpus"])]
     start(folder, f"agent-{host}", "agent.main", words)
@@ -254,9 +283,7 @@ def _wait_ok(folder: Folder, hosts: list[str]) -> None:
             return
         time.sleep(0.1)
     missing = next(host for host in hosts if not states.get(host, "").startswith(("ok", "closed")))
-    raise CannotUp(
-        f"{missing} is not ok after {READY_WITHIN:.0f} s: {states.get(missing, 'unknown')}; see {folder.log}"
-    )
+    raise CannotUp(f"{missing} is not ok after {READY_WITHIN:.0f} s: {states.get(missing, 'unknown')}; see {folder.log}")
 
 
 def _states(folder: Folder) -> dict[str, str]:

@@ -17,9 +17,13 @@ BASE = "ls_initdebug"
 
 
 def run_listing(
-    context: Context, table: Table, help_status: int = 255, caller: str = BATCH, form: str = "",
+    context: Context,
+    table: Table,
+    help_status: int = 255,
+    caller: str = BATCH,
+    form: str = "",
     change: Callable[[Context, Options, list[str]], None] | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """``form``: the variable of the environment that sets the default columns; the master knows when it counts.
 
     ``change`` does to the options what only this host can, as reading a file.

@@ -73,9 +73,7 @@ class Site:
         path = os.path.join(self.folder, f"{kind}.{name}" if name else kind)
         return path if os.path.isfile(path) and os.access(path, os.X_OK) else ""
 
-    def _run(
-        self, program: str, arguments: list[str], work: Work | None, options: Options, env: dict[str, str]
-    ) -> None:
+    def _run(self, program: str, arguments: list[str], work: Work | None, options: Options, env: dict[str, str]) -> None:
         status, changes, environment = self._call(program, arguments, {})
         if status == ABORT_VALUE:
             raise Fail("Request aborted by esub")

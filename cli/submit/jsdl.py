@@ -14,22 +14,52 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 GROUPS = {
-    "JobDefinition", "JobDescription", "JobIdentification", "Application", "POSIXApplication", "Resources", "CandidateHosts",
-}  # fmt: skip
+    "JobDefinition",
+    "JobDescription",
+    "JobIdentification",
+    "Application",
+    "POSIXApplication",
+    "Resources",
+    "CandidateHosts",
+}
 TEXTS = {
-    "JobName": "J", "Description": "Jd", "JobProject": "P", "ApplicationName": "app", "Input": "i", "Output": "o", "Error": "e",
-    "WorkingDirectory": "cwd", "ProcessCountLimit": "p", "ThreadCountLimit": "T",
-}  # fmt: skip
+    "JobName": "J",
+    "Description": "Jd",
+    "JobProject": "P",
+    "ApplicationName": "app",
+    "Input": "i",
+    "Output": "o",
+    "Error": "e",
+    "WorkingDirectory": "cwd",
+    "ProcessCountLimit": "p",
+    "ThreadCountLimit": "T",
+}
 SECONDS = {"WallTimeLimit": "W", "CPUTimeLimit": "c"}
 BYTES = {
-    "FileSizeLimit": "F", "CoreDumpLimit": "C", "DataSegmentLimit": "D", "MemoryLimit": "M", "StackSizeLimit": "S",
+    "FileSizeLimit": "F",
+    "CoreDumpLimit": "C",
+    "DataSegmentLimit": "D",
+    "MemoryLimit": "M",
+    "StackSizeLimit": "S",
     "VirtualMemoryLimit": "v",
-}  # fmt: skip
+}
 OWN = {
-    "Queue": "q", "JobGroup": "g", "Group": "G", "ResourceRequirements": "R", "Start": "b", "Deadline": "t", "ReservationID": "U",
-    "Dependencies": "w", "UserPriority": "sp", "PreExecution": "E", "PostExecution": "Ep", "MailUser": "u", "Checkpoint": "k",
-    "LoginShell": "L", "RuntimeEstimate": "We",
-}  # fmt: skip
+    "Queue": "q",
+    "JobGroup": "g",
+    "Group": "G",
+    "ResourceRequirements": "R",
+    "Start": "b",
+    "Deadline": "t",
+    "ReservationID": "U",
+    "Dependencies": "w",
+    "UserPriority": "sp",
+    "PreExecution": "E",
+    "PostExecution": "Ep",
+    "MailUser": "u",
+    "Checkpoint": "k",
+    "LoginShell": "L",
+    "RuntimeEstimate": "We",
+}
 OWN_FLAGS = {"Rerunnable": "r", "Hold": "H", "NotifyStart": "B", "NotifyFinish": "N", "ExclusiveExecution": "x"}
 RANGES = ("Exact", "LowerBoundedRange", "UpperBoundedRange", "LowerBound", "UpperBound")
 

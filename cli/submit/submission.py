@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from cli.submit.script import Work
 
 LAUNCHERS = (
-    "mpirun", "mpiexec", "mpiexec.hydra", "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
-    "orterun", "prterun", "srun",
-)  # fmt: skip
+    "mpirun",
+    "mpiexec",
+    "mpiexec.hydra",
+    "mpirun.openmpi",
+    "mpiexec.openmpi",
+    "mpirun.mpich",
+    "mpiexec.mpich",
+    "orterun",
+    "prterun",
+    "srun",
+)
 SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
 KILLED_WHILE_PENDING = 126
 BAD_RESREQ = "Bad resource requirement syntax"
@@ -76,9 +84,7 @@ def home_of(context: Context) -> str:
         return "/"
 
 
-def submission(
-    context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0
-) -> dict[str, Any]:
+def submission(context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0) -> dict[str, Any]:
     """The ask."""
     if not context.cwd:
         raise Fail("The current working directory no longer exists")

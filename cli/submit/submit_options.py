@@ -25,15 +25,33 @@ _DATA = "there is no data manager"
 _EXTERNAL = "there is no external scheduler"
 _POWER = "it is for IBM Power hosts"
 REASONS = {
-    "IX": _X11, "XF": _X11, "alloc_flags": _CSM, "cn_cu": _CSM, "cn_mem": _CSM, "csm": _CSM, "jsm": _CSM, "ln_mem": _CSM,
-    "ln_slots": _CSM, "step_cgroup": _CSM, "core_isolation": _POWER, "smt": _POWER, "clusters": "there is one cluster",
-    "data": _DATA, "datachk": _DATA, "datagrp": _DATA, "stage": "there is no burst buffer", "ext": _EXTERNAL,
-    "extsched": _EXTERNAL, "freq": "a host's CPU frequency is not set for a job",
+    "IX": _X11,
+    "XF": _X11,
+    "alloc_flags": _CSM,
+    "cn_cu": _CSM,
+    "cn_mem": _CSM,
+    "csm": _CSM,
+    "jsm": _CSM,
+    "ln_mem": _CSM,
+    "ln_slots": _CSM,
+    "step_cgroup": _CSM,
+    "core_isolation": _POWER,
+    "smt": _POWER,
+    "clusters": "there is one cluster",
+    "data": _DATA,
+    "datachk": _DATA,
+    "datagrp": _DATA,
+    "stage": "there is no burst buffer",
+    "ext": _EXTERNAL,
+    "extsched": _EXTERNAL,
+    "freq": "a host's CPU frequency is not set for a job",
     "s": "jobs are suspended when a run window closes",
-    "jobaff": "hosts have no attributes; -R and -m choose hosts", "Lp": "there is no License Scheduler",
-    "network": "it is for IBM's Parallel Environment", "rcacct": "no hosts are borrowed from elsewhere",
+    "jobaff": "hosts have no attributes; -R and -m choose hosts",
+    "Lp": "there is no License Scheduler",
+    "network": "it is for IBM's Parallel Environment",
+    "rcacct": "no hosts are borrowed from elsewhere",
     "sla": "there are no service classes",
-}  # fmt: skip
+}
 """Options that lava has not, and why."""
 OFF = {"csm": "n", "jsm": "n", "step_cgroup": "n", "core_isolation": "0"}
 """Values that ask for nothing beyond what is so anyway."""
@@ -41,14 +59,34 @@ ALIAS = {"IS": "I", "ISp": "Ip", "ISs": "Is"}
 """LSF tunnels these through ssh; lava's interactive jobs always speak over TLS or a socket of the host."""
 REFUSED = " ".join(REASONS)
 REPEATED = "R a f"
-BSUB_ONLY = frozenset((
-    "I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "XF", "tty", "K", "H", "Zs", "env", "json", "yaml", "pack", "jsdl", "jsdl_strict",
-))  # fmt: skip
+BSUB_ONLY = frozenset(
+    (
+        "I",
+        "Ip",
+        "Is",
+        "IS",
+        "ISp",
+        "ISs",
+        "IX",
+        "XF",
+        "tty",
+        "K",
+        "H",
+        "Zs",
+        "env",
+        "json",
+        "yaml",
+        "pack",
+        "jsdl",
+        "jsdl_strict",
+    )
+)
 """What bmod does not know, as in LSF."""
 BMOD_REASONS = {
-    "uln": "limits are reset one by one (-Cn -cn -Dn -Fn -Sn)", "Zsn": "what was spooled before is not kept (bmod -Zs)",
+    "uln": "limits are reset one by one (-Cn -cn -Dn -Fn -Sn)",
+    "Zsn": "what was spooled before is not kept (bmod -Zs)",
     "Wepn": "an estimate is reset by -Wen",
-}  # fmt: skip
+}
 RIVALS = (("r", "rn"), ("o", "oo"), ("e", "eo"), ("i", "is"))
 
 

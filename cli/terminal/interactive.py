@@ -32,9 +32,7 @@ class _Leave(Exception):
         self.number = number
 
 
-def converse(
-    context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say
-) -> int:
+def converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say) -> int:
     """From submission to end: the job's exit code. ``say`` a line; ``say_host`` on which host it starts."""
     _leave_on_signals()
     try:

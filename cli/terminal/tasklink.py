@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 PASSED_ON = (
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
     signal.SIGXCPU,
-)  # fmt: skip
+)
 PIECE = 4096
 """What poll calls writable takes this much without waiting."""
 

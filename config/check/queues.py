@@ -57,9 +57,7 @@ def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return any(first < last2 and first2 < last for first, last in spans for first2, last2 in week_spans(other))
 
 
-def _check_guarantees(
-    queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig], place: PlaceOf, problems: Problems
-) -> None:
+def _check_guarantees(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig], place: PlaceOf, problems: Problems) -> None:
     """All guarantees together must fit into the slots of the hosts, where the files tell how many there are."""
     batch = [host for host in hosts if host.batch]
     slots = [host.slots for host in batch]
@@ -76,9 +74,12 @@ def _check_guarantees(
 
 
 def check_limits(
-    limits: Iterable[tuple[Limit, Place]], queues: Mapping[str, QueueConfig], known_hosts: frozenset[str],
-    groups: Mapping[str, GroupConfig], problems: Problems,
-) -> None:  # fmt: skip
+    limits: Iterable[tuple[Limit, Place]],
+    queues: Mapping[str, QueueConfig],
+    known_hosts: frozenset[str],
+    groups: Mapping[str, GroupConfig],
+    problems: Problems,
+) -> None:
     """Names of queues and hosts, and users that a limit counts in and out at once."""
     for limit, place in limits:
         owner = f"limit {limit.name[:200]}"

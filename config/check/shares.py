@@ -44,9 +44,11 @@ def _check_twice(shares: tuple[Share, ...], place: Place, owner: str, problems: 
 
 
 def check_groups(
-    groups: Mapping[str, GroupConfig], partitions: tuple[PartitionConfig, ...], places: Mapping[str, Place],
+    groups: Mapping[str, GroupConfig],
+    partitions: tuple[PartitionConfig, ...],
+    places: Mapping[str, Place],
     problems: Problems,
-) -> None:  # fmt: skip
+) -> None:
     """Shares in a group go to its members; a partition's shares stand once."""
     for name, group in groups.items():
         place = places[name]

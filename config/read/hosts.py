@@ -114,9 +114,7 @@ def _count(fields: dict[str, Any], field: str, row: Row, column: str, owner: str
         problems.error(row.cells[column].place, f"{owner}: {column}: {shortened(str(wrong))}")
 
 
-def read_group(
-    groups: dict[str, GroupConfig], places: dict[str, Place], row: Row, what: str, problems: Problems
-) -> None:
+def read_group(groups: dict[str, GroupConfig], places: dict[str, Place], row: Row, what: str, problems: Problems) -> None:
     """A line of HostGroup or UserGroup."""
     name = row.text("GROUP_NAME")
     if not name_is_good(name, what, "GROUP_NAME", row.place, problems):
@@ -181,10 +179,7 @@ def _matches(host: str, pattern: str) -> bool:
     return pattern == "all" or fnmatch.fnmatchcase(host, pattern)
 
 
-def check_hosts_named(
-    lists: list[tuple[str, tuple[str, ...], Place]], known: frozenset[str], problems: Problems
-) -> None:
+def check_hosts_named(lists: list[tuple[str, tuple[str, ...], Place]], known: frozenset[str], problems: Problems) -> None:
     for owner, words, place in lists:
         for name in unknown_hosts(words, known):
             problems.error(place, f"{owner}: unknown host or host group {shortened(name)}")
-

@@ -11,7 +11,16 @@ from config.values import values as v
 from config.values.fields import Table, fill, shortened
 
 CONSUMERS = (
-    "USERS", "PER_USER", "HOSTS", "PER_HOST", "QUEUES", "PER_QUEUE", "PROJECTS", "PER_PROJECT", "APPS", "PER_APP",
+    "USERS",
+    "PER_USER",
+    "HOSTS",
+    "PER_HOST",
+    "QUEUES",
+    "PER_QUEUE",
+    "PROJECTS",
+    "PER_PROJECT",
+    "APPS",
+    "PER_APP",
 )
 LIMIT: Table = {
     **dict.fromkeys(CONSUMERS, v.words),

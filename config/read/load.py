@@ -187,9 +187,7 @@ def _applications(sections: list[Section], scope: v.Scope, problems: Problems) -
     return tuple(found.values())
 
 
-def _check_default_queue(
-    params: Params, queues: dict[str, Any], sections: list[Section], problems: Problems
-) -> None:
+def _check_default_queue(params: Params, queues: dict[str, Any], sections: list[Section], problems: Problems) -> None:
     for section in sections:
         for row in section.rows:
             for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
@@ -197,9 +195,7 @@ def _check_default_queue(
                     problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
 
 
-def _check_queues(
-    queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems
-) -> None:
+def _check_queues(queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems) -> None:
     def place(name: str, key: str) -> Place:
         return _place(origins[name], key) if name in origins else Place("", 0)
 
@@ -253,4 +249,3 @@ def _text(path: str, problems: Problems) -> str:
         problems.error(Place(path, 0), f"is larger than {LARGEST_FILE >> 20} MB")
         return ""
     return content.decode("utf-8-sig", errors="replace")
-

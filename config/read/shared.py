@@ -149,7 +149,10 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
                 report_unknown(cell, "section Host", problems)
         fields |= fill(
             Row(row.place, {key: cell for key, cell in row.cells.items() if key in ("RUNWINDOW", "REXPRI")}),
-            {"RUNWINDOW": v.window_list, "REXPRI": v.number(-20, 20)}, v.Scope(), problems, "section Host",
+            {"RUNWINDOW": v.window_list, "REXPRI": v.number(-20, 20)},
+            v.Scope(),
+            problems,
+            "section Host",
         )
         fields["run_window"] = fields.pop("runwindow", ())
         for resource in fields["resources"]:

@@ -94,7 +94,7 @@ def _included(rest: str, place: Place, root: str, reading: Reading, stack: tuple
     match = re.fullmatch(r'\s+"([^"\0]+)"\s*', rest)
     path = os.path.join(os.path.dirname(place.file), match.group(1)) if match else ""
     if not path:
-        reading.problems.error(place, '#INCLUDE: the path of a file in double quotes is expected')
+        reading.problems.error(place, "#INCLUDE: the path of a file in double quotes is expected")
         return []
     real = os.path.realpath(path)
     if real in stack or len(stack) > DEEPEST:

@@ -1,8 +1,14 @@
 """LSF_LOG_MASK: how much the daemons write into their logs."""
 
 LEVELS = {
-    "LOG_EMERG": 50, "LOG_ALERT": 50, "LOG_CRIT": 50, "LOG_ERR": 40, "LOG_WARNING": 30, "LOG_NOTICE": 20, "LOG_INFO": 20,
-}  # fmt: skip
+    "LOG_EMERG": 50,
+    "LOG_ALERT": 50,
+    "LOG_CRIT": 50,
+    "LOG_ERR": 40,
+    "LOG_WARNING": 30,
+    "LOG_NOTICE": 20,
+    "LOG_INFO": 20,
+}
 DEFAULT = 20
 
 

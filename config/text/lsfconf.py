@@ -31,9 +31,7 @@ def read_lsf_conf(path: str) -> dict[str, str]:
     return {name: value for name, value, _ in entries}
 
 
-def value(
-    conf: dict[str, str], environ: "os._Environ[str] | dict[str, str]", name: str, default: str = ""
-) -> str:
+def value(conf: dict[str, str], environ: "os._Environ[str] | dict[str, str]", name: str, default: str = "") -> str:
     """A parameter that the environment may override: environment, then lsf.conf, then `default`."""
     found = environ.get(name)
     if found is None:

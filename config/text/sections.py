@@ -140,9 +140,7 @@ def _horizontal(name: str, lines: list[Line], problems: Problems) -> list[Row]:
             text = f"section {name}: line of '{_short(words[0])}' has {len(words)} values for {len(header)} columns"
             problems.error(line.place, text)
             continue
-        cells = {
-            key.upper(): Cell(key, bare(word), line.place) for key, word in zip(header, words, strict=True)
-        }
+        cells = {key.upper(): Cell(key, bare(word), line.place) for key, word in zip(header, words, strict=True)}
         rows.append(Row(line.place, cells))
     return rows
 

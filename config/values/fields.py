@@ -156,9 +156,7 @@ UNSUPPORTED = {
 }
 
 
-def fill(
-    row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()
-) -> dict[str, Any]:
+def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()) -> dict[str, Any]:
     """The row's known parameters as fields. `others` are names (upper case) that the caller reads itself."""
     fields: dict[str, Any] = {}
     for key, cell in row.cells.items():
@@ -173,9 +171,7 @@ def fill(
     return fields
 
 
-def take(
-    fields: dict[str, Any], key: str, cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str
-) -> bool:
+def take(fields: dict[str, Any], key: str, cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str) -> bool:
     """Parse one cell into `fields`; what cannot be read is an error and leaves the default."""
     try:
         fields[key.lower().replace("/", "_")] = parser(cell.value, scope)

@@ -92,8 +92,15 @@ def minutes_or_percent(value: str, _: Scope) -> int:
 
 
 PREEMPT_FOR = (
-    "LEAST_RUN_TIME", "MINI_JOB", "OPTIMAL_MINI_JOB", "GROUP_JLP", "GROUP_MAX", "HOST_JLU", "USER_JLP", "USER_MAX",
-)  # fmt: skip
+    "LEAST_RUN_TIME",
+    "MINI_JOB",
+    "OPTIMAL_MINI_JOB",
+    "GROUP_JLP",
+    "GROUP_MAX",
+    "HOST_JLU",
+    "USER_JLP",
+    "USER_MAX",
+)
 """The first three are what lava does."""
 
 

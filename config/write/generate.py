@@ -58,13 +58,10 @@ def with_parameters(text: str, extra: Mapping[str, str]) -> str:
     return "\n".join(kept) + "\n"
 
 
-def _lines_for(
-    name: str, hosts: Sequence[tuple[str, int | None]], admins: Sequence[str]
-) -> dict[str, list[str]]:
+def _lines_for(name: str, hosts: Sequence[tuple[str, int | None]], admins: Sequence[str]) -> dict[str, list[str]]:
     cluster_rows = [f"{host:<15} !       !       1       ()" for host, _ in hosts]
     batch_rows = [
-        f"{host:<15} {'!' if slots is None else slots:<7} ()      ()      ()      ()      ()      ()"
-        for host, slots in hosts
+        f"{host:<15} {'!' if slots is None else slots:<7} ()      ()      ()      ()      ()      ()" for host, slots in hosts
     ]
     return {
         "MASTERS": [f'LSF_MASTER_LIST="{hosts[0][0]}"'],

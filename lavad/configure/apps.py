@@ -8,10 +8,17 @@ from lavad.core.lang.resreq.text import in_mb
 from lavad.core.site.conf import AppConf
 
 _NAMES = {
-    "run": "runlimit", "cpu": "cpulimit", "mem": "memlimit", "swap": "swaplimit", "file": "filelimit",
-    "data": "datalimit", "stack": "stacklimit", "core": "corelimit", "processes": "processlimit",
+    "run": "runlimit",
+    "cpu": "cpulimit",
+    "mem": "memlimit",
+    "swap": "swaplimit",
+    "file": "filelimit",
+    "data": "datalimit",
+    "stack": "stacklimit",
+    "core": "corelimit",
+    "processes": "processlimit",
     "threads": "threadlimit",
-}  # fmt: skip
+}
 
 
 def apps(config: ClusterConfig) -> tuple[AppConf, ...]:
@@ -22,9 +29,7 @@ def apps(config: ClusterConfig) -> tuple[AppConf, ...]:
 def _controls(app: ApplicationConfig) -> str:
     """JOB_CONTROLS, or the three parameters of profiles that each set one of them."""
     found = {control.action: control.what for control in app.job_controls}
-    for action, what in (
-        ("SUSPEND", app.suspend_control), ("RESUME", app.resume_control), ("TERMINATE", app.terminate_control)
-    ):  # fmt: skip
+    for action, what in (("SUSPEND", app.suspend_control), ("RESUME", app.resume_control), ("TERMINATE", app.terminate_control)):
         if what:
             found[action] = what
     return " ".join(f"{action}[{what}]" for action, what in found.items())

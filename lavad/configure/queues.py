@@ -14,10 +14,17 @@ from lavad.core.lang.resreq.text import in_mb
 from lavad.core.site.conf import ExceptionConf, QueueConf, Spared, Thresholds
 
 _NAMES = {
-    "run": "runlimit", "cpu": "cpulimit", "mem": "memlimit", "swap": "swaplimit", "file": "filelimit",
-    "data": "datalimit", "stack": "stacklimit", "core": "corelimit", "processes": "processlimit",
+    "run": "runlimit",
+    "cpu": "cpulimit",
+    "mem": "memlimit",
+    "swap": "swaplimit",
+    "file": "filelimit",
+    "data": "datalimit",
+    "stack": "stacklimit",
+    "core": "corelimit",
+    "processes": "processlimit",
     "threads": "threadlimit",
-}  # fmt: skip
+}
 
 
 def _limits(queue: QueueConfig, which: str) -> Limits:

@@ -61,11 +61,17 @@ def partitions(config: ClusterConfig) -> tuple[PartitionConf, ...]:
     """Host partitions, with the factors of lsb.params."""
     params = config.params
     factors = ShareConf(
-        hist_hours=params.hist_hours, cpu_factor=params.cpu_time_factor, run_factor=params.run_time_factor,
-        job_factor=params.run_job_factor, gpu_factor=params.gpu_run_time_factor, by_queue=True,
-        committed_factor=params.committed_run_time_factor, hist_run=params.enable_hist_run_time,
-        hist_gpu=params.enable_gpu_hist_run_time, run_decay=params.run_time_decay,
-    )  # fmt: skip
+        hist_hours=params.hist_hours,
+        cpu_factor=params.cpu_time_factor,
+        run_factor=params.run_time_factor,
+        job_factor=params.run_job_factor,
+        gpu_factor=params.gpu_run_time_factor,
+        by_queue=True,
+        committed_factor=params.committed_run_time_factor,
+        hist_run=params.enable_hist_run_time,
+        hist_gpu=params.enable_gpu_hist_run_time,
+        run_decay=params.run_time_decay,
+    )
     return tuple(
         PartitionConf(name=part.name, hosts=part.hosts, share=_with_shares(factors, pairs(part.shares)))
         for part in config.partitions

@@ -31,6 +31,7 @@ from lavad.core.site.conf import (
 SIZES = ("mem", "swp", "tmp")
 _UNIT_KB = {"KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3, "PB": 1024**4, "EB": 1024**5}
 
+
 def core_conf(config: ClusterConfig) -> Conf:
     """The records of the core, defaults filled in."""
     return Conf(
@@ -48,7 +49,9 @@ def core_conf(config: ClusterConfig) -> Conf:
         partitions=partitions(config),
         users=tuple(
             UserConf(
-                name=user.name, max_slots=user.max_jobs, processor_limit=user.slots_per_processor,
+                name=user.name,
+                max_slots=user.max_jobs,
+                processor_limit=user.slots_per_processor,
                 max_pend=user.max_pend_slots or user.max_pend_jobs,
             )
             for user in config.users
@@ -58,7 +61,7 @@ def core_conf(config: ClusterConfig) -> Conf:
         apps=apps(config),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
-    )  # fmt: skip
+    )
 
 
 def _with_groups(params: Params, config: ClusterConfig) -> Params:

@@ -25,6 +25,12 @@ def find_door(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> d
         return None
     key, cert = credentials(secret, run.uid)
     return {
-        "state": job.state.name, "attempt": run.number, "host": first.host, "door": first.door,
-        "near": first.host == caller.host, "token": token(secret, run.uid), "cert": cert.decode(), "key": key.decode(),
-    }  # fmt: skip
+        "state": job.state.name,
+        "attempt": run.number,
+        "host": first.host,
+        "door": first.door,
+        "near": first.host == caller.host,
+        "token": token(secret, run.uid),
+        "cert": cert.decode(),
+        "key": key.decode(),
+    }

@@ -24,9 +24,7 @@ log = logging.getLogger(__name__)
 class Outbox:
     """Listens to commits and feeds the streams."""
 
-    def __init__(
-        self, cluster: Cluster, sessions: Sessions, texts: Texts, secret: bytes, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, cluster: Cluster, sessions: Sessions, texts: Texts, secret: bytes, clock: Callable[[], float]) -> None:
         self._cluster = cluster
         self._sessions = sessions
         self._texts = texts
@@ -105,9 +103,15 @@ class Outbox:
         return orders
 
     def _add_text(
-        self, orders: pb.Orders, session: Session, key: int, needed: dict[int, Job], starts: list[Job], text: JobText,
+        self,
+        orders: pb.Orders,
+        session: Session,
+        key: int,
+        needed: dict[int, Job],
+        starts: list[Job],
+        text: JobText,
         env: Mapping[str, str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         job = self._live(key, starts)
         if job is None:
             return  # finished while its text was read

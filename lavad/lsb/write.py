@@ -109,9 +109,7 @@ def job_execute(event: ev.PartStarted, user: str, uid: int, home: str) -> str:
     return accepted + record("JOB_EXECUTE", event.at, fields)
 
 
-def job_status(
-    key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0
-) -> str:
+def job_status(key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0) -> str:
     """JOB_STATUS; with the end's usage where there is one."""
     cpu = end.utime + end.stime if end is not None else 0.0
     usage = _usage(end) if end is not None else []

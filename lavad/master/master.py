@@ -99,8 +99,9 @@ class Master:
         self.sessions = Sessions()
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
-        facts = feed.Site(master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir,
-                          cluster=conf.cluster)  # fmt: skip
+        facts = feed.Site(
+            master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
+        )
         quiet = self.engine.quiet
         self.scheduler = ReplicaProcess("lavad.processes.scheduler", cluster, self._soft_now, facts, output, quiet)
         answering = ReplicaProcess("lavad.processes.query", cluster, self._soft_now, facts, output, quiet, lazy=True)
@@ -110,8 +111,17 @@ class Master:
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
         self.perfmon = Perfmon(cluster, time.time)
-        self.dispatch = Dispatch(self.engine, self.texts, self.waits, self.queries, outputs, self.reconfig, self.extend_leases,
-                                 secret(store), self.perfmon)  # fmt: skip
+        self.dispatch = Dispatch(
+            self.engine,
+            self.texts,
+            self.waits,
+            self.queries,
+            outputs,
+            self.reconfig,
+            self.extend_leases,
+            secret(store),
+            self.perfmon,
+        )
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
@@ -119,8 +129,14 @@ class Master:
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(cluster.conf)
-        for listener in (self.publisher.committed, self._note_configuration, self.outbox.committed, self.waits.committed,
-                         self.hangs.committed, self.perfmon.committed):  # fmt: skip
+        for listener in (
+            self.publisher.committed,
+            self._note_configuration,
+            self.outbox.committed,
+            self.waits.committed,
+            self.hangs.committed,
+            self.perfmon.committed,
+        ):
             self.engine.listen(listener)
         if self.metrics is not None:
             self.engine.listen(self.metrics.committed)
@@ -130,9 +146,7 @@ class Master:
     def _soft_now(self) -> SoftUpdate:
         usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
         soft = self.soft
-        return SoftUpdate(
-            load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises
-        )  # fmt: skip
+        return SoftUpdate(load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises)
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""
@@ -145,9 +159,7 @@ class Master:
 
         def decide(cluster: Cluster, now: float) -> Decided:
             incarnation = cluster.incarnation or secrets.token_hex(8)
-            events: list[ev.Event] = [
-                ev.MasterStarted(at=now, epoch=self.epoch, incarnation=incarnation, host=self.site.host)
-            ]
+            events: list[ev.Event] = [ev.MasterStarted(at=now, epoch=self.epoch, incarnation=incarnation, host=self.site.host)]
             if cluster.conf != self.conf:
                 events.append(ev.Configured(at=now, conf=self.conf))
             return Decided(events=events)
@@ -174,9 +186,16 @@ class Master:
             if self.site.lsf.get("LSB_SHAREDIR"):
                 group.create_task(self._write_event_log())
             agents = Agents(
-                self.engine, self.sessions, self.outbox, self.peeks, PeerAuth(self.site.key), self.dispatch, self.publish,
-                time.time, (self.site.heartbeat, self.site.sample),
-            )  # fmt: skip
+                self.engine,
+                self.sessions,
+                self.outbox,
+                self.peeks,
+                PeerAuth(self.site.key),
+                self.dispatch,
+                self.publish,
+                time.time,
+                (self.site.heartbeat, self.site.sample),
+            )
             # kept: a gRPC server that nobody holds stops serving
             self.server = await serve(agents, self.site.address, self.site.tls_folder)
             group.create_task(self.loops.hosts())
@@ -278,4 +297,3 @@ class Master:
 
         await self.engine.ask(decide)
         self.conf = conf
-

@@ -33,11 +33,31 @@ AT_ONCE = 5000
 LARGEST = 256 << 20
 NO_TEXT = JobText(command="")
 _USES = (
-    ev.JobSubmitted, ev.JobDispatched, ev.PartStarted, ev.JobSuspended, ev.JobResumed, ev.JobRequeued, ev.JobFinished,
-    ev.JobHeld, ev.JobReleased, ev.JobLost, ev.JobFound, ev.JobSwitched, ev.QueueSwitched, ev.HostSwitched,
-    ev.MasterStarted, ev.ElementsKilled, ev.JobWished, ev.JobMoved, ev.JobModified, ev.JobRevived, ev.MessagePosted,
-    ev.CheckpointMade, ev.ElementsHeld, ev.ElementsReleased,
-)  # fmt: skip
+    ev.JobSubmitted,
+    ev.JobDispatched,
+    ev.PartStarted,
+    ev.JobSuspended,
+    ev.JobResumed,
+    ev.JobRequeued,
+    ev.JobFinished,
+    ev.JobHeld,
+    ev.JobReleased,
+    ev.JobLost,
+    ev.JobFound,
+    ev.JobSwitched,
+    ev.QueueSwitched,
+    ev.HostSwitched,
+    ev.MasterStarted,
+    ev.ElementsKilled,
+    ev.JobWished,
+    ev.JobMoved,
+    ev.JobModified,
+    ev.JobRevived,
+    ev.MessagePosted,
+    ev.CheckpointMade,
+    ev.ElementsHeld,
+    ev.ElementsReleased,
+)
 
 
 @lru_cache(maxsize=4096)
@@ -202,8 +222,9 @@ _TOLD: dict[type[ev.Event], Callable[[Any], str]] = {
     ev.MessagePosted: lambda event: lsf.job_message(event, uid_of(event.message.by)),
     ev.JobRevived: lambda event: lsf.record("JOB_REQUEUE", event.at, [job_of(event.key), event.key >> 32]),
     ev.CheckpointMade: lambda event: lsf.record("CHKPNT", event.at, [job_of(event.key), 0, 0, 1, 0, event.key >> 32]),
-    ev.ElementsHeld: _elements, ev.ElementsReleased: _elements,
-}  # fmt: skip
+    ev.ElementsHeld: _elements,
+    ev.ElementsReleased: _elements,
+}
 _QUEUE_CODES = {"qopen": 1, "qclose": 2, "qact": 3, "qinact": 4}
 
 

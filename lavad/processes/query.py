@@ -41,23 +41,44 @@ class StoreView:
         return self._reader.events_between(begin, end)
 
     def finished_jobs(
-        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
-        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        self,
+        *,
+        keys: Iterable[int] | None = None,
+        job: int | None = None,
+        user: str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+        since: float | None = None,
         limit: int | None = None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         """Finished jobs; newest first where limited, else by id."""
         named = tuple(keys) if keys is not None else None
         if job is not None:
             named = (*(named or ()), job)
-        find = Find(keys=named, user=user, queue=queue, name=name, project=project, since=since, limit=limit,
-                    newest_first=limit is not None)  # fmt: skip
+        find = Find(
+            keys=named,
+            user=user,
+            queue=queue,
+            name=name,
+            project=project,
+            since=since,
+            limit=limit,
+            newest_first=limit is not None,
+        )
         return self._reader.finished_jobs(find)
 
 
 def answer(replica: Replica, reader: StoreView, ask: feed.Ask) -> None:
     """Render one query and send it piece by piece."""
-    view = View(cluster=replica.cluster, soft=replica.soft, reader=reader, master=replica.site.master,
-                version=replica.site.version, lsf=replica.site.lsf)  # fmt: skip
+    view = View(
+        cluster=replica.cluster,
+        soft=replica.soft,
+        reader=reader,
+        master=replica.site.master,
+        version=replica.site.version,
+        lsf=replica.site.lsf,
+    )
     pieces: list[tuple[str, str]] = []
     size, code = 0, 0
     try:

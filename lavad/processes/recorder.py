@@ -50,9 +50,15 @@ class Recorder:
             parts = ((host, soft.usage.get(key, {}).get(host)) for key, host in sorted(self._told.parts))
             usage = tuple((host, slim(one)) for host, one in parts if one is not None)
         record = CycleRecord(
-            version=plan.version, now=now, local=local, digest=digest_of(plan), anew=anew, load=load, usage=usage,
+            version=plan.version,
+            now=now,
+            local=local,
+            digest=digest_of(plan),
+            anew=anew,
+            load=load,
+            usage=usage,
             gone=tuple(sorted(self._told.gone)),
-        )  # fmt: skip
+        )
         return Recorded(anew, pack(record))
 
     def done(self, kept: bool) -> None:

@@ -68,9 +68,13 @@ def write_plot(path: str, text: str) -> None:
 def _variants(options: argparse.Namespace, past: Past) -> dict[str, Changes]:
     """Name of the column to the changes in it, none first."""
     base = Changes(
-        add=options.add_hosts, slots=options.slots, like=options.like, remove=tuple(options.remove_hosts),
-        priorities=tuple(options.queue_priority), conf=_other_conf(options.config),
-    )  # fmt: skip
+        add=options.add_hosts,
+        slots=options.slots,
+        like=options.like,
+        remove=tuple(options.remove_hosts),
+        priorities=tuple(options.queue_priority),
+        conf=_other_conf(options.config),
+    )
     check(base, past.cluster.conf, past.cluster.hosts.rows)
     if options.policy:
         changed = {policy: replace(base, policy=policy) for policy in options.policy}

@@ -31,21 +31,28 @@ _CLUSTER_ONLY = ("history", "live", "remove_hosts", "like", "queue_priority", "c
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     options = Parser(
-        prog="lava whatif", allow_abbrev=False,
+        prog="lava whatif",
+        allow_abbrev=False,
         description="Simulate a job trace (--trace), or a cluster's recorded history or live jobs (--live), under changes.",
-    )  # fmt: skip
+    )
     options.add_argument("--trace", default="", metavar="FILE", help="a trace (Standard Workload Format), plain or gzipped")
     options.add_argument("--hosts", type=_count, default=0, help="hosts of the machine of a trace (default 1)")
     options.add_argument("--add-hosts", type=_count, default=0, metavar="N", help="so many hosts more")
     options.add_argument("--slots", type=_count, default=0, help="slots of each host of a trace, or of each added host")
-    options.add_argument("--policy", type=_words, default=[], metavar="P[,P]", help=f"of a trace: {', '.join(POLICIES)} "
-                         f"(default all); else {', '.join(CLUSTER_POLICIES)} (default: as configured)")  # fmt: skip
+    options.add_argument(
+        "--policy",
+        type=_words,
+        default=[],
+        metavar="P[,P]",
+        help=f"of a trace: {', '.join(POLICIES)} (default all); else {', '.join(CLUSTER_POLICIES)} (default: as configured)",
+    )
     options.add_argument("--history", default="", metavar="FILE", help="a history written by lava replay --export")
     options.add_argument("--live", action="store_true", help="the jobs that are there now, instead of those that have ended")
     options.add_argument("--remove-hosts", type=_words, default=[], metavar="H[,H]", help="hosts that are not there")
     options.add_argument("--like", default="", metavar="HOST", help="the host that added ones are like")
-    options.add_argument("--queue-priority", type=_priority, action="append", default=[], metavar="QUEUE=N",
-                         help="another priority of a queue")  # fmt: skip
+    options.add_argument(
+        "--queue-priority", type=_priority, action="append", default=[], metavar="QUEUE=N", help="another priority of a queue"
+    )
     options.add_argument("--config", default="", metavar="DIR", help="another configuration")
     options.add_argument("--json", action="store_true", help="one JSON object")
     options.add_argument("--users", action="store_true", help="each user's figures too")
@@ -142,8 +149,11 @@ def _listed(skipped: dict[str, int]) -> str:
 
 def _json(options: argparse.Namespace, trace: Trace, slots: int, skipped: dict[str, int], measures: dict[str, Measures]) -> str:
     shared: dict[str, Any] = {
-        "trace": trace.name, "hosts": options.hosts + options.add_hosts, "slots": slots, "skipped": skipped,
-    }  # fmt: skip
+        "trace": trace.name,
+        "hosts": options.hosts + options.add_hosts,
+        "slots": slots,
+        "skipped": skipped,
+    }
     objects = [{"policy": name, **fields(figures, options.users)} for name, figures in measures.items()]
     whole = shared | (objects[0] if len(objects) == 1 else {"policies": objects})
     return json.dumps(whole) + "\n"

@@ -93,11 +93,14 @@ def _by_user(runs: Sequence[Run]) -> list[UserMeasures]:
         parts.setdefault(run.job.user, []).append(run)
     return [
         UserMeasures(
-            user, len(part), _mean(part, lambda run: run.wait), _mean(part, slowdown_of),
+            user,
+            len(part),
+            _mean(part, lambda run: run.wait),
+            _mean(part, slowdown_of),
             sum(run.job.slots * run.job.run for run in part),
         )
         for user, part in sorted(parts.items(), key=lambda item: _place(item[0]))
-    ]  # fmt: skip
+    ]
 
 
 def _place(user: int | str) -> tuple[int, str]:

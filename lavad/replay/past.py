@@ -24,11 +24,31 @@ from lavad.replay.virtual import Life
 from lavad.replica import protocol as feed
 
 _ASKED = (
-    ev.JobSubmitted, ev.SpecAdded, ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled, ev.ElementSplit, ev.JobHeld,
-    ev.JobReleased, ev.JobModified, ev.JobSwitched, ev.JobMoved, ev.JobRevived, ev.MessagePosted, ev.GroupSet,
-    ev.GroupDropped, ev.QueueSwitched, ev.HostSwitched, ev.HostJoined, ev.HostUp, ev.HostDown, ev.HostLeft,
-    ev.Configured, ev.ReservationSet, ev.ReservationEnded,
-)  # fmt: skip
+    ev.JobSubmitted,
+    ev.SpecAdded,
+    ev.ElementsHeld,
+    ev.ElementsReleased,
+    ev.ElementsKilled,
+    ev.ElementSplit,
+    ev.JobHeld,
+    ev.JobReleased,
+    ev.JobModified,
+    ev.JobSwitched,
+    ev.JobMoved,
+    ev.JobRevived,
+    ev.MessagePosted,
+    ev.GroupSet,
+    ev.GroupDropped,
+    ev.QueueSwitched,
+    ev.HostSwitched,
+    ev.HostJoined,
+    ev.HostUp,
+    ev.HostDown,
+    ev.HostLeft,
+    ev.Configured,
+    ev.ReservationSet,
+    ev.ReservationEnded,
+)
 
 DEFAULT = 3600.0
 """Seconds that a job is taken to run of which nothing at all is known."""
@@ -79,7 +99,7 @@ class _Reader:
         slots = sum(part.slots for part in run.parts)
         trace = TraceJob(
             event.key & 0xFFFFFFFF, event.key >> 32, job.submitted, seconds, slots, spec.limits.run or seconds, spec.user
-        )  # fmt: skip
+        )
         past.runs[event.key] = Run(trace, event.at - seconds)
 
 

@@ -21,9 +21,10 @@ from lavad.store.errors import StoreError
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     options = Parser(
-        prog="lava replay", allow_abbrev=False,
+        prog="lava replay",
+        allow_abbrev=False,
         description="Make a cluster's recorded scheduling decisions again on a virtual clock, and compare.",
-    )  # fmt: skip
+    )
     options.add_argument("file", nargs="?", default="", help="a history written by --export (default: the cluster's store)")
     add_source(options)
     options.add_argument("--export", default="", metavar="FILE", help="only write the history to FILE (.gz: packed)")

@@ -56,9 +56,18 @@ Lives = Callable[[Job], Life]
 def idle_load(facts: Facts) -> dict[str, float]:
     """What a host reports on which nothing but reservations counts."""
     return {
-        "r15s": 0.0, "r1m": 0.0, "r15m": 0.0, "ut": 0.0, "pg": 0.0, "io": 0.0, "ls": 0.0, "it": 1000.0,
-        "tmp": float(facts.max_tmp), "swp": float(facts.max_swap), "mem": float(facts.max_mem),
-    }  # fmt: skip
+        "r15s": 0.0,
+        "r1m": 0.0,
+        "r15m": 0.0,
+        "ut": 0.0,
+        "pg": 0.0,
+        "io": 0.0,
+        "ls": 0.0,
+        "it": 1000.0,
+        "tmp": float(facts.max_tmp),
+        "swp": float(facts.max_swap),
+        "mem": float(facts.max_mem),
+    }
 
 
 class Virtual:

@@ -175,13 +175,22 @@ def decode_news(body: bytes | memoryview) -> ToReplica:
 def take(cluster: Cluster) -> Snapshot:
     """A snapshot of the live records."""
     return Snapshot(
-        version=cluster.version, epoch=cluster.epoch, incarnation=cluster.incarnation, next_job=cluster.next_job,
-        next_spec=cluster.next_spec, conf=cluster.conf, specs=list(cluster.specs.rows.items()),
-        hosts=list(cluster.hosts.rows.values()), queues=list(cluster.queues.rows.values()),
-        arrays=list(cluster.arrays.rows.values()), jobs=list(cluster.jobs.rows.values()),
-        charges=list(cluster.charges.rows.values()), ended=list(cluster.ended.rows.items()),
-        groups=list(cluster.groups.rows.values()), reservations=list(cluster.reservations.rows.values()),
-    )  # fmt: skip
+        version=cluster.version,
+        epoch=cluster.epoch,
+        incarnation=cluster.incarnation,
+        next_job=cluster.next_job,
+        next_spec=cluster.next_spec,
+        conf=cluster.conf,
+        specs=list(cluster.specs.rows.items()),
+        hosts=list(cluster.hosts.rows.values()),
+        queues=list(cluster.queues.rows.values()),
+        arrays=list(cluster.arrays.rows.values()),
+        jobs=list(cluster.jobs.rows.values()),
+        charges=list(cluster.charges.rows.values()),
+        ended=list(cluster.ended.rows.items()),
+        groups=list(cluster.groups.rows.values()),
+        reservations=list(cluster.reservations.rows.values()),
+    )
 
 
 def restore(snapshot: Snapshot) -> Cluster:

@@ -34,8 +34,16 @@ MOST_UNREAD = 256 << 20
 class ReplicaProcess:
     """One replica process, kept alive."""
 
-    def __init__(self, module: str, cluster: Cluster, soft_snapshot: Callable[[], SoftUpdate], site: feed.Site,
-                 output: BinaryIO | None, quiet: asyncio.Lock, lazy: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        module: str,
+        cluster: Cluster,
+        soft_snapshot: Callable[[], SoftUpdate],
+        site: feed.Site,
+        output: BinaryIO | None,
+        quiet: asyncio.Lock,
+        lazy: bool = False,
+    ) -> None:
         self.module = module
         self._quiet = quiet
         self.pid = 0

@@ -47,9 +47,17 @@ class Agents(agent_pb2_grpc.AgentsServicer):
     """Serves all hosts."""
 
     def __init__(
-        self, engine: Engine, sessions: Sessions, outbox: Outbox, peeks: Peeks, auth: PeerAuth, dispatch: Dispatch,
-        publish: Callable[[SoftUpdate], None], clock: Callable[[], float], periods: tuple[float, float],
-    ) -> None:  # fmt: skip
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        outbox: Outbox,
+        peeks: Peeks,
+        auth: PeerAuth,
+        dispatch: Dispatch,
+        publish: Callable[[SoftUpdate], None],
+        clock: Callable[[], float],
+        periods: tuple[float, float],
+    ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._outbox = outbox
@@ -104,9 +112,12 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         cluster = self._engine.cluster
         beat, sample = self._periods
         return pb.Welcome(
-            epoch=cluster.epoch, incarnation=cluster.incarnation, heartbeat=beat, sample=sample,
+            epoch=cluster.epoch,
+            incarnation=cluster.incarnation,
+            heartbeat=beat,
+            sample=sample,
             cluster=cluster.conf.cluster,
-        )  # fmt: skip
+        )
 
     async def _serve(self, session: HostSession, work: Coroutine[Any, Any, None]) -> None:
         """One of the tasks of a stream, which ends with it."""
@@ -122,9 +133,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         finally:
             session.close()
 
-    async def _read(
-        self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent], handed: Handed
-    ) -> None:
+    async def _read(self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent], handed: Handed) -> None:
         await self._greet(session, hello)
         last: asyncio.Future[Any] | None = None
         async for message in requests:

@@ -14,17 +14,33 @@ def facts(message: pb.Facts) -> Facts:
     """What an agent says its host is."""
     gpus = tuple(
         Gpu(
-            uuid=gpu.uuid, index=gpu.index, model=gpu.model, memory=gpu.memory_mb, minor=gpu.minor, numa=gpu.numa,
+            uuid=gpu.uuid,
+            index=gpu.index,
+            model=gpu.model,
+            memory=gpu.memory_mb,
+            minor=gpu.minor,
+            numa=gpu.numa,
             links="".join(LETTERS.get(link, "-") for link in gpu.links),
         )
         for gpu in message.gpus
     )
     return Facts(
-        ncpus=message.ncpus or 1, max_mem=message.max_mem_mb, max_swap=message.max_swap_mb, max_tmp=message.max_tmp_mb,
-        type=message.type or "UNKNOWN", model=message.model or "UNKNOWN", cpu_factor=message.cpu_factor or 1.0,
-        boot_id=message.boot_id, gpus=gpus, address=message.address, version=message.version, ncores=message.ncores,
-        nprocs=message.nprocs, nthreads=message.nthreads, topology=message.topology,
-    )  # fmt: skip
+        ncpus=message.ncpus or 1,
+        max_mem=message.max_mem_mb,
+        max_swap=message.max_swap_mb,
+        max_tmp=message.max_tmp_mb,
+        type=message.type or "UNKNOWN",
+        model=message.model or "UNKNOWN",
+        cpu_factor=message.cpu_factor or 1.0,
+        boot_id=message.boot_id,
+        gpus=gpus,
+        address=message.address,
+        version=message.version,
+        ncores=message.ncores,
+        nprocs=message.nprocs,
+        nthreads=message.nthreads,
+        topology=message.topology,
+    )
 
 
 def end(message: pb.Ended) -> End:
@@ -34,14 +50,26 @@ def end(message: pb.Ended) -> End:
         for task in message.tasks
     )
     return End(
-        status=message.status, at=message.at, started=message.started, utime=message.utime, stime=message.stime,
-        max_mem=message.max_mem, max_swap=message.max_swap, max_processes=message.max_processes,
-        max_threads=message.max_threads, avg_mem=message.avg_mem, tasks=tasks,
-        first_rank=message.first_rank if message.first_reason else -1, first_reason=message.first_reason,
+        status=message.status,
+        at=message.at,
+        started=message.started,
+        utime=message.utime,
+        stime=message.stime,
+        max_mem=message.max_mem,
+        max_swap=message.max_swap,
+        max_processes=message.max_processes,
+        max_threads=message.max_threads,
+        avg_mem=message.avg_mem,
+        tasks=tasks,
+        first_rank=message.first_rank if message.first_reason else -1,
+        first_reason=message.first_reason,
         limit=limit(message.limit),
-        lost=message.lost, output=message.output, post=message.post_status, cpu_peak=message.cpu_peak,
+        lost=message.lost,
+        output=message.output,
+        post=message.post_status,
+        cpu_peak=message.cpu_peak,
         cpu_peak_after=message.cpu_peak_after,
-    )  # fmt: skip
+    )
 
 
 def limit(name: str) -> TermReason:
@@ -53,15 +81,36 @@ def usage(message: pb.Usage) -> PartUsage:
     """What a part uses now."""
     tasks = tuple(
         TaskUsage(
-            rank=task.rank, pid=task.pid, cpu=task.cpu, rss=task.rss, pss=task.pss, threads=task.threads,
-            processes=task.processes, state=task.state, gpu_mem=task.gpu_mem_mb, gpu_util=task.gpu_util,
-            wait_pid=task.wait_pid, waits=task.waits,
+            rank=task.rank,
+            pid=task.pid,
+            cpu=task.cpu,
+            rss=task.rss,
+            pss=task.pss,
+            threads=task.threads,
+            processes=task.processes,
+            state=task.state,
+            gpu_mem=task.gpu_mem_mb,
+            gpu_util=task.gpu_util,
+            wait_pid=task.wait_pid,
+            waits=task.waits,
         )
         for task in message.tasks
-    )  # fmt: skip
+    )
     return PartUsage(
-        key=message.key, attempt=message.attempt, at=message.at, cpu=message.cpu, rss=message.rss, pss=message.pss,
-        swap=message.swap, threads=message.threads, max_mem=message.max_mem, max_swap=message.max_swap,
-        avg_mem=message.avg_mem, pids=tuple(message.pids), pgids=tuple(message.pgids), tasks=tasks,
-        cpu_peak=message.cpu_peak, cpu_peak_after=message.cpu_peak_after,
-    )  # fmt: skip
+        key=message.key,
+        attempt=message.attempt,
+        at=message.at,
+        cpu=message.cpu,
+        rss=message.rss,
+        pss=message.pss,
+        swap=message.swap,
+        threads=message.threads,
+        max_mem=message.max_mem,
+        max_swap=message.max_swap,
+        avg_mem=message.avg_mem,
+        pids=tuple(message.pids),
+        pgids=tuple(message.pgids),
+        tasks=tasks,
+        cpu_peak=message.cpu_peak,
+        cpu_peak_after=message.cpu_peak_after,
+    )

@@ -72,10 +72,17 @@ class Dispatch:
     """Answers requests; ``why_standby`` says whether this master serves at all."""
 
     def __init__(
-        self, engine: Engine, texts: Texts, waits: Waits, queries: QueryProcess, outputs: Outputs,
-        reconfig: Callable[[Caller], Any], extend: Callable[[float, Caller], dict[str, Any]], secret: bytes,
+        self,
+        engine: Engine,
+        texts: Texts,
+        waits: Waits,
+        queries: QueryProcess,
+        outputs: Outputs,
+        reconfig: Callable[[Caller], Any],
+        extend: Callable[[float, Caller], dict[str, Any]],
+        secret: bytes,
         perfmon: Perfmon,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._engine = engine
         self._texts = texts
         self._waits = waits

@@ -64,11 +64,18 @@ def _resized(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Even
 
 
 _READS: dict[str, _Read] = {
-    "prepared": _prepared, "started": _started, "ended": _ended, "gone": _gone, "refused": _refused,
-    "stopped": _stopped, "granted": _granted, "checkpointed": _checkpointed, "task_started": _task_started,
+    "prepared": _prepared,
+    "started": _started,
+    "ended": _ended,
+    "gone": _gone,
+    "refused": _refused,
+    "stopped": _stopped,
+    "granted": _granted,
+    "checkpointed": _checkpointed,
+    "task_started": _task_started,
     "task_ended": _task_ended,
     "resized": _resized,
-}  # fmt: skip
+}
 
 
 def decisions(reports: Iterable[pb.Report], host: str) -> list[Decide]:

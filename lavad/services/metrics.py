@@ -82,11 +82,15 @@ class Metrics:
         self.ranks: dict[int, tuple[Labels, int]] = {}
         self._started: set[int] = set()
         self._act: dict[type[ev.Event], Callable[[Any, dict[int, Job]], None]] = {
-            ev.JobSubmitted: self._job_submitted, ev.ElementsKilled: self._elements_killed,
-            ev.JobDispatched: self._job_dispatched, ev.GangReleased: self._gang_released,
-            ev.PartStarted: self._part_started, ev.JobRequeued: self._job_requeued,
-            ev.JobRevived: self._job_requeued, ev.RanksSuspected: self._ranks_suspected,
-        }  # fmt: skip
+            ev.JobSubmitted: self._job_submitted,
+            ev.ElementsKilled: self._elements_killed,
+            ev.JobDispatched: self._job_dispatched,
+            ev.GangReleased: self._gang_released,
+            ev.PartStarted: self._part_started,
+            ev.JobRequeued: self._job_requeued,
+            ev.JobRevived: self._job_requeued,
+            ev.RanksSuspected: self._ranks_suspected,
+        }
         for job in cluster.jobs.rows.values():
             self._list(job)
 
@@ -254,8 +258,12 @@ class Server:
         registry.register(_Page(metrics))
         tls: dict[str, Any] = {}
         if not is_loopback(host):
-            tls = {"certfile": f"{tls_folder}/master.crt", "keyfile": f"{tls_folder}/master.key",
-                   "client_cafile": f"{tls_folder}/ca.crt", "client_auth_required": True}  # fmt: skip
+            tls = {
+                "certfile": f"{tls_folder}/master.crt",
+                "keyfile": f"{tls_folder}/master.key",
+                "client_cafile": f"{tls_folder}/ca.crt",
+                "client_auth_required": True,
+            }
         try:
             self._server, self._thread = start_http_server(port, host, registry, **tls)
         except OSError as error:

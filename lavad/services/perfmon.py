@@ -22,10 +22,17 @@ PERIOD = 60
 LONGEST = 86_400
 NOT_STARTED = "Performance metric sampling has not been started"
 _MBATCHD = (
-    "Processed requests: mbatchd", "Job information queries", "Host information queries", "Queue information queries",
-    "Job submission requests", "Jobs submitted", "Jobs dispatched", "Jobs completed", "Jobs sent to remote cluster",
+    "Processed requests: mbatchd",
+    "Job information queries",
+    "Host information queries",
+    "Queue information queries",
+    "Job submission requests",
+    "Jobs submitted",
+    "Jobs dispatched",
+    "Jobs completed",
+    "Jobs sent to remote cluster",
     "Jobs accepted from remote cluster",
-)  # fmt: skip
+)
 _SCHEDULER = ("Scheduling interval in second(s)", "Matching host criteria", "Job buckets", "Jobs reordered")
 _QUERIES = {"bjobs": _MBATCHD[1], "bhosts": _MBATCHD[2], "bqueues": _MBATCHD[3]}
 _RULE = "-" * 66 + "\n"
@@ -170,18 +177,24 @@ class Perfmon:
         used, most = self._descriptors()
         descriptors = {"name": "mbatchd file descriptor usage", "free": most - used, "used": used, "total": most}
         whole = {
-            "num": len(records), "record": records, "period": self._period, "start": int(self._began),
-            "end": int(self._ends - self._period), "fd": descriptors,
-        }  # fmt: skip
+            "num": len(records),
+            "record": records,
+            "period": self._period,
+            "start": int(self._began),
+            "end": int(self._ends - self._period),
+            "fd": descriptors,
+        }
         return json.dumps(whole, indent="\t")
 
     def _table(self) -> str:
         lines = [
             f"Performance monitor start time:  {_time(self._began)}\n",
             f"End time of last sample period:  {_time(self._ends - self._period)}\n",
-            f"Sample period :                  {self._period} Seconds\n", _RULE,
-            f"{'Metrics':<34} {'Last':>6} {'Max':>6} {'Min':>6} {'Avg':>6} {'Total':>6}\n", _RULE,
-        ]  # fmt: skip
+            f"Sample period :                  {self._period} Seconds\n",
+            _RULE,
+            f"{'Metrics':<34} {'Last':>6} {'Max':>6} {'Min':>6} {'Avg':>6} {'Total':>6}\n",
+            _RULE,
+        ]
         lines += [_line(name, self._series[name].row()) for name in _MBATCHD]
         used, most = self._descriptors()
         lines += [_RULE, f"{'File Descriptor Metrics':<34} {'Free':>6} {'Used':>6} {'Total':>6}\n", _RULE]

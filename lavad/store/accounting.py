@@ -70,9 +70,17 @@ def sums(ask: Ask, asked: Asked) -> Sums:
     row = [float(value or 0.0) for value in ask(query)[0]]
     fours = [tuple(row[at : at + 4]) for at in range(2, 26, 4)]
     return Sums(
-        done=int(row[0]), exited=int(row[1]), cpu=fours[0], wait=fours[1], turnaround=fours[2], run=fours[3],
-        hog=fours[4], expansion=fours[5], begin=row[26], end=row[27],
-    )  # fmt: skip
+        done=int(row[0]),
+        exited=int(row[1]),
+        cpu=fours[0],
+        wait=fours[1],
+        turnaround=fours[2],
+        run=fours[3],
+        hog=fours[4],
+        expansion=fours[5],
+        begin=row[26],
+        end=row[27],
+    )
 
 
 def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:

@@ -119,9 +119,7 @@ class _Server:
             arguments = ["-D", str(self.data), "-l", str(self.log), "-o", options, "-w", "-t", str(_START_S), "start"]
             self.call("pg_ctl", arguments)
         where, password = str(self._socket_folder()), self.secret.read_text()
-        with psycopg.connect(
-            host=where, dbname="postgres", user=_NAME, password=password, autocommit=True
-        ) as connection:
+        with psycopg.connect(host=where, dbname="postgres", user=_NAME, password=password, autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (_NAME,)).fetchone():
                 connection.execute(f"CREATE DATABASE {_NAME}")
 

@@ -60,9 +60,19 @@ _FINISHED = jobs.c.finished_at.is_not(None)
 sa.Index("jobs_live", jobs.c.id, sqlite_where=_LIVE, postgresql_where=_LIVE)
 sa.Index("jobs_finished", jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
 sa.Index(
-    "jobs_finished_user", jobs.c.user, jobs.c.finished_at, jobs.c.queue, jobs.c.project, jobs.c.state, jobs.c.submitted,
-    jobs.c.dispatched, jobs.c.cpu, jobs.c.run, sqlite_where=_FINISHED, postgresql_where=_FINISHED,
-)  # fmt: skip
+    "jobs_finished_user",
+    jobs.c.user,
+    jobs.c.finished_at,
+    jobs.c.queue,
+    jobs.c.project,
+    jobs.c.state,
+    jobs.c.submitted,
+    jobs.c.dispatched,
+    jobs.c.cpu,
+    jobs.c.run,
+    sqlite_where=_FINISHED,
+    postgresql_where=_FINISHED,
+)
 
 arrays = sa.Table(
     "arrays",

@@ -25,8 +25,13 @@ OVERRIDDEN: dict[str, str | tuple[str, int, str]] = {
     "bsub-K-kill9": ("the peer took a killed shell for a success", 137, "<<Job is finished>>"),
     "bsub-root": ("the peer died of SIGPIPE", 255, "User permission denied. Job not submitted.\n"),
     "bsub-X": ("the option is named", 255, "bsub: illegal option -- X\n. Job not submitted.\n"),
-    "report-fail": LAYOUT, "report-k9": LAYOUT, "report-peek": LAYOUT, "report-runner": LAYOUT, "report-wlim": LAYOUT,
-    "report-mail-m.1gjh6Y": LAYOUT, "report-mail-m.f922wT": LAYOUT,
+    "report-fail": LAYOUT,
+    "report-k9": LAYOUT,
+    "report-peek": LAYOUT,
+    "report-runner": LAYOUT,
+    "report-wlim": LAYOUT,
+    "report-mail-m.1gjh6Y": LAYOUT,
+    "report-mail-m.f922wT": LAYOUT,
     # --- what a moment decided
     "lsrun": ("the name that this machine has", 0, ""),
     "bjdep": ("the peer had not looked at the condition again", 0, "true"),
@@ -35,4 +40,4 @@ OVERRIDDEN: dict[str, str | tuple[str, int, str]] = {
     "bjobs-W": ("processes of a job that has ended are not kept", 0, "peek"),
     "bjobs-l-prio": ("the queue's run limit, which holds for the job, is shown", 0, "60.0 min of ol1"),
     "bhist-l-post": ("a changed command stands in the head of the history too", 0, "Job command changes to : sleep 9;"),
-}  # fmt: skip
+}

@@ -95,21 +95,41 @@ CONTROLLING = [
     ("alice", "bmod -J x {done}", 255, "", "Job has already finished. Job not modified.\n"),
     ("alice", "bmod -J x 99999", 255, "", "99999: No matching job found. Job not modified.\n"),
     ("bob", "bmod -J x {wait}", 255, "", "User permission denied. Job not modified.\n"),
-    ("alice", "bmod -J x {run}", 255, "",
-     "Job parameters cannot be changed now; non-repetitive job is running. Job not modified.\n"),
-    *(("alice", f"bmod {words} {{wait}}", 0, SAME, "") for words in (
-        "-P pp -o /tmp/x -e /tmp/x -i /dev/null -E true -w 'done({done})' -u bob -c 10 -W 10 -m ol1 -N -B -r -k ck -L /bin/sh",
-        "-Pn -on -en -in -En -wn -un -cn -Wn -mn -Nn -Bn -rn -kn -Ln",
-        "-G ugA -g /c -Jd text -sp 10 -n 2,3 -M 100 -F 100 -S 100 -D 100 -C 100 -v 100 -p 3 -f 'a > b' -R mem -q fair -J other",
-        "-Gn -gn -Jdn -spn -nn -Mn -Fn -Sn -Dn -Cn -vn -pn -fn -Rn -qn -Jn", "-Z 'echo x'",
-    )),
+    (
+        "alice",
+        "bmod -J x {run}",
+        255,
+        "",
+        "Job parameters cannot be changed now; non-repetitive job is running. Job not modified.\n",
+    ),
+    *(
+        ("alice", f"bmod {words} {{wait}}", 0, SAME, "")
+        for words in (
+            "-P p -o /tmp/x -e /tmp/x -i /dev/null -E true -w 'done({done})' -u bob -c 10 -W 10 -m ol1 -N -B -r -k ck -L /bin/sh",
+            "-Pn -on -en -in -En -wn -un -cn -Wn -mn -Nn -Bn -rn -kn -Ln",
+            "-G ugA -g /c -Jd text -sp 10 -n 2,3 -M 100 -F 100 -S 100 -D 100 -C 100 -v 100 -p 3 -f 'a > b' -R mem -q fair -J o",
+            "-Gn -gn -Jdn -spn -nn -Mn -Fn -Sn -Dn -Cn -vn -pn -fn -Rn -qn -Jn",
+            "-Z 'echo x'",
+        )
+    ),
 ]
 ASKING = [
-    ("alice", "bsub -K -J 'codes[1-3]' 'test $LSB_JOBINDEX = 1 || exit $LSB_JOBINDEX'", 2,
-     "Job <...> is submitted to default queue <normal>.\n", "<<Waiting for dispatch ...>>\n<<Job is finished>>\n"),
-    ("alice", "bsub -K -J 'env[1-4:3]' -o {outs}/env.%I env >/dev/null; grep -h -e LSB_JOBINDEX -e LSB_JOBNAME -e RSRCREQ"
-     " {outs}/env.4 | sort; rm -f {outs}/env.?", 0, "LSB_EFFECTIVE_RSRCREQ=select[type == local] order[r15s:pg]\n"
-     "LSB_JOBINDEX=4\nLSB_JOBINDEX_END=4\nLSB_JOBINDEX_STEP=3\nLSB_JOBNAME=env[1-4:3]\n", "..."),
+    (
+        "alice",
+        "bsub -K -J 'codes[1-3]' 'test $LSB_JOBINDEX = 1 || exit $LSB_JOBINDEX'",
+        2,
+        "Job <...> is submitted to default queue <normal>.\n",
+        "<<Waiting for dispatch ...>>\n<<Job is finished>>\n",
+    ),
+    (
+        "alice",
+        "bsub -K -J 'env[1-4:3]' -o {outs}/env.%I env >/dev/null; grep -h -e LSB_JOBINDEX -e LSB_JOBNAME -e RSRCREQ"
+        " {outs}/env.4 | sort; rm -f {outs}/env.?",
+        0,
+        "LSB_EFFECTIVE_RSRCREQ=select[type == local] order[r15s:pg]\n"
+        "LSB_JOBINDEX=4\nLSB_JOBINDEX_END=4\nLSB_JOBINDEX_STEP=3\nLSB_JOBNAME=env[1-4:3]\n",
+        "...",
+    ),
     ("bob", "bjobs", 0, "", "No unfinished job found\n"),
     ("bob", "bjobs -a", 0, "", "No job found\n"),
     ("bob", "bjobs -s", 0, "", "No suspended job found\n"),
@@ -130,12 +150,23 @@ ASKING = [
     ("alice", "bhist -n x {done}", 255, "", "x: Bad number of event log files\n"),
     ("alice", "bhosts nosuch", 255, "", "nosuch: Bad host name, host group name or cluster name\n"),
     ("alice", "bqueues normal nosuch", 255, "", "nosuch: No such queue\n"),
-    ("alice", "bqueues -l normal | sed -n 7,9p", 0,
-     "  30   0    Open:Active     -    -    -    - ...\n\nInterval for a host to accept two jobs is 0 seconds\n", ""),
+    (
+        "alice",
+        "bqueues -l normal | sed -n 7,9p",
+        0,
+        "  30   0    Open:Active     -    -    -    - ...\n\nInterval for a host to accept two jobs is 0 seconds\n",
+        "",
+    ),
     ("alice", "bugroup nosuch", 255, "", "nosuch: No such user/host group\n"),
     ("alice", "bmgroup nosuch", 255, "", "nosuch: No such user/host group\n"),
-    ("alice", "bparams", 0, "Default Queues:  normal\nMBD_SLEEP_TIME used for calculations:  10 seconds\n"
-     "Job Checking Interval:  7 seconds\nJob Accepting Interval:  0 seconds\n", ""),
+    (
+        "alice",
+        "bparams",
+        0,
+        "Default Queues:  normal\nMBD_SLEEP_TIME used for calculations:  10 seconds\n"
+        "Job Checking Interval:  7 seconds\nJob Accepting Interval:  0 seconds\n",
+        "",
+    ),
     ("alice", "bresources", 0, "", ""),
     ("alice", "bjdep {held}", 255, "", "bjdep: Job has no dependencies.\n"),
     ("alice", "lsload nosuch", 255, "", "main: invalid hostname nosuch\n"),
@@ -171,8 +202,13 @@ ADMINISTERING = [
     ("openlava", "badmin quit", 0, "", ""),
     ("alice", "lsadmin limshutdown ol1", 255, "", LIM),
     ("alice", "bkill -g /risk 0", 255, "", "Job <{done}>: Job has already finished\n"),
-    ("alice", "bkill 0", 0, "Job <{run}> is being terminated\nJob <{array}> is being terminated\n..."
-     "Job <{held}> is being terminated\n", ""),
+    (
+        "alice",
+        "bkill 0",
+        0,
+        "Job <{run}> is being terminated\nJob <{array}> is being terminated\n...Job <{held}> is being terminated\n",
+        "",
+    ),
     ("alice", "bkill 0", 255, "", "No matching job found\n"),
-]  # fmt: skip
+]
 ROWS = [*SUBMITTING, *CONTROLLING, *ASKING, *ADMINISTERING]

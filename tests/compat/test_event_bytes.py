@@ -31,13 +31,28 @@ GOLDEN = Path(__file__).parent / "event_bytes.txt"
 KEY = 7 << 32 | 123
 PART = {"at": 2.5, "key": KEY, "attempt": 2, "host": "h1"}
 END = End(
-    status=256, at=9.0, started=3.0, utime=1.5, stime=0.25, max_mem=1024, limit=TermReason.TERM_RUNLIMIT,
+    status=256,
+    at=9.0,
+    started=3.0,
+    utime=1.5,
+    stime=0.25,
+    max_mem=1024,
+    limit=TermReason.TERM_RUNLIMIT,
     tasks=(TaskEnd(rank=1, pid=5, status=9),),
-)  # fmt: skip
+)
 SPEC = Spec(
-    user="ann", queue="normal", slots=4, max_slots=8, resreq="span[ptile=2]", gpu=GpuReq(num=2), hosts=("h1+1",),
-    limits=Limits(run=3600), checkpoint=Checkpoint(folder="/ckpt"), dependency="done(1)", launch="mpi",
-)  # fmt: skip
+    user="ann",
+    queue="normal",
+    slots=4,
+    max_slots=8,
+    resreq="span[ptile=2]",
+    gpu=GpuReq(num=2),
+    hosts=("h1+1",),
+    limits=Limits(run=3600),
+    checkpoint=Checkpoint(folder="/ckpt"),
+    dependency="done(1)",
+    launch="mpi",
+)
 FACTS = Facts(ncpus=8, max_mem=64000, boot_id="b", gpus=(Gpu(uuid="GPU-1", model="H200", memory=141000),))
 
 SAMPLES: list[Event] = [
@@ -50,9 +65,7 @@ SAMPLES: list[Event] = [
     ev.HostLeft(at=1.0, host="h1", why="it is gone"),
     ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),
     ev.QueueSwitched(at=1.0, queue="night", open=False, active=True, by="root"),
-    ev.JobSubmitted(
-        at=2.0, key=123, spec=4, name="a", held=True, indices=INDICES, limit=3, spec_text="a[1-9:2,20]%3"
-    ),
+    ev.JobSubmitted(at=2.0, key=123, spec=4, name="a", held=True, indices=INDICES, limit=3, spec_text="a[1-9:2,20]%3"),
     ev.ElementsHeld(at=2.0, key=123, elements=Ranges.span(1, 3), by="ann"),
     ev.ElementsReleased(at=2.0, key=123, elements=Ranges.span(1, 3), by="ann"),
     ev.ElementsKilled(at=2.0, key=123, elements=Ranges.span(1, 3), by="root", reason=TermReason.TERM_ADMIN),
@@ -62,9 +75,7 @@ SAMPLES: list[Event] = [
     ev.JobModified(at=2.0, key=KEY, spec=5, name="b", by="ann", changes=("slots 8",), limit=2),
     ev.JobSwitched(at=2.0, key=KEY, spec=6, queue="night", by="ann"),
     ev.JobMoved(at=2.0, key=KEY, position=-1.5, by="ann", top=False, place=2),
-    ev.JobDispatched(
-        at=2.0, key=KEY, attempt=2, uid="u2", parts=(PLACED,)
-    ),
+    ev.JobDispatched(at=2.0, key=KEY, attempt=2, uid="u2", parts=(PLACED,)),
     ev.PartPrepared(**PART, address="10.0.0.1:999"),
     ev.GangReleased(at=2.0, key=KEY, attempt=2),
     ev.PartStarted(**PART, pid=77, started=2.25, cwd="/home/ann"),
@@ -105,7 +116,7 @@ SAMPLES: list[Event] = [
     ),
     ev.ReservationEnded(at=2.0, name="ann#0", by="root"),
     ev.JobDeadlocked(at=2.0, key=KEY, others=(9,)),
-]  # fmt: skip
+]
 
 
 def golden() -> dict[str, bytes]:

@@ -92,9 +92,13 @@ def test_the_environment_is_lsfs(master: FakeMaster, host: AgentHost) -> None:
     strange = dict.fromkeys(("PMI_RANK", "SLURM_JOB_ID", "OMPI_X", "LSB_JOBID"), "1")
     env = {"PATH": os.environ["PATH"], "MINE": "a b", **strange}
     order = run(
-        master, host, "env -0; cat $LSB_DJOB_HOSTFILE $LSB_DJOB_RANKFILE", {"hosts": hosts, "name": "myjob"}, env=env,
+        master,
+        host,
+        "env -0; cat $LSB_DJOB_HOSTFILE $LSB_DJOB_RANKFILE",
+        {"hosts": hosts, "name": "myjob"},
+        env=env,
         output="env.out",
-    )  # fmt: skip
+    )
     master.wait_for(order.uid, "ended")
     body, _, files = output(host, "env.out").rpartition("\0")
     found = dict(entry.split("=", 1) for entry in body.split("\0"))
@@ -203,9 +207,15 @@ def test_a_killed_uid_never_starts(master: FakeMaster, host: AgentHost) -> None:
 
 def test_pre_and_post_commands_go_around_the_job(master: FakeMaster, host: AgentHost) -> None:
     order = run(
-        master, host, "cat trace", pre_exec="echo job >> trace", queue_pre_exec="echo queue > trace",
-        post_exec="echo post $LSB_JOBEXIT_STAT >> trace", queue_post_exec="echo queuepost >> trace", output="pp.out",
-    )  # fmt: skip
+        master,
+        host,
+        "cat trace",
+        pre_exec="echo job >> trace",
+        queue_pre_exec="echo queue > trace",
+        post_exec="echo post $LSB_JOBEXIT_STAT >> trace",
+        queue_post_exec="echo queuepost >> trace",
+        output="pp.out",
+    )
     master.wait_for(order.uid, "ended")
     assert output(host, "pp.out").startswith("queue\njob\n")
     wait_until(lambda: output(host, "trace").endswith("post 0\nqueuepost\n"), 5, "post-execution")

@@ -118,8 +118,13 @@ blaunch -u list 'echo $LSF_PM_TASKID $LAVA_HOST' | sort -n
     code, text = run_script(cluster, tmp_path, script, ALL, slots=2)
     assert code == 0
     assert text.splitlines() == [
-        "as listed", "1 host2", "2 host1", "3 host2", "1 host3", "2 host1",
-    ]  # fmt: skip
+        "as listed",
+        "1 host2",
+        "2 host1",
+        "3 host2",
+        "1 host3",
+        "2 host1",
+    ]
 
 
 def test_signals_are_passed_on(cluster: Cluster, tmp_path: Path) -> None:
@@ -215,9 +220,16 @@ def test_another_user_is_refused_even_with_the_token(cluster: Cluster, tmp_path:
     job, _ = submit_script(cluster, tmp_path, WRITE_PID + "while [ ! -e over ]; do sleep 0.05; done")
     (pid,) = pids_in(tmp_path, "pid.*", 1)
     done = subprocess.run(
-        [str(BINDIR / "blaunch"), "-n", "host2", "touch reached"], env=environment_of(pid), cwd="/", user=65534, group=65534,
-        extra_groups=[], capture_output=True, text=True, timeout=30,
-    )  # fmt: skip
+        [str(BINDIR / "blaunch"), "-n", "host2", "touch reached"],
+        env=environment_of(pid),
+        cwd="/",
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert done.returncode == 255
     assert "shepherd" in done.stderr
     (tmp_path / "over").touch()

@@ -54,7 +54,7 @@ def test_a_job_is_warned_before_its_run_limit(cluster: Cluster, action: str) -> 
     script.write_text(f"#!/bin/sh\necho $LSB_JOBID > {seen}\n")
     script.chmod(0o755)
     what = "URG" if action == "URG" else str(script)
-    program = f"trap \"echo \\$LSB_JOBID > {seen}\" URG; while :; do sleep 0.1; done"
+    program = f'trap "echo \\$LSB_JOBID > {seen}" URG; while :; do sleep 0.1; done'
     job = cluster.submit(f"-W 1 -wt 1 -wa {what} -o out2 '{program}'")
     wait_until(lambda: seen.exists() and seen.read_text() == f"{job}\n", 20, lambda: f"the warning\n{cluster.logs()}")
     cluster.run(f"bkill {job}")

@@ -74,8 +74,10 @@ def test_a_lost_agent_makes_the_job_smaller(cluster: Cluster) -> None:
 def test_the_notification_command_sees_what_changes_and_may_refuse(cluster: Cluster) -> None:
     folder = cluster.folder.path
     seen, script = folder / "seen", folder / "told.sh"
-    script.write_text(f'#!/bin/sh\necho "$LSB_JOBID $LSB_RESIZE_EVENT $LSB_RESIZE_HOSTS" >> {seen}\n'
-                      f'[ -e {folder}/deny ] && exit $LSB_RESIZE_NOTIFY_FAIL\nexit $LSB_RESIZE_NOTIFY_OK\n')
+    script.write_text(
+        f'#!/bin/sh\necho "$LSB_JOBID $LSB_RESIZE_EVENT $LSB_RESIZE_HOSTS" >> {seen}\n'
+        f"[ -e {folder}/deny ] && exit $LSB_RESIZE_NOTIFY_FAIL\nexit $LSB_RESIZE_NOTIFY_OK\n"
+    )
     script.chmod(0o755)
     filler = cluster.submit("-n 3 sleep 600")
     cluster.wait_for(filler, "RUN")

@@ -1,6 +1,4 @@
-"""Daemons killed at any moment: every job ends exactly once, with its true status and its whole output.
-
-"""
+"""Daemons killed at any moment: every job ends exactly once, with its true status and its whole output."""
 
 from __future__ import annotations
 

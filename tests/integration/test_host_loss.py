@@ -1,6 +1,4 @@
-"""Whole hosts, starters and shepherds die: rerunnable jobs run elsewhere, the others say honestly what is known.
-
-"""
+"""Whole hosts, starters and shepherds die: rerunnable jobs run elsewhere, the others say honestly what is known."""
 
 from __future__ import annotations
 

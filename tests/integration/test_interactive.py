@@ -69,7 +69,7 @@ def test_a_shell_at_a_terminal(cluster: Cluster, host: str, tmp_path: Path) -> N
         screen.wait("hit")
         screen.wait("far> ")
         # no shell, which may take a Ctrl-C for one that its command has dealt with
-        screen.type("perl -e '$| = 1; $SIG{CONT} = sub { print \"again\\n\" }; print \"beg\", \"un\\n\"; sleep 1 while 1'\r")
+        screen.type('perl -e \'$| = 1; $SIG{CONT} = sub { print "again\\n" }; print "beg", "un\\n"; sleep 1 while 1\'\r')
         screen.wait("begun")
         screen.type("\x1a")
         screen.wait("Stopped")
@@ -205,9 +205,13 @@ def test_what_keeps_it_from_starting_is_said(cluster: Cluster) -> None:
 
 def test_a_master_that_is_away_at_the_end(cluster: Cluster) -> None:
     with subprocess.Popen(
-        ["bsub", "-I", "read a; exit 6"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        env=cluster.environ, text=True,
-    ) as bsub:  # fmt: skip
+        ["bsub", "-I", "read a; exit 6"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=cluster.environ,
+        text=True,
+    ) as bsub:
         assert bsub.stdin is not None
         assert bsub.stderr is not None
         while "Starting on" not in bsub.stderr.readline():

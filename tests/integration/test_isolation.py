@@ -32,11 +32,14 @@ def environment(folder: Path, version: str) -> Path:
     return folder
 
 
-MEET = "import dummy, os, time\nopen(f'{dummy.version}.{os.environ.get(\"RANK\", 0)}', 'w')\n" + """
+MEET = (
+    "import dummy, os, time\nopen(f'{dummy.version}.{os.environ.get(\"RANK\", 0)}', 'w')\n"
+    + """
 while not all(os.path.exists(f'{v}.0') for v in ('1.0', '2.0')):
     time.sleep(0.02)
 print(dummy.version, os.environ['LAVA_HOST'])
 """
+)
 
 
 def test_two_jobs_at_once_have_their_own_versions(cluster: Cluster, tmp_path: Path) -> None:
@@ -88,4 +91,3 @@ def test_a_script_in_a_container_and_a_login_shell(cluster: Cluster, tmp_path: P
     job = int(done.stdout[5:].split(">")[0])
     cluster.wait_for(job, "DONE")
     assert said(tmp_path / "login.out") == "got yes\n"
-

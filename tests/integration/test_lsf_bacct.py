@@ -37,11 +37,21 @@ def test_the_sum_of_all(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("-d", (4, 0)), ("-e", (0, 1)), ("-P alpha", (1, 0)), ("-q normal", (4, 1)), ("-m host1", (4, 1)), ("3", (3, 0)),
-        ("'3[2]'", (1, 0)), ("-u nobody", (0, 0)), ("-u all", (4, 1)), ("-C .-1,.", (4, 1)), ("-S 2020/1/1,2020/2/1", (0, 0)),
-        ("-J arr", (3, 0)), ("-app none", (0, 0)),
+        ("-d", (4, 0)),
+        ("-e", (0, 1)),
+        ("-P alpha", (1, 0)),
+        ("-q normal", (4, 1)),
+        ("-m host1", (4, 1)),
+        ("3", (3, 0)),
+        ("'3[2]'", (1, 0)),
+        ("-u nobody", (0, 0)),
+        ("-u all", (4, 1)),
+        ("-C .-1,.", (4, 1)),
+        ("-S 2020/1/1,2020/2/1", (0, 0)),
+        ("-J arr", (3, 0)),
+        ("-app none", (0, 0)),
     ],
-)  # fmt: skip
+)
 def test_filters(cluster: Cluster, words: str, expected: tuple[int, int]) -> None:
     assert count(cluster.run(f"bacct {words}").stdout) == expected
 

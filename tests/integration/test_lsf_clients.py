@@ -16,10 +16,7 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.wait import wait_until
 
-WIDE = (
-    "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME"
-    " FINISH_TIME"
-)
+WIDE = "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME FINISH_TIME"
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +50,18 @@ def wait_output(cluster: Cluster, command: str, wanted: str) -> str:
 
 def test_nextflow(cluster: Cluster, tmp_path: Path) -> None:
     path = script(
-        tmp_path, "#!/bin/bash", f"#BSUB -o {tmp_path}/.command.log", "#BSUB -q normal", "#BSUB -n 2",
-        '#BSUB -R "span[hosts=1]"', "#BSUB -W 00:10", "#BSUB -M 100", '#BSUB -R "select[mem>=10] rusage[mem=10]"',
-        "#BSUB -J nf-hello_(1)", "sleep 100",
-    )  # fmt: skip
+        tmp_path,
+        "#!/bin/bash",
+        f"#BSUB -o {tmp_path}/.command.log",
+        "#BSUB -q normal",
+        "#BSUB -n 2",
+        '#BSUB -R "span[hosts=1]"',
+        "#BSUB -W 00:10",
+        "#BSUB -M 100",
+        '#BSUB -R "select[mem>=10] rusage[mem=10]"',
+        "#BSUB -J nf-hello_(1)",
+        "sleep 100",
+    )
     job = submitted(r"^Job <(\d+)>", cluster.run("bsub", stdin=path.read_text(), cwd=tmp_path).stdout)
     cluster.wait_for(job, "RUN")
     header, *rows = cluster.run("bjobs -w -q normal").stdout.splitlines()
@@ -86,9 +91,7 @@ def test_toil(cluster: Cluster, tmp_path: Path) -> None:
     job = submitted("Job <(.*)> is submitted", cluster.run(line, cwd=tmp_path).stdout)
     cluster.wait_end(job)
     assert (tmp_path / f"toil.{job}.out").read_text().startswith(f"{tmp_path}\n")
-    told = json.loads(
-        cluster.run(f"bjobs -json -o 'jobid user exit_code stat exit_reason pend_reason' {job} 987654").stdout
-    )
+    told = json.loads(cluster.run(f"bjobs -json -o 'jobid user exit_code stat exit_reason pend_reason' {job} 987654").stdout)
     assert (told["RECORDS"][0]["STAT"], told["RECORDS"][0]["EXIT_CODE"]) == ("EXIT", "3")
     assert told["RECORDS"][1] == {"JOBID": "987654", "ERROR": "Job <987654> is not found"}
     flat = cluster.run(f"bjobs -l {job}").stdout.replace("\n                     ", "")
@@ -174,9 +177,20 @@ def test_fireworks_and_reframe(cluster: Cluster) -> None:
 
 def test_psij(cluster: Cluster, tmp_path: Path) -> None:
     path = script(
-        tmp_path, "#!/bin/bash", "", '#BSUB -J "psij"', f'#BSUB -cwd "{tmp_path}"', "#BSUB -env all", "#BSUB -nnodes 1",
-        '#BSUB -q "normal"', "#BSUB -e /dev/null", "#BSUB -o /dev/null", "", f"echo $LSB_JOBID > {tmp_path}/id", "exit 4",
-    )  # fmt: skip
+        tmp_path,
+        "#!/bin/bash",
+        "",
+        '#BSUB -J "psij"',
+        f'#BSUB -cwd "{tmp_path}"',
+        "#BSUB -env all",
+        "#BSUB -nnodes 1",
+        '#BSUB -q "normal"',
+        "#BSUB -e /dev/null",
+        "#BSUB -o /dev/null",
+        "",
+        f"echo $LSB_JOBID > {tmp_path}/id",
+        "exit 4",
+    )
     job = submitted(r"Job <([0-9]+)>", cluster.run(f"bsub {path}").stdout)
     path.unlink()
     cluster.wait_end(job)
@@ -189,9 +203,18 @@ def test_psij(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_maestro(cluster: Cluster, tmp_path: Path) -> None:
     path = script(
-        tmp_path, "#!/bin/bash", "#BSUB -nnodes 1", "#BSUB -q normal", "#BSUB -G bank", "#BSUB -W 00:10",
-        "#BSUB -J st_ep", "#BSUB -o st_ep.%J.out", "#BSUB -e st_ep.%J.err", "", "true",
-    )  # fmt: skip
+        tmp_path,
+        "#!/bin/bash",
+        "#BSUB -nnodes 1",
+        "#BSUB -q normal",
+        "#BSUB -G bank",
+        "#BSUB -W 00:10",
+        "#BSUB -J st_ep",
+        "#BSUB -o st_ep.%J.out",
+        "#BSUB -e st_ep.%J.err",
+        "",
+        "true",
+    )
     said = cluster.run(f"bsub -cwd {tmp_path} < {path}", cwd=tmp_path).stdout
     job = submitted("([0-9]+)", said)
     cluster.wait_end(job)
@@ -231,9 +254,16 @@ def test_roddy(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_blahp_and_gc3pie(cluster: Cluster, tmp_path: Path) -> None:
     path = script(
-        tmp_path, "#!/bin/bash", "#BSUB -L /bin/bash", "#BSUB -J bl_8f2d", "#BSUB -q normal", "#BSUB -i /dev/null",
-        f"#BSUB -o {tmp_path}/out", f"#BSUB -e {tmp_path}/err", "echo here",
-    )  # fmt: skip
+        tmp_path,
+        "#!/bin/bash",
+        "#BSUB -L /bin/bash",
+        "#BSUB -J bl_8f2d",
+        "#BSUB -q normal",
+        "#BSUB -i /dev/null",
+        f"#BSUB -o {tmp_path}/out",
+        f"#BSUB -e {tmp_path}/err",
+        "echo here",
+    )
     job = submitted(r"^Job <(\d+)> is submitted", cluster.run(f"bsub < {path}").stdout)
     assert cluster.wait_end(job) == ["DONE"]
     assert (tmp_path / "out").read_text().startswith("here\n")

@@ -61,8 +61,7 @@ def test_application_profiles(cluster: Cluster) -> None:
     assert cluster.run("bsub -app nosuch true", ok=False).stderr == "nosuch: No such application profile. Job not submitted.\n"
     path = next(cluster.folder.path.rglob("lsb.queues")).with_name("lsb.applications")
     path.write_text(
-        "Begin Application\nNAME = short\nRUNLIMIT = 5 10\nREQUEUE_EXIT_VALUES = 42\nDESCRIPTION = short ones\n"
-        "End Application\n"
+        "Begin Application\nNAME = short\nRUNLIMIT = 5 10\nREQUEUE_EXIT_VALUES = 42\nDESCRIPTION = short ones\nEnd Application\n"
     )
     cluster.run("badmin reconfig -f")
     assert cluster.run("bapp short").stdout.splitlines()[1].split() == ["short", "0", "0", "0", "0"]

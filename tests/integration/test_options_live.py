@@ -44,7 +44,7 @@ def test_limits(cluster: Cluster, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1:] == ["0", "4096"]
     assert cluster.run("ulimit -S -s 4096; bsub -ul -S 2MB -I 'ulimit -s'").stdout.splitlines()[1:] == ["2048"]
     script = "import threading as t, time; [t.Thread(target=time.sleep, args=(60,)).start() for _ in range(8)]"
-    job = cluster.submit(f'-T 4 "python3 -c \'{script}\'"')
+    job = cluster.submit(f"-T 4 \"python3 -c '{script}'\"")
     assert cluster.wait_end(job) == ["EXIT"]
     assert "TERM_THREADLIMIT" in cluster.run(f"bjobs -l -a {job}").stdout
 
@@ -62,8 +62,11 @@ def test_conditions_on_post_execution(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.wait_end(bad) == ["DONE"]
     assert (tmp_path / "status").read_text() == "768\n"
     for condition, status in (
-        (f"post_done({good})", 0), (f"post_err({bad})", 0), (f"post_err({good})", 255), (f"post_done({bad})", 255),
-    ):  # fmt: skip
+        (f"post_done({good})", 0),
+        (f"post_err({bad})", 0),
+        (f"post_err({good})", 255),
+        (f"post_done({bad})", 255),
+    ):
         assert cluster.run(f"bwait -w '{condition}'", ok=False).returncode == status, condition
     both = cluster.submit(f"-w 'post_done({good}) && post_err({bad})' true")
     assert cluster.wait_end(both) == ["DONE"]

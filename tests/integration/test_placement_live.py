@@ -53,9 +53,10 @@ def test_a_gang_goes_to_one_rack(cluster: Cluster) -> None:
 
 def test_processors_and_gpus_are_given_and_shown(cluster: Cluster) -> None:
     number = job(
-        cluster, "-m host1 -n 2 -gpu num=4:j_exclusive=yes -R 'affinity[core(2,same=socket):membind=localprefer]'",
+        cluster,
+        "-m host1 -n 2 -gpu num=4:j_exclusive=yes -R 'affinity[core(2,same=socket):membind=localprefer]'",
         "'echo $LSB_BIND_CPU_LIST $CUDA_VISIBLE_DEVICES; cat $LSB_AFFINITY_HOSTFILE; sleep 60'",
-    )  # fmt: skip
+    )
     assert hosts_of(cluster, number) == "2*host1"
     shown = cluster.run(f"bjobs -l -aff {number}").stdout
     assert " host1               core   core   -      /0/0/0 /0/0/1   pref  0    -\n" in shown

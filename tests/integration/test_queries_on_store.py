@@ -11,11 +11,18 @@ from tests.support.query_cluster import QueryCluster, element
 from tests.support.query_store import stored
 
 ASKS: list[tuple[str, list[str], dict[str, str | bool | list[str]]]] = [
-    ("bjobs", [], {"a": True}), ("bjobs", ["5"], {}), ("bjobs", ["5[2]", "1"], {"l": True}), ("bjobs", [], {"A": True}),
+    ("bjobs", [], {"a": True}),
+    ("bjobs", ["5"], {}),
+    ("bjobs", ["5[2]", "1"], {"l": True}),
+    ("bjobs", [], {"A": True}),
     ("bjobs", [], {"a": True, "o": "jobid jobindex stat command exit_code output_file delimiter=','"}),
-    ("bhist", [], {"a": True}), ("bhist", ["1"], {"l": True}), ("bhist", ["5"], {"l": True}), ("bjobs", ["9"], {}),
-    ("bjobs", ["1"], {"script": True}), ("bhist", [], {"t": True, "T": "2026/11/20/11:30,2026/11/20/11:50"}),
-]  # fmt: skip
+    ("bhist", [], {"a": True}),
+    ("bhist", ["1"], {"l": True}),
+    ("bhist", ["5"], {"l": True}),
+    ("bjobs", ["9"], {}),
+    ("bjobs", ["1"], {"script": True}),
+    ("bhist", [], {"t": True, "T": "2026/11/20/11:30,2026/11/20/11:50"}),
+]
 
 
 def grown() -> QueryCluster:

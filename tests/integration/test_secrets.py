@@ -57,9 +57,14 @@ def test_a_file_that_others_can_read_is_refused(cluster: Cluster, tmp_path: Path
 def test_bad_words_of_lava_secret(tmp_path: Path) -> None:
     for words in (["set"], ["set", "a/b"], ["rm", "NONE"], ["what"]):
         done = subprocess.run(
-            [str(BINDIR / "lava"), "secret", *words], capture_output=True, text=True, timeout=30, input="x", check=False,
+            [str(BINDIR / "lava"), "secret", *words],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            input="x",
+            check=False,
             env={**os.environ, "HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
         assert done.returncode == 1
         assert done.stderr.startswith("lava secret: ")
         assert done.stderr.count("\n") == 1

@@ -101,9 +101,13 @@ def test_bsub_k_of_an_array_waits_for_every_element_and_fails_as_the_first_that_
 def test_a_command_waits_for_a_master_that_is_away_and_submits_once(cluster: Cluster, tmp_path: Path) -> None:
     cluster.kill("lavad")
     waiting = subprocess.Popen(
-        ["/bin/sh", "-c", "bsub -o /dev/null -J once true"], env=cluster.environ, cwd=tmp_path, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        ["/bin/sh", "-c", "bsub -o /dev/null -J once true"],
+        env=cluster.environ,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert waiting.stderr is not None
     assert waiting.stderr.readline() == "batch system daemon not responding ... still trying\n"
     cluster.up()
@@ -116,12 +120,16 @@ def test_a_command_waits_for_a_master_that_is_away_and_submits_once(cluster: Clu
 @pytest.mark.parametrize(
     "frame",
     [
-        b"\xff\xff\xff\xff", b"\x00\x00\x00\x04nope", b"\x00\x00\x00\x02{}", b"\x00\x00\x00\x0e{\"ask\":\"nosuch\"}"[:18],
-        b"\x00\x00\x00\x02\xff\xfe", b"",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x04nope",
+        b"\x00\x00\x00\x02{}",
+        b'\x00\x00\x00\x0e{"ask":"nosuch"}'[:18],
+        b"\x00\x00\x00\x02\xff\xfe",
+        b"",
         (lambda body: len(body).to_bytes(4, "big") + body)(b'{"ask":"submit","command":' + b"[" * 5000 + b"]" * 5000 + b"}"),
         (lambda body: len(body).to_bytes(4, "big") + body)(json.dumps({"ask": "submit", "command": "a\0b"}).encode()),
     ],
-)  # fmt: skip
+)
 def test_malformed_frames_do_the_daemon_no_harm(cluster: Cluster, frame: bytes) -> None:
     for name in ("lavad.sock", "agent-host1.sock"):
         with socket.socket(socket.AF_UNIX) as link:

@@ -87,9 +87,7 @@ def certificate(name: str = "gang") -> tuple[str, str]:
         .not_valid_after(now + datetime.timedelta(hours=1))
         .sign(key, hashes.SHA256())
     )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return cert.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
 
 

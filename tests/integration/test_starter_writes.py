@@ -88,7 +88,7 @@ READY = "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: print('as
 
 def test_a_signal_that_asks_reaches_only_who_catches_it(rig: Rig, tmp_path: Path) -> None:
     """Neither a program that is not ready yet nor the shell around it dies of being asked."""
-    command = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {sys.executable} -I -S -c \"{READY}\"; true"
+    command = f'while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {sys.executable} -I -S -c "{READY}"; true'
     rig.order(rig.part("p", command))
     rig.pid_of("p")
     rig.send({"do": "signal", "uids": ["p"], "sig": signal.SIGUSR1, "scope": "catching", "within": 30})

@@ -24,12 +24,20 @@ from tests.support.stores import commit, store, store_url  # noqa: F401
 
 NOW = 1_700_000_000.0
 USERS = ("ann", "bob", "cid", "zoe")
-SHARE = ShareConf(shares=(("dev", 3), ("default", 1)), hist_run=True, hist_gpu=True, gpu_factor=1.0, committed_factor=0.3,
-                  run_decay=True, queues=("low",))  # fmt: skip
+SHARE = ShareConf(
+    shares=(("dev", 3), ("default", 1)),
+    hist_run=True,
+    hist_gpu=True,
+    gpu_factor=1.0,
+    committed_factor=0.3,
+    run_decay=True,
+    queues=("low",),
+)
 CONF = Conf(
     queues=(QueueConf(name="high", priority=40, share=SHARE), QueueConf(name="low"), QueueConf(name="plain")),
-    user_groups=(("dev", ("ann", "bob")),), group_shares=(("dev", (("ann", 1), ("bob", 2))),),
-)  # fmt: skip
+    user_groups=(("dev", ("ann", "bob")),),
+    group_shares=(("dev", (("ann", 1), ("bob", 2))),),
+)
 
 
 def history(seed: int) -> list[list[ev.Event]]:
@@ -40,8 +48,11 @@ def history(seed: int) -> list[list[ev.Event]]:
     head += [ev.HostJoined(at=at, host="h1", facts=Facts(ncpus=1000)), ev.HostUp(at=at, host="h1")]
     specs = [
         Spec(user=user, queue=queue, slots=slots, user_group=group, limits=Limits(run=7200))
-        for user in USERS for queue in ("high", "low", "plain") for slots in (1, 3) for group in ("", "dev")
-    ]  # fmt: skip
+        for user in USERS
+        for queue in ("high", "low", "plain")
+        for slots in (1, 3)
+        for group in ("", "dev")
+    ]
     head += [ev.SpecAdded(at=at, spec=number, value=spec) for number, spec in enumerate(specs, 1)]
     batches = [head]
     for key in range(1, 60):

@@ -173,8 +173,10 @@ def test_a_lost_connection_before_the_commit_is_known_and_mended() -> None:
 
 
 def _end_connections(url: str) -> None:
-    execute(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                 "AND pid <> pg_backend_pid()")  # fmt: skip
+    execute(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
 
 
 def test_a_connection_lost_in_the_commit_leaves_the_outcome_unknown() -> None:
@@ -182,10 +184,15 @@ def test_a_connection_lost_in_the_commit_leaves_the_outcome_unknown() -> None:
     store = Store.open(url)  # noqa: F811
     cluster = Cluster()
     commit(store, cluster, submitted(cluster))
-    execute(url, "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
-                 "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$")  # fmt: skip
-    execute(url, "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON answers DEFERRABLE INITIALLY DEFERRED "
-                 "FOR EACH ROW EXECUTE FUNCTION die()")  # fmt: skip
+    execute(
+        url,
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+    )
+    execute(
+        url,
+        "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON answers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()",
+    )
     with pytest.raises(OutcomeUnknown):
         commit(store, cluster, submitted(cluster), answers=[("u", b"1")])
     assert store.find_answer("u") is None

@@ -131,8 +131,10 @@ def test_a_renewal_survives_a_restart_of_the_database() -> None:
     store = Store.open(url)  # noqa: F811
     lease = Lease(store.engine)
     assert lease.acquire("m1", 60.0) == 1
-    execute(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                 "AND pid <> pg_backend_pid()")  # fmt: skip
+    execute(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
     assert lease.renew(1, 60.0)
     store.close()
 

@@ -94,8 +94,10 @@ def test_what_is_counted_of_finished_jobs(reader: Reader) -> None:
     assert reader.finished_keys(13.0, "bob") == [4]
     marks = reader.finished_marks(14.0)
     assert {(mark.key, mark.spec, mark.state) for mark in marks} == {
-        (4, 2, JobState.DONE), (key_of(6, 1), 1, JobState.EXIT), (key_of(6, 3), 1, JobState.EXIT)
-    }  # fmt: skip
+        (4, 2, JobState.DONE),
+        (key_of(6, 1), 1, JobState.EXIT),
+        (key_of(6, 3), 1, JobState.EXIT),
+    }
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,12 @@ class QueueSite(World):
     def __init__(self, folder: Path, lines: str, others: str = "", **files: str) -> None:
         text = f"Begin Queue\nQUEUE_NAME = q\n{lines}\nEnd Queue\n{others}"
         found = {
-            "lsb__queues": text, "lsb__params": PARAMS, "lsb__users": USERS, "lsb__hosts": HOSTS, "lsf__cluster__lava": CLUSTER,
-        } | files  # fmt: skip
+            "lsb__queues": text,
+            "lsb__params": PARAMS,
+            "lsb__users": USERS,
+            "lsb__hosts": HOSTS,
+            "lsf__cluster__lava": CLUSTER,
+        } | files
         for name, content in found.items():
             (folder / name.replace("__", ".")).write_text(content)
         loaded = load(str(folder))

@@ -17,9 +17,11 @@ from config.values.without_effect import MISSING, NEEDLESS
 ROOT = Path(__file__).parents[2]
 LISTED = frozenset().union(*NEEDLESS.values(), *MISSING.values())
 OF_FIELDS = {
-    "lsb.params": (LSB_PARAMS, model.Params), "lsf.conf": (LSF_CONF, model.Params),
-    "lsb.applications": (APPLICATION, model.ApplicationConfig), "lsb.resources": (LIMIT, model.Limit),
-}  # fmt: skip
+    "lsb.params": (LSB_PARAMS, model.Params),
+    "lsf.conf": (LSF_CONF, model.Params),
+    "lsb.applications": (APPLICATION, model.ApplicationConfig),
+    "lsb.resources": (LIMIT, model.Limit),
+}
 KNOWN_OTHERWISE = {
     "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
     "LSB_CONFDIR": "config.read.load finds the files by it",

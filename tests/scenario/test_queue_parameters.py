@@ -115,9 +115,16 @@ def hostlimit_per_job_takes_the_hosts_with_most_room(site: QueueSite) -> None:
     assert sorted(site.hosts_of(key)) == ["h2", "h3"]
 
 
-SIZES = {"MEMLIMIT": ("mem", "M"), "SWAPLIMIT": ("swap", "v"), "FILELIMIT": ("file", "F"), "DATALIMIT": ("data", "D"),
-         "STACKLIMIT": ("stack", "S"), "CORELIMIT": ("core", "C"), "PROCESSLIMIT": ("processes", "p"),
-         "THREADLIMIT": ("threads", "T")}  # fmt: skip
+SIZES = {
+    "MEMLIMIT": ("mem", "M"),
+    "SWAPLIMIT": ("swap", "v"),
+    "FILELIMIT": ("file", "F"),
+    "DATALIMIT": ("data", "D"),
+    "STACKLIMIT": ("stack", "S"),
+    "CORELIMIT": ("core", "C"),
+    "PROCESSLIMIT": ("processes", "p"),
+    "THREADLIMIT": ("threads", "T"),
+}
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -95,11 +95,23 @@ def fairshare_of_a_groups_members(site: QueueSite) -> None:
 FACTORS = "HIST_HOURS RUN_JOB_FACTOR RUN_TIME_FACTOR CPU_TIME_FACTOR ENABLE_HIST_RUN_TIME RUN_TIME_DECAY"
 
 
-@PROOFS.of(FACTORS + " COMMITTED_RUN_TIME_FACTOR GPU_RUN_TIME_FACTOR ENABLE_GPU_HIST_RUN_TIME", "\n".join([
-    "FAIRSHARE = USER_SHARES[[default, 1]]", "HIST_HOURS = 10", "RUN_JOB_FACTOR = 1", "RUN_TIME_FACTOR = 2",
-    "CPU_TIME_FACTOR = 0", "ENABLE_HIST_RUN_TIME = Y", "RUN_TIME_DECAY = Y", "COMMITTED_RUN_TIME_FACTOR = 0.5",
-    "GPU_RUN_TIME_FACTOR = 0.25", "ENABLE_GPU_HIST_RUN_TIME = Y",
-]))  # fmt: skip
+@PROOFS.of(
+    FACTORS + " COMMITTED_RUN_TIME_FACTOR GPU_RUN_TIME_FACTOR ENABLE_GPU_HIST_RUN_TIME",
+    "\n".join(
+        [
+            "FAIRSHARE = USER_SHARES[[default, 1]]",
+            "HIST_HOURS = 10",
+            "RUN_JOB_FACTOR = 1",
+            "RUN_TIME_FACTOR = 2",
+            "CPU_TIME_FACTOR = 0",
+            "ENABLE_HIST_RUN_TIME = Y",
+            "RUN_TIME_DECAY = Y",
+            "COMMITTED_RUN_TIME_FACTOR = 0.5",
+            "GPU_RUN_TIME_FACTOR = 0.25",
+            "ENABLE_GPU_HIST_RUN_TIME = Y",
+        ]
+    ),
+)
 def fairshare_factors(site: QueueSite) -> None:
     share = site.queue.share
     assert share is not None
@@ -221,8 +233,11 @@ def max_job_preempt(site: QueueSite) -> None:
     assert states == ["SSUSP", "RUN"]
 
 
-@PROOFS.of("SLOT_RESERVE BACKFILL", "PRIORITY = 50\nSLOT_RESERVE = MAX_RESERVE_TIME[100]",
-           other("fill", "PRIORITY = 40\nBACKFILL = Y") + other("plain", "PRIORITY = 30"))  # fmt: skip
+@PROOFS.of(
+    "SLOT_RESERVE BACKFILL",
+    "PRIORITY = 50\nSLOT_RESERVE = MAX_RESERVE_TIME[100]",
+    other("fill", "PRIORITY = 40\nBACKFILL = Y") + other("plain", "PRIORITY = 30"),
+)
 def slot_reserve_and_backfill(site: QueueSite) -> None:
     assert site.started({"q": "plain", "n": "10", "W": "60"}) == [0]
     site.bsub(q="q", n="12", W="10")
@@ -307,8 +322,11 @@ def success_exit_values(site: QueueSite) -> None:
     assert [site.state(key) for key in keys] == ["DONE", "EXIT", "DONE"]
 
 
-@PROOFS.of("LOCAL_MAX_PREEXEC_RETRY", "PRE_EXEC = /bin/false\nLOCAL_MAX_PREEXEC_RETRY = 1", other("ends",
-           "PRE_EXEC = /bin/false\nLOCAL_MAX_PREEXEC_RETRY = 1\nLOCAL_MAX_PREEXEC_RETRY_ACTION = EXIT"))  # fmt: skip
+@PROOFS.of(
+    "LOCAL_MAX_PREEXEC_RETRY",
+    "PRE_EXEC = /bin/false\nLOCAL_MAX_PREEXEC_RETRY = 1",
+    other("ends", "PRE_EXEC = /bin/false\nLOCAL_MAX_PREEXEC_RETRY = 1\nLOCAL_MAX_PREEXEC_RETRY_ACTION = EXIT"),
+)
 def local_max_preexec_retry(site: QueueSite) -> None:
     keys = [site.bsub(q="q"), site.bsub(q="ends")]
     for _ in range(2):

@@ -111,11 +111,15 @@ GROUP = (
 @pytest.mark.parametrize(
     ("hosts", "expected"),
     [
-        ("every", ["h1", "h2", "h3"]), ("odd", ["h1", "h3"]), ("front", ["h1"]), ("like", ["h1", "h2"]),
+        ("every", ["h1", "h2", "h3"]),
+        ("odd", ["h1", "h3"]),
+        ("front", ["h1"]),
+        ("like", ["h1", "h2"]),
         ("star", ["h1", "h2", "h3"]),
-        ("back+1 h1", ["h2", "h3", "h1"]), ("all ~front", ["h2", "h3"]),
+        ("back+1 h1", ["h2", "h3", "h1"]),
+        ("all ~front", ["h2", "h3"]),
     ],
-)  # fmt: skip
+)
 def test_host_groups_of_all_but_some(hosts: str, expected: list[str], tmp_path: Path) -> None:
     site = QueueSite(tmp_path, f"HOSTS = {hosts}", lsb__hosts=GROUP)
     assert site.problems == []

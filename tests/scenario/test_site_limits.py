@@ -60,7 +60,7 @@ TABLE = {
     "TMP in percent": ("PER_HOST=all\nTMP=10%", [{"resreq": "rusage[tmp=1000]"}] * 4, [0, 1, 2]),
     "RESOURCE": ("RESOURCE=[tmp, 4000] [mem, 9000]", [{"resreq": "rusage[tmp=3000]"}, mem(9000), mem(1)], [0, 1]),
     "two conditions": ("PER_USER=all\nQUEUES=day\nJOBS=1", [ANN | DAY, ANN | DAY, ANN | NIGHT, BOB | DAY], [0, 2, 3]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -89,8 +89,13 @@ def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
     few, other = world.cluster.conf.limits
     assert (few.users, few.queues, few.per_host, few.slots, few.mem, few.jobs) == (("ann", "bob"), ("day",), False, 2, None, None)
     assert (other.name, other.users, other.hosts, other.per_host, other.mem, other.jobs) == (
-        "limit2", ("eve",), ("all",), True, 4096.0, 1,
-    )  # fmt: skip
+        "limit2",
+        ("eve",),
+        ("all",),
+        True,
+        4096.0,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +108,7 @@ def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
         ("USERS=ann", "lsb.resources:2: limit one bounds nothing"),
         ("SLOTS=1\nQUEUES=noon", "lsb.resources:2: limit one: QUEUES: no queue noon in lsb.queues"),
     ],
-)  # fmt: skip
+)
 def test_what_a_limit_cannot_be_is_said_with_its_line(lines: str, said: str, tmp_path: Path) -> None:
     _, problems = read_site(tmp_path, **FILES, lsb__resources=f"Begin Limit\nNAME = one\n{lines}\nEnd Limit\n")
     assert problems == [said]

@@ -46,9 +46,7 @@ def test_memory_per_task_and_queue_reservation():
 
 def test_a_shared_licence_is_counted_over_all_hosts():
     world = World()
-    world.configure(
-        resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),)
-    )
+    world.configure(resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),))
     world.hosts("h1", "h2", slots=8)
     jobs = [world.submit(resreq="rusage[lic=1]", slots=2) for _ in range(3)]
     assert list(world.step()) == jobs[:2]
@@ -189,7 +187,8 @@ LIMITS = {
     "group": (
         QueueConf(name="q"),
         {"users": (UserConf(name="g", max_slots=2),), "user_groups": (("g", ("alice", "bob")),)},
-        R.UGRP_JOB_LIMIT, 0,
+        R.UGRP_JOB_LIMIT,
+        0,
     ),
     "JL/P": (QueueConf(name="q"), {"users": (UserConf(name="alice", processor_limit=0.5),)}, R.USER_PROC_JLIMIT, 1),
     "JL/U": (QueueConf(name="q"), {"hosts": (HostConf(name="h1", user_limit=2),)}, R.HOST_USR_JLIMIT, 1),
@@ -198,9 +197,10 @@ LIMITS = {
     "SLOTS per host": (
         QueueConf(name="q"),
         {"limits": (LimitConf(name="l", hosts=("all",), per_host=True, slots=2),)},
-        LIMIT_SLOTS, 1,
+        LIMIT_SLOTS,
+        1,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -26,9 +26,7 @@ def order_of_start(world: World, *jobs: int) -> list[int]:
 
 def test_queue_priority_then_user_priority_then_submission():
     world = one_host()
-    world.queues(
-        QueueConf(name="low", priority=10), QueueConf(name="high", priority=40), QueueConf(name="same", priority=10)
-    )
+    world.queues(QueueConf(name="low", priority=10), QueueConf(name="high", priority=40), QueueConf(name="same", priority=10))
     first = world.submit(queue="low")
     world.now += 1
     second = world.submit(queue="same")
@@ -40,9 +38,7 @@ def test_queue_priority_then_user_priority_then_submission():
 def test_btop_and_bbot_move_within_the_queue():
     world = one_host()
     a, b, c = (world.submit(user=user) for user in ("u", "v", "u"))
-    world.apply(
-        ev.JobMoved(at=world.now, key=c, position=-1.0), ev.JobMoved(at=world.now, key=a, position=1.0, top=False)
-    )
+    world.apply(ev.JobMoved(at=world.now, key=c, position=-1.0), ev.JobMoved(at=world.now, key=a, position=1.0, top=False))
     assert order_of_start(world, a, b, c) == [c, b, a]
 
 

@@ -163,9 +163,13 @@ class Master:
         return answer
 
     def _committed(
-        self, before: object, version: int, events: list[ev.Event], given: dict[str, dict[str, Any]],
+        self,
+        before: object,
+        version: int,
+        events: list[ev.Event],
+        given: dict[str, dict[str, Any]],
         answers: list[tuple[Ask, dict[str, Any] | None, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not self.alive:
             return
         if self.crash_in_commit == "before":

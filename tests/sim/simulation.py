@@ -36,10 +36,18 @@ class Simulation:
     """``run`` lives through ``faulty`` seconds of faults and then to the end of every job; raises ``Broken``."""
 
     def __init__(
-        self, seed: int, hosts: int = 3, jobs: int = 14, faulty: float = 1500.0, master: type[Master] = Master,
-        host: type[Host] = Host, force: bool = True, faults: Sequence[str] = FAULTS, pause: float = 90.0,
+        self,
+        seed: int,
+        hosts: int = 3,
+        jobs: int = 14,
+        faulty: float = 1500.0,
+        master: type[Master] = Master,
+        host: type[Host] = Host,
+        force: bool = True,
+        faults: Sequence[str] = FAULTS,
+        pause: float = 90.0,
         elastic: float = 0.3,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.seed = seed
         self.time = Timeline(seed)
         self.names = [f"h{at}" for at in range(hosts)]

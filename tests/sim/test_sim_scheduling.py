@@ -155,10 +155,13 @@ def run(machine: type[Site], examples: int = 40) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=30, database=None, phases=(Phase.generate,),
+            max_examples=examples,
+            stateful_step_count=30,
+            database=None,
+            phases=(Phase.generate,),
             derandomize=True,
         ),
-    )  # fmt: skip
+    )
 
 
 def test_a_right_scheduler_breaks_nothing() -> None:
@@ -233,11 +236,15 @@ class Forgetful(Site):
 @pytest.mark.parametrize(
     ("machine", "story"),
     [
-        (FullHosts, "slots in use of 4"), (MoreLicences, "lic are in use"), (NoLimits, "bob has"),
-        (NoReservation, "was promised"), (OneGpu, "GPU"), (HalfGangs, "has . slots of"),
+        (FullHosts, "slots in use of 4"),
+        (MoreLicences, "lic are in use"),
+        (NoLimits, "bob has"),
+        (NoReservation, "was promised"),
+        (OneGpu, "GPU"),
+        (HalfGangs, "has . slots of"),
         (Forgetful, "JobDispatched met a job in RUN"),
     ],
-)  # fmt: skip
+)
 def test_every_check_catches_its_bug(machine: type[Site], story: str) -> None:
     with pytest.raises((Broken, IllegalMove), match=story):
         run(machine, 200)

@@ -34,7 +34,7 @@ def share_conf(split: bool) -> Conf:
         queues = tuple(QueueConf(name=team, priority=40, hosts=halves[at]) for at, team in enumerate(SHARES))
     return Conf(
         queues=queues, params=Params(parallel_by_slot=True), hosts=tuple(HostConf(name=f"h{at}", slots=4) for at in range(16))
-    )  # fmt: skip
+    )
 
 
 class Teams:

@@ -33,16 +33,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_a_client_runs_unmodified(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """Submit, follow and kill as the tool itself does it."""
     exports = tmp_path / "env.sh"
-    exports.write_text("".join(
-        f"export {variable}={shlex.quote(cluster.environ[variable])}\n"
-        for variable in EXPORTED if variable in cluster.environ
-    ))  # fmt: skip
-    environ = {
-        **os.environ, "LAVA_ENV_SH": str(exports), "LAVA_ACCEPT_WORK": str(tmp_path / "work"),
-        "LAVA_ACCEPT_LOGS": str(tmp_path), "JOBS": "1",
-    }  # fmt: skip
-    done = subprocess.run(
-        ["bash", str(RUN_ALL), name], capture_output=True, text=True, timeout=1000, env=environ, check=False
+    exports.write_text(
+        "".join(
+            f"export {variable}={shlex.quote(cluster.environ[variable])}\n"
+            for variable in EXPORTED
+            if variable in cluster.environ
+        )
     )
+    environ = {
+        **os.environ,
+        "LAVA_ENV_SH": str(exports),
+        "LAVA_ACCEPT_WORK": str(tmp_path / "work"),
+        "LAVA_ACCEPT_LOGS": str(tmp_path),
+        "JOBS": "1",
+    }
+    done = subprocess.run(["bash", str(RUN_ALL), name], capture_output=True, text=True, timeout=1000, env=environ, check=False)
     log = tmp_path / f"{name}.log"
     assert done.stdout.startswith(f"OK {name}"), done.stdout + (log.read_text() if log.exists() else done.stderr)

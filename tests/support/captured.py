@@ -21,9 +21,7 @@ from typing import NamedTuple
 from tests.support.cluster import Cluster
 from tests.support.wait import SLOW, wait_until
 
-CAPTURES = {
-    row["name"]: row for row in map(json.loads, Path(__file__).with_name("captures.jsonl").read_text().splitlines())
-}
+CAPTURES = {row["name"]: row for row in map(json.loads, Path(__file__).with_name("captures.jsonl").read_text().splitlines())}
 CONF = Path(__file__).with_name("captured_conf")
 ADDED = re.compile(
     r"\n ?MEMORY USAGE:\n[^\n]*\n|\n ?CPU USAGE:\n[^\n]*\n[^\n]*\n|\n TASK USAGE:\n(?: [^\n]*\n)+"
@@ -97,9 +95,18 @@ class Captured:
         environ["PATH"] = f"{self.outputs}/bin:{environ['PATH']}"
         environ |= {"HOME": who.pw_dir, "USER": user, "LOGNAME": user, "LANG": "C", "TZ": "UTC", "SHELL": "/bin/sh"}
         done = subprocess.run(
-            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=90 * SLOW, env=environ, user=who.pw_uid,
-            group=who.pw_gid, extra_groups=[], cwd=who.pw_dir, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            ["/bin/sh", "-c", command],
+            capture_output=True,
+            text=True,
+            timeout=90 * SLOW,
+            env=environ,
+            user=who.pw_uid,
+            group=who.pw_gid,
+            extra_groups=[],
+            cwd=who.pw_dir,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         return Ran(done.stdout, done.stderr, done.returncode)
 
     def play(self, name: str, user: str = "alice") -> None:

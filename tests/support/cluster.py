@@ -46,19 +46,36 @@ class Cluster:
     def lava(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run ``lava``."""
         return subprocess.run(
-            [str(BINDIR / "python"), "-m", "cli.lava", *words], capture_output=True, text=True, timeout=180 * SLOW,
-            cwd=Path(__file__).parents[2], check=False,
-        )  # fmt: skip
+            [str(BINDIR / "python"), "-m", "cli.lava", *words],
+            capture_output=True,
+            text=True,
+            timeout=180 * SLOW,
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
 
     def run(
-        self, command: str, *, ok: bool = True, timeout: float = 60, user: int | None = None, cwd: Path | None = None,
+        self,
+        command: str,
+        *,
+        ok: bool = True,
+        timeout: float = 60,
+        user: int | None = None,
+        cwd: Path | None = None,
         stdin: str | None = None,
-    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    ) -> subprocess.CompletedProcess[str]:
         """Run a shell line with the cluster's environment; ``ok`` asserts that it succeeds."""
         done = subprocess.run(
-            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=timeout * SLOW, env=self.environ,
-            cwd=cwd or self.folder.path, user=user, input=stdin, check=False,
-        )  # fmt: skip
+            ["/bin/sh", "-c", command],
+            capture_output=True,
+            text=True,
+            timeout=timeout * SLOW,
+            env=self.environ,
+            cwd=cwd or self.folder.path,
+            user=user,
+            input=stdin,
+            check=False,
+        )
         if ok:
             assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}"
         return done

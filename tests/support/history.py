@@ -209,12 +209,14 @@ def part(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     stopped = ev.PartStopped(**what, stopped=b % 2 == 0)
     choices: dict[PartState, list[ev.Event]] = {
         PartState.OFFERED: [
-            ev.PartPrepared(**what, address="1.2.3.4:5"), ev.PartStarted(**what, pid=77), ev.PartFenced(**what),
+            ev.PartPrepared(**what, address="1.2.3.4:5"),
+            ev.PartStarted(**what, pid=77),
+            ev.PartFenced(**what),
         ],
         PartState.PREPARED: [ev.GangReleased(at=author.now, key=job.key, attempt=job.run.number)],
         PartState.STARTING: [ev.PartStarted(**what, pid=78), ev.PartRefused(**what, code="cwd", why="no such folder")],
         PartState.RUNNING: [ev.PartEnded(**what, end=end), ev.PartGone(**what), ev.PartFenced(**what), stopped],
-    }  # fmt: skip
+    }
     return [choices[one.state][b // 3 % len(choices[one.state])]]
 
 
@@ -287,14 +289,29 @@ def queue(author: Author, a: int, b: int) -> Sequence[ev.Event]:
 VERBS: dict[str, Callable[[Author, int, int], Sequence[ev.Event]]] = {
     verb.__name__: verb
     for verb in (
-        submit, submit_array, hold_elements, release_elements, kill_elements, split, hold, release, modify, switch,
-        move, dispatch, part, finish, wish, suspend, checkpoint, host, queue,
+        submit,
+        submit_array,
+        hold_elements,
+        release_elements,
+        kill_elements,
+        split,
+        hold,
+        release,
+        modify,
+        switch,
+        move,
+        dispatch,
+        part,
+        finish,
+        wish,
+        suspend,
+        checkpoint,
+        host,
+        queue,
     )
-}  # fmt: skip
+}
 
 _NUMBER = st.integers(0, 9999)
 _OFTEN = ("submit_array", "dispatch", "dispatch", "part", "part", "part")
-steps = st.lists(
-    st.tuples(st.sampled_from([*VERBS, *_OFTEN]), _NUMBER, _NUMBER, st.booleans()), min_size=10, max_size=40
-)
+steps = st.lists(st.tuples(st.sampled_from([*VERBS, *_OFTEN]), _NUMBER, _NUMBER, st.booleans()), min_size=10, max_size=40)
 """(verb, a, b, whether a batch ends here)."""

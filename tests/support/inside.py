@@ -31,9 +31,14 @@ def said(output: Path) -> str:
 
 
 def run_script(
-    cluster: Cluster, folder: Path, script: str, hosts: str = "host1 host2", slots: int = 1, options: str = "",
+    cluster: Cluster,
+    folder: Path,
+    script: str,
+    hosts: str = "host1 host2",
+    slots: int = 1,
+    options: str = "",
     timeout: float = 60,
-) -> tuple[int, str]:  # fmt: skip
+) -> tuple[int, str]:
     """(exit code, output) of a script run as a job."""
     job, output = submit_script(cluster, folder, script, hosts, slots, options)
     cluster.wait_end(job, timeout)

@@ -69,10 +69,17 @@ class MemoryReader:
         return self.envs.get(digest)
 
     def finished_jobs(
-        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
-        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        self,
+        *,
+        keys: Iterable[int] | None = None,
+        job: int | None = None,
+        user: str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+        since: float | None = None,
         limit: int | None = None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         wanted = set(keys) if keys is not None else None
         found = []
         for row in self.finished.values():

@@ -25,9 +25,13 @@ BOB = Caller(user="bob", uid=1002, host="ol1")
 ADMIN = Caller(user="openlava", uid=500, host="ol1")
 SCRATCH = ResourceConf("scratch", "numeric", increasing=False, interval=30, description="Scratch space in GB")
 LIC = ResourceConf(
-    "lic", "numeric", increasing=False, consumable=True, description="Floating licences",
+    "lic",
+    "numeric",
+    increasing=False,
+    consumable=True,
+    description="Floating licences",
     locations=((4.0, ("ol1", "ol2", "ol3")),),
-)  # fmt: skip
+)
 
 
 def at(clock: str) -> float:
@@ -41,11 +45,24 @@ def conf(**params: Any) -> Conf:
     sched = Thresholds(sched=(("r1m", 10.0),), stop=(("r1m", 20.0),))
     model = {"type": "linux", "model": "IntelI5"}
     return Conf(
-        cluster="openlava", admins=("openlava",), params=Params(**params),
+        cluster="openlava",
+        admins=("openlava",),
+        params=Params(**params),
         queues=(
-            QueueConf("priority", "Jobs that cannot wait.", 43, user_limit=2, processor_limit=1.0, host_limit=4,
-                      users=("bob",), hosts=("hgA",), thresholds=sched),
-            QueueConf("chkpnt", priority=40), QueueConf("fair", priority=35), QueueConf("normal", priority=30),
+            QueueConf(
+                "priority",
+                "Jobs that cannot wait.",
+                43,
+                user_limit=2,
+                processor_limit=1.0,
+                host_limit=4,
+                users=("bob",),
+                hosts=("hgA",),
+                thresholds=sched,
+            ),
+            QueueConf("chkpnt", priority=40),
+            QueueConf("fair", priority=35),
+            QueueConf("normal", priority=30),
             QueueConf("night", "Night queue.", 20, max_slots=4, run_window="2:00-2:05"),
         ),
         hosts=(
@@ -58,13 +75,18 @@ def conf(**params: Any) -> Conf:
         users=(UserConf("alice", 20), UserConf("bob", 20), UserConf("default", 100)),
         resources=(
             SCRATCH,
-            *(ResourceConf(name, description=words) for name, words in (
-                ("fs", "File server"), ("cs", "Compute server"), ("bigmem", "Large memory host"),
-            )),
+            *(
+                ResourceConf(name, description=words)
+                for name, words in (
+                    ("fs", "File server"),
+                    ("cs", "Compute server"),
+                    ("bigmem", "Large memory host"),
+                )
+            ),
             LIC,
         ),
         models=(("IntelI5", 100.0),),
-    )  # fmt: skip
+    )
 
 
 class QueryCluster:
@@ -84,9 +106,19 @@ class QueryCluster:
             facts = Facts(ncpus=2, max_mem=24105, max_swap=0, max_tmp=258019, type="linux", model="IntelI5", gpus=gpus)
             self.feed(ev.HostJoined(at=at("11:31:36"), host=name, facts=facts), ev.HostUp(at=at("11:31:36"), host=name))
             self.soft.load[name] = {
-                "r15s": 0.5, "r1m": 1.4, "r15m": 2.1, "ut": 0.64, "pg": 0.0, "io": 0.0, "ls": 0.0, "it": 2e8,
-                "tmp": 73000.0, "swp": 0.0, "mem": 23500.0, "scratch": 100.0,
-            }  # fmt: skip
+                "r15s": 0.5,
+                "r1m": 1.4,
+                "r15m": 2.1,
+                "ut": 0.64,
+                "pg": 0.0,
+                "io": 0.0,
+                "ls": 0.0,
+                "it": 2e8,
+                "tmp": 73000.0,
+                "swp": 0.0,
+                "mem": 23500.0,
+                "scratch": 100.0,
+            }
 
     @property
     def cluster(self) -> Any:
@@ -96,9 +128,18 @@ class QueryCluster:
         self.store.feed(*events)
 
     def submit(
-        self, job: int, clock: str = "11:33:50", name: str = "", command: str = "sleep 1", held: bool = False,
-        indices: str = "", limit: int = 0, text: dict[str, Any] | None = None, dependency: str = "", **spec: Any,
-    ) -> int:  # fmt: skip
+        self,
+        job: int,
+        clock: str = "11:33:50",
+        name: str = "",
+        command: str = "sleep 1",
+        held: bool = False,
+        indices: str = "",
+        limit: int = 0,
+        text: dict[str, Any] | None = None,
+        dependency: str = "",
+        **spec: Any,
+    ) -> int:
         """bsub; gives the key."""
         if isinstance(spec.get("limits"), dict):
             spec["limits"] = Limits(**spec["limits"])
@@ -112,10 +153,20 @@ class QueryCluster:
         self.store.kept_texts[job] = JobText(
             **{"command": command, "cwd": "/home/alice", "home": "/home/alice", "array_spec": spec_text} | (text or {})
         )
-        self.feed(ev.JobSubmitted(
-            at=at(clock), key=job, spec=number, name=name or command, held=held, indices=ranges, limit=limit,
-            spec_text=spec_text, by=value.user, depend=Depend(text=dependency, ids=((),)) if dependency else None,
-        ))  # fmt: skip
+        self.feed(
+            ev.JobSubmitted(
+                at=at(clock),
+                key=job,
+                spec=number,
+                name=name or command,
+                held=held,
+                indices=ranges,
+                limit=limit,
+                spec_text=spec_text,
+                by=value.user,
+                depend=Depend(text=dependency, ids=((),)) if dependency else None,
+            )
+        )
         return job
 
     def start(self, key: int, clock: str = "11:33:55", hosts: str = "ol2", pid: int = 16605, **placed: Any) -> None:
@@ -130,14 +181,22 @@ class QueryCluster:
             attempt = row.attempt + 1
         self.feed(ev.JobDispatched(at=at(clock), key=key, attempt=attempt, uid=f"u{key}", parts=tuple(parts)))
         for part in parts:
-            self.feed(ev.PartStarted(
-                at=at(clock), key=key, attempt=attempt, host=part.host, pid=pid, started=at(clock), cwd="/home/alice"
-            ))  # fmt: skip
+            self.feed(
+                ev.PartStarted(
+                    at=at(clock), key=key, attempt=attempt, host=part.host, pid=pid, started=at(clock), cwd="/home/alice"
+                )
+            )
 
     def finish(
-        self, key: int, clock: str = "11:33:56", status: int = 0, reason: TermReason = TermReason.NONE, why: str = "",
-        by: str = "", **end: Any,
-    ) -> None:  # fmt: skip
+        self,
+        key: int,
+        clock: str = "11:33:56",
+        status: int = 0,
+        reason: TermReason = TermReason.NONE,
+        why: str = "",
+        by: str = "",
+        **end: Any,
+    ) -> None:
         """It ends, on every host."""
         row = self.cluster.jobs.rows.get(key)
         state = JobState.EXIT if status or reason else JobState.DONE
@@ -149,9 +208,7 @@ class QueryCluster:
         self.feed(ev.JobFinished(at=at(clock), key=key, state=state, status=status, reason=reason, why=why, by=by))
 
     def view(self) -> View:
-        return View(
-            self.cluster, self.soft, self.store, master="ol1", version="0.1.0", built="Nov 20 2026", lsf=self.lsf
-        )
+        return View(self.cluster, self.soft, self.store, master="ol1", version="0.1.0", built="Nov 20 2026", lsf=self.lsf)
 
     def ask(self, command: str, *words: str, caller: Caller = ALICE, **options: Any) -> tuple[str, str, int]:
         """stdout, stderr and exit status of a query."""

@@ -69,7 +69,7 @@ class Roles:
         bench, run = self.bench, self.attempt
         events = decide.task_ended(
             bench.cluster, self.key, run.uid, self.host(rank), rank, number or run.tasks[rank].number, status, limit, bench.now
-        )  # fmt: skip
+        )
         bench.take(events)
         return [type(event).__name__ for event in events]
 

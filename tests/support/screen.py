@@ -28,9 +28,15 @@ class Screen:
         self._theirs = theirs
         self.text = ""
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {command}"], stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd,
-            env={**environ, "TERM": "xterm"}, start_new_session=True, preexec_fn=_take_terminal,
-        )  # fmt: skip
+            ["/bin/sh", "-c", f"exec {command}"],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=cwd,
+            env={**environ, "TERM": "xterm"},
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
 
     def __enter__(self) -> Screen:
         return self

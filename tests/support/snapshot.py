@@ -23,19 +23,28 @@ def snapshot(cluster: Cluster) -> dict[str, Any]:
     """All that must be equal in two clusters that are the same."""
     use = cluster.use
     return {
-        "version": cluster.version, "epoch": cluster.epoch, "incarnation": cluster.incarnation, "conf": cluster.conf,
+        "version": cluster.version,
+        "epoch": cluster.epoch,
+        "incarnation": cluster.incarnation,
+        "conf": cluster.conf,
         "next": (cluster.next_job, cluster.next_spec),
-        "jobs": dict(cluster.jobs.rows), "arrays": dict(cluster.arrays.rows), "specs": dict(cluster.specs.rows),
-        "hosts": dict(cluster.hosts.rows), "queues": dict(cluster.queues.rows),
+        "jobs": dict(cluster.jobs.rows),
+        "arrays": dict(cluster.arrays.rows),
+        "specs": dict(cluster.specs.rows),
+        "hosts": dict(cluster.hosts.rows),
+        "queues": dict(cluster.queues.rows),
         "pending": {number: set(pending.keys) for number, pending in cluster.pending.items()},
         "elements": {job: set(keys) for job, keys in cluster.elements.items()},
-        "spec_jobs": dict(cluster.spec_jobs), "spec_numbers": dict(cluster.spec_numbers),
-        "idle_specs": set(cluster.idle_specs), "by_user": {user: set(keys) for user, keys in cluster.by_user.items()},
-        "started": set(cluster.started), "held_back": set(cluster.held_back),
+        "spec_jobs": dict(cluster.spec_jobs),
+        "spec_numbers": dict(cluster.spec_numbers),
+        "idle_specs": set(cluster.idle_specs),
+        "by_user": {user: set(keys) for user, keys in cluster.by_user.items()},
+        "started": set(cluster.started),
+        "held_back": set(cluster.held_back),
         "finished": (dict(cluster.finished), dict(cluster.finished_arrays)),
         "use": {name: _nonzero(getattr(use, name)) for name in ("queues", "users", "pairs", "projects", "array_running")},
         "on_hosts": _hosts(cluster),
-    }  # fmt: skip
+    }
 
 
 def difference(one: dict[str, Any], other: dict[str, Any]) -> str:

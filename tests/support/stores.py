@@ -52,9 +52,7 @@ def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
     with engine.connect() as connection:
         tables = schema.metadata.sorted_tables
         rows = {
-            table.name: [
-                tuple(row) for row in connection.execute(sa.select(table).order_by(*table.primary_key.columns))
-            ]
+            table.name: [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.primary_key.columns))]
             for table in tables
         }
     engine.dispose()

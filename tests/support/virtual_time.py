@@ -83,6 +83,5 @@ class VirtualSite:
             assert job.run is not None
             ran = world.now - job.run.started
             world.soft.usage[key] = {
-                part.host: PartUsage(key=key, attempt=job.attempt, at=world.now, cpu=ran * part.slots)
-                for part in job.run.parts
+                part.host: PartUsage(key=key, attempt=job.attempt, at=world.now, cpu=ran * part.slots) for part in job.run.parts
             }

@@ -28,9 +28,18 @@ from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import Memory
 
 QUIET = {
-    "r15s": 0.0, "r1m": 0.0, "r15m": 0.0, "ut": 0.0, "pg": 0.0, "io": 0.0, "ls": 0.0, "it": 100.0, "tmp": 10_000.0,
-    "swp": 8_000.0, "mem": 16_000.0,
-}  # fmt: skip
+    "r15s": 0.0,
+    "r1m": 0.0,
+    "r15m": 0.0,
+    "ut": 0.0,
+    "pg": 0.0,
+    "io": 0.0,
+    "ls": 0.0,
+    "it": 100.0,
+    "tmp": 10_000.0,
+    "swp": 8_000.0,
+    "mem": 16_000.0,
+}
 """Load of an idle host."""
 
 
@@ -102,9 +111,15 @@ class World:
         key = self.cluster.next_job
         indices = Ranges.parse(array) if array else None
         event = ev.JobSubmitted(
-            at=self.now, key=key, spec=self.spec(**fields), name=name, held=held, indices=indices, limit=limit,
+            at=self.now,
+            key=key,
+            spec=self.spec(**fields),
+            name=name,
+            held=held,
+            indices=indices,
+            limit=limit,
             spec_text=f"{name}[{array}]" if array else "",
-        )  # fmt: skip
+        )
         self.apply(event)
         return key
 

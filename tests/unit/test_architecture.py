@@ -118,8 +118,6 @@ def test_no_path_of_one_machine() -> None:
     stray = re.compile("/wor" + r"k/|/ro" + r"ot/\.")
     kinds = {".py", ".md", ".toml", ".proto", ".c", ".sh", ""}
     folders = (*PACKAGES, "tests", "examples", "benchmarks", "docs", ".ci")
-    files = [
-        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds and path.is_file()
-    ]
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds and path.is_file()]
     found = [short(path) for path in [*files, ROOT / "README.md", ROOT / "Makefile"] if stray.search(path.read_text())]
     assert found == []

@@ -23,9 +23,14 @@ ABORT = 99
 
 
 def begin(
-    task: Task, of: dict[str, Any], spec: Spec, fds: tuple[int, int, int], gang: Gang | None, limits: rlimits.Limits,
+    task: Task,
+    of: dict[str, Any],
+    spec: Spec,
+    fds: tuple[int, int, int],
+    gang: Gang | None,
+    limits: rlimits.Limits,
     terminal: int = -1,
-) -> None:  # fmt: skip
+) -> None:
     """Start it: ``task`` has a pid then, or has ended. ``of``: its entry in ``tasks``; ``fds``: the part's files."""
     extra = of.get("env") or {}
     env, path = spec.env, spec.path

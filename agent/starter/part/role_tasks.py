@@ -74,5 +74,9 @@ class Led:
 
     def _about(self, task: Task, what: str) -> dict[str, Any]:
         return {
-            "uid": self._spec.uid, "is": what, "rank": task.rank, "number": self._numbers.get(task.rank, 1), "pid": task.pid,
-        }  # fmt: skip
+            "uid": self._spec.uid,
+            "is": what,
+            "rank": task.rank,
+            "number": self._numbers.get(task.rank, 1),
+            "pid": task.pid,
+        }

@@ -31,8 +31,18 @@ class Lane:
     """A shepherd from the starter's side."""
 
     __slots__ = (
-        "asked", "busy", "doomed", "end_bytes", "idle_since", "kept", "key", "number", "pid", "pipe", "templates",
-    )  # fmt: skip
+        "asked",
+        "busy",
+        "doomed",
+        "end_bytes",
+        "idle_since",
+        "kept",
+        "key",
+        "number",
+        "pid",
+        "pipe",
+        "templates",
+    )
 
     def __init__(self, number: int, key: Key) -> None:
         self.number = number

@@ -252,9 +252,7 @@ class Starter:
             return False
         return True
 
-    def _give(
-        self, part: Part, lane: Lane, number: tuple[int, bytes], own: dict[str, Any], fields: dict[str, Any]
-    ) -> None:
+    def _give(self, part: Part, lane: Lane, number: tuple[int, bytes], own: dict[str, Any], fields: dict[str, Any]) -> None:
         pool = self._herd.pool
         try:
             pool.ensure(lane)

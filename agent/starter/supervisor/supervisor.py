@@ -36,9 +36,7 @@ Report = Callable[[dict[str, Any]], None]
 class Herd:
     """The parts that are here and the shepherds that have them."""
 
-    def __init__(
-        self, host: str, journal: Journal, watch: Watch, parts: dict[str, Part], report: Report, answer: Report
-    ) -> None:
+    def __init__(self, host: str, journal: Journal, watch: Watch, parts: dict[str, Part], report: Report, answer: Report) -> None:
         self.parts = parts
         self.journal = journal
         self.pool = Pool(host, journal, watch, self._read)

@@ -61,9 +61,16 @@ class Peer:
     """One connection to another shepherd of the job; ``took`` gets frames, ``opened`` and ``lost`` begin and end."""
 
     def __init__(
-        self, sock: socket.socket, identity: Identity, server: bool, watch: Watch, took: Took, opened: Told, lost: Told,
+        self,
+        sock: socket.socket,
+        identity: Identity,
+        server: bool,
+        watch: Watch,
+        took: Took,
+        opened: Told,
+        lost: Told,
         reader: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = ""
         self.state: Any = None
         self.open = False

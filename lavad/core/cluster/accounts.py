@@ -54,8 +54,9 @@ def same(old: Attempt, new: Attempt) -> bool:
     """Whether two records of an attempt hold the same, as almost always when a part of it moves on."""
     if old.number != new.number or old.started != new.started or len(old.parts) != len(new.parts) or old.spent != new.spent:
         return False
-    return all(a.slots == b.slots and a.gpus == b.gpus and a.reserved == b.reserved for a, b in zip(
-        old.parts, new.parts, strict=True))  # fmt: skip
+    return all(
+        a.slots == b.slots and a.gpus == b.gpus and a.reserved == b.reserved for a, b in zip(old.parts, new.parts, strict=True)
+    )
 
 
 def run_seconds(row: list[int], now: float) -> float:

@@ -73,11 +73,14 @@ def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: floa
     # a clock that went back must not make an old sum grow
     passed = at - old.at
     return Charge(
-        queue=queue, user=user, group=group, at=max(at, old.at),
+        queue=queue,
+        user=user,
+        group=group,
+        at=max(at, old.at),
         cpu=fade(old.cpu, passed, hours) + fade_even(cpu, seconds, hours),
         run=fade(old.run, passed, hours) + fade_even(slots, seconds, hours),
         gpu=fade(old.gpu, passed, hours) + fade_even(gpus, seconds, hours),
-    )  # fmt: skip
+    )
 
 
 def hist_hours(conf: Conf) -> dict[str, float]:

@@ -141,7 +141,13 @@ def _nonzero(sums: Mapping[Any, Any]) -> dict[Any, Any]:
 def _host_use(cluster: Cluster) -> dict[str, tuple[Any, ...]]:
     return {
         name: (
-            use.slots, use.exclusive, use.jobs, use.held, {k: round(v, 6) for k, v in use.reserved.items()}, use.gpus, use.cpus
+            use.slots,
+            use.exclusive,
+            use.jobs,
+            use.held,
+            {k: round(v, 6) for k, v in use.reserved.items()},
+            use.gpus,
+            use.cpus,
         )
         for name, use in cluster.use.hosts.items()
         if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus or use.cpus

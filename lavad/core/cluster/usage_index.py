@@ -95,6 +95,8 @@ def exact(amount: float) -> float:
 
 
 _STEPS = 1 << 20
+
+
 def shift(counts: dict[int, int], key: int, by: int) -> None:
     """Count up or down; what is at nought is not there."""
     count = counts.get(key, 0) + by

@@ -194,9 +194,7 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: ev.JobModified) ->
     if not event.reserved:
         return run
     amounts = dict(event.reserved)
-    parts = tuple(
-        replace(part, reserved=amounts[part.host], fades=()) if part.host in amounts else part for part in run.parts
-    )
+    parts = tuple(replace(part, reserved=amounts[part.host], fades=()) if part.host in amounts else part for part in run.parts)
     return replace(run, parts=parts)
 
 

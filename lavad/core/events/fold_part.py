@@ -23,18 +23,32 @@ def _job_dispatched(cluster: Cluster, event: ev.JobDispatched) -> None:
     elastic = cluster.specs.rows[job.spec].resizable
     parts = tuple(
         Part(
-            host=one.host, slots=one.slots, gpus=one.gpus, reserved=one.reserved, fades=one.fades, roles=one.roles,
-            binds=one.binds, seat=seat if elastic else 0,
+            host=one.host,
+            slots=one.slots,
+            gpus=one.gpus,
+            reserved=one.reserved,
+            fades=one.fades,
+            roles=one.roles,
+            binds=one.binds,
+            seat=seat if elastic else 0,
         )
         for seat, one in enumerate(event.parts)
-    )  # fmt: skip
+    )
     spec = cluster.specs.rows[job.spec]
     known = -1 if event.afresh else job.checkpoint
     run = Attempt(
-        number=event.attempt, uid=event.uid, dispatched=event.at, parts=parts, checkpoint=known, way=event.way,
-        alone=event.alone, forced=event.forced,
-        tasks=tasks_of(spec, event.parts) if spec.roles else (), elastic=elastic, seats=len(parts) if elastic else 0,
-    )  # fmt: skip
+        number=event.attempt,
+        uid=event.uid,
+        dispatched=event.at,
+        parts=parts,
+        checkpoint=known,
+        way=event.way,
+        alone=event.alone,
+        forced=event.forced,
+        tasks=tasks_of(spec, event.parts) if spec.roles else (),
+        elastic=elastic,
+        seats=len(parts) if elastic else 0,
+    )
     job = replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
     )
@@ -47,8 +61,7 @@ def _reservation_faded(cluster: Cluster, event: ev.ReservationFaded) -> None:
     run = attempt_of(job, event.attempt)
     changes = [faded(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
-        replace(part, reserved=reserved, fades=fades)
-        for part, (reserved, fades) in zip(run.parts, changes, strict=True)
+        replace(part, reserved=reserved, fades=fades) for part, (reserved, fades) in zip(run.parts, changes, strict=True)
     )
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 
@@ -96,10 +109,9 @@ def _part_started(cluster: Cluster, event: ev.PartStarted) -> None:
 def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:
     """The tasks that start with their part run."""
     tasks = tuple(
-        replace(task, state=TaskState.RUNNING, at=at)
-        if run.parts[task.place].host == host and _begins(task) else task
+        replace(task, state=TaskState.RUNNING, at=at) if run.parts[task.place].host == host and _begins(task) else task
         for task in run.tasks
-    )  # fmt: skip
+    )
     return replace(run, tasks=tasks)
 
 

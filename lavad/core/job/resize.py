@@ -110,18 +110,25 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
         if known is None:
             rows.append(
                 Part(
-                    host=placed.host, slots=placed.slots, gpus=placed.gpus, reserved=placed.reserved,
-                    binds=placed.binds, seat=seats, grown=True,
+                    host=placed.host,
+                    slots=placed.slots,
+                    gpus=placed.gpus,
+                    reserved=placed.reserved,
+                    binds=placed.binds,
+                    seat=seats,
+                    grown=True,
                 )
             )
             seats += 1
         else:
             part = rows[known]
             rows[known] = replace(
-                part, slots=part.slots + placed.slots, gpus=(*part.gpus, *placed.gpus),
+                part,
+                slots=part.slots + placed.slots,
+                gpus=(*part.gpus, *placed.gpus),
                 binds=(*part.binds, *placed.binds),
                 reserved=_summed(part.reserved, placed.reserved, 1),
-            )  # fmt: skip
+            )
         run = _spent(run, placed, at, -1)
     return replace(run, parts=tuple(rows), seats=seats)
 
@@ -139,10 +146,12 @@ def shrunk(run: Attempt, parts: Iterable[Placed], at: float, lent: int = 0) -> A
             continue
         less = min(placed.slots, part.slots - 1)
         rows[known] = replace(
-            part, slots=part.slots - less, binds=part.binds[:-less] if less else part.binds,
+            part,
+            slots=part.slots - less,
+            binds=part.binds[:-less] if less else part.binds,
             gpus=tuple(gpu for gpu in part.gpus if gpu not in placed.gpus),
             reserved=_summed(part.reserved, placed.reserved, -1),
-        )  # fmt: skip
+        )
         run = _spent(run, replace(placed, slots=less), at, 1)
     return replace(run, parts=tuple(rows))
 
@@ -169,9 +178,7 @@ def _spent(run: Attempt, placed: Placed, at: float, sign: int) -> Attempt:
     """What comes late was not used since the start, and what goes early was used until now."""
     seconds = max(0.0, at - run.started) if run.started else 0.0
     slots, gpus, cpu = run.spent
-    return replace(
-        run, spent=(slots + sign * placed.slots * seconds, gpus + sign * len(placed.gpus) * seconds, cpu)
-    )
+    return replace(run, spent=(slots + sign * placed.slots * seconds, gpus + sign * len(placed.gpus) * seconds, cpu))
 
 
 Amounts = Sequence[tuple[str, float]]

@@ -88,11 +88,15 @@ def counts(spec: Spec, run: Attempt | None) -> list[Count]:
         states = [task.state for task in tasks]
         found.append(
             Count(
-                name=role.name, wanted=len(tasks) or role.count, waiting=states.count(TaskState.WAITING),
-                active=states.count(TaskState.RUNNING), succeeded=states.count(TaskState.SUCCEEDED),
-                failed=states.count(TaskState.FAILED), restarts=sum(task.number - 1 for task in tasks),
+                name=role.name,
+                wanted=len(tasks) or role.count,
+                waiting=states.count(TaskState.WAITING),
+                active=states.count(TaskState.RUNNING),
+                succeeded=states.count(TaskState.SUCCEEDED),
+                failed=states.count(TaskState.FAILED),
+                restarts=sum(task.number - 1 for task in tasks),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -113,9 +117,7 @@ class Judgement(msgspec.Struct, frozen=True):
     again: str = ""
 
 
-def on_end(
-    spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float
-) -> Retry | Judgement | None:
+def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Judgement | None:
     """What follows from the end of a task, which ``run`` has already; None: the job goes on without it."""
     task = run.tasks[rank]
     role = spec.roles[task.role]

@@ -359,7 +359,33 @@ class Peek(Ask, frozen=True):
 
 
 AnyAsk = (
-    Submit | Kill | Stop | Resume | Switch | Move | Modify | Requeue | Checkpoint | Migrate | Hosts | Queues | Reconfig
-    | Lease | Query | Wait | Attach | Peek | AddGroup | DropGroup | ChangeGroup | Resize | Post | Run | Judge
-    | AddReservation | DropReservation | ChangeReservation | Perfmon
-)  # fmt: skip
+    Submit
+    | Kill
+    | Stop
+    | Resume
+    | Switch
+    | Move
+    | Modify
+    | Requeue
+    | Checkpoint
+    | Migrate
+    | Hosts
+    | Queues
+    | Reconfig
+    | Lease
+    | Query
+    | Wait
+    | Attach
+    | Peek
+    | AddGroup
+    | DropGroup
+    | ChangeGroup
+    | Resize
+    | Post
+    | Run
+    | Judge
+    | AddReservation
+    | DropReservation
+    | ChangeReservation
+    | Perfmon
+)

@@ -117,9 +117,11 @@ class _Giver:
         bound = self.topology.around(own, self.want.cpubind) if self.want.cpubind else own
         nodes = tuple(sorted({self.topology.nodes[cpu] for cpu in own})) if self.want.membind else ()
         return Binding(
-            cpus=tuple(sorted(bound)), taken=tuple(sorted(taken)) if taken != bound else (), nodes=nodes,
+            cpus=tuple(sorted(bound)),
+            taken=tuple(sorted(taken)) if taken != bound else (),
+            nodes=nodes,
             only=self.want.membind == "localonly",
-        )  # fmt: skip
+        )
 
     def _group(self, given: set[int]) -> frozenset[int] | None:
         """``count`` units, all in one domain: that of `same`, else the smallest that has them."""

@@ -113,8 +113,20 @@ def unsupported(req: GpuReq) -> list[str]:
 
 
 _ORDER = (
-    "num", "mode", "mps", "j_exclusive", "aff", "block", "gpack", "gvendor", "gmodel", "gtile", "gmem", "glink", "mig",
-)  # fmt: skip
+    "num",
+    "mode",
+    "mps",
+    "j_exclusive",
+    "aff",
+    "block",
+    "gpack",
+    "gvendor",
+    "gmodel",
+    "gtile",
+    "gmem",
+    "glink",
+    "mig",
+)
 
 
 def _value(req: GpuReq, name: str) -> Any:

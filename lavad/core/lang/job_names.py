@@ -20,7 +20,7 @@ class NamePattern:
         self.indices: Ranges | None = None
         if bracket and base and text.endswith("]"):
             try:
-                self.indices = parse_job_id(f"1{text[len(base):]}")[1]
+                self.indices = parse_job_id(f"1{text[len(base) :]}")[1]
             except ArrayError:
                 pass
         self._base = _exact(base if self.indices is not None else text)

@@ -182,9 +182,7 @@ class Ranges(msgspec.Struct, frozen=True):
     def intersect(self, other: Ranges) -> Ranges:
         if len(other.parts) < len(self.parts):
             return other.intersect(self)
-        return _build(
-            common for part in self.parts for near in other._near(part) if (common := _common(_range(part), near))
-        )
+        return _build(common for part in self.parts for near in other._near(part) if (common := _common(_range(part), near)))
 
     def union(self, other: Ranges) -> Ranges:
         if not other.parts or not self.parts:

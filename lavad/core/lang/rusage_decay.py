@@ -54,7 +54,9 @@ def joined(one: tuple[Fade, ...], other: tuple[Fade, ...]) -> tuple[Fade, ...]:
     found = {fade.name: fade for fade in one}
     for fade in other:
         old = found.get(fade.name)
-        found[fade.name] = fade if old is None else Fade(
-            fade.name, old.amount + fade.amount, max(old.seconds, fade.seconds), old.decay and fade.decay
-        )  # fmt: skip
+        found[fade.name] = (
+            fade
+            if old is None
+            else Fade(fade.name, old.amount + fade.amount, max(old.seconds, fade.seconds), old.decay and fade.decay)
+        )
     return tuple(found.values())

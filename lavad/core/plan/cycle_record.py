@@ -64,9 +64,7 @@ def digest_of(plan: Plan) -> bytes:
 
 def slim(usage: PartUsage) -> PartUsage:
     """Usage with what a scheduler reads of it."""
-    return PartUsage(
-        key=usage.key, attempt=usage.attempt, at=usage.at, cpu=usage.cpu, rss=usage.rss, swap=usage.swap
-    )  # fmt: skip
+    return PartUsage(key=usage.key, attempt=usage.attempt, at=usage.at, cpu=usage.cpu, rss=usage.rss, swap=usage.swap)
 
 
 def fold_record(soft: Soft, record: CycleRecord) -> None:

@@ -101,9 +101,15 @@ def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
     failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
     pend, hold = (len(part if only is None else part.intersect(only)) for part in (array.pending, array.held))
     known = JobCounts(
-        pend=pend, hold=hold, done=done, exit=exited, exit_codes=_codes(ended, only), post_done=done + exited - failed,
-        post_err=failed, messages=_texts(array),
-    )  # fmt: skip
+        pend=pend,
+        hold=hold,
+        done=done,
+        exit=exited,
+        exit_codes=_codes(ended, only),
+        post_done=done + exited - failed,
+        post_err=failed,
+        messages=_texts(array),
+    )
     if only is None and not live:
         return _padded(known, len(wanted))
     return _with_live(known, live)
@@ -122,9 +128,7 @@ def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
     pend = sum(job.state is JobState.PEND for job in live)
     hold = sum(job.state is JobState.PSUSP for job in live)
     run = sum(job.state in (JobState.RUN, JobState.UNKWN, JobState.ZOMBI) for job in live)
-    return replace(
-        counts, pend=counts.pend + pend, hold=counts.hold + hold, run=run, start=len(live) - pend - hold
-    )
+    return replace(counts, pend=counts.pend + pend, hold=counts.hold + hold, run=run, start=len(live) - pend - hold)
 
 
 def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
@@ -132,9 +136,12 @@ def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
     exited = ended.exits if only is None else ended.exits.intersect(only)
     failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
     return JobCounts(
-        done=len(done), exit=len(exited), exit_codes=_codes(ended, only), post_done=len(done) + len(exited) - failed,
+        done=len(done),
+        exit=len(exited),
+        exit_codes=_codes(ended, only),
+        post_done=len(done) + len(exited) - failed,
         post_err=failed,
-    )  # fmt: skip
+    )
 
 
 def _codes(ended: Ended, only: Ranges | None) -> tuple[int, ...]:
@@ -170,9 +177,7 @@ def answer_of(cluster: Cluster, question: Question, jobs: tuple[int, ...], local
     return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])
 
 
-def _fold(
-    tree: Tree | Question, ask: Callable[[Question], tuple[Ranges, Ranges]], wanted: Ranges
-) -> tuple[Ranges, Ranges]:
+def _fold(tree: Tree | Question, ask: Callable[[Question], tuple[Ranges, Ranges]], wanted: Ranges) -> tuple[Ranges, Ranges]:
     if isinstance(tree, Question):
         return ask(tree)
     if tree[0] == "not":

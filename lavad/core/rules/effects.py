@@ -167,9 +167,7 @@ def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) ->
     if place or resize is None or not must_notify(run):
         return TellHosts(hosts=hosts, **name)
     changed = tuple((placed.host, placed.slots) for placed in resize.parts)
-    return TellHosts(
-        hosts=hosts, number=resize.number, grow=resize.grow, changed=changed, command=resize.command, **name
-    )
+    return TellHosts(hosts=hosts, number=resize.number, grow=resize.grow, changed=changed, command=resize.command, **name)
 
 
 def root_of(run: Attempt) -> str:

@@ -233,9 +233,7 @@ class Limits:
                     sum_.amounts[name] += amount
 
 
-def _why_not_sum(
-    at: int, limit: LimitConf, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool
-) -> int:
+def _why_not_sum(at: int, limit: LimitConf, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool) -> int:
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:

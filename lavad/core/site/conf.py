@@ -162,7 +162,6 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     units: tuple[UnitConf, ...] = ()
     """The ComputeUnit sections of lsb.hosts."""
 
-
     def rusage_per(self, name: str, own: str) -> str:
         """What an amount of rusage[] is for: what it says itself, else as its resource has it, "" for the default."""
         return own or dict(self.rusage_methods).get(name, "") or ("task" if self.rusage_per_task else "")

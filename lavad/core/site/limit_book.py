@@ -89,9 +89,11 @@ class LimitBook:
         """Whose jobs a limit counts with those of this spec."""
         limit = self.conf.limits[at]
         return (
-            spec.user if limit.per_user else "", spec.queue if limit.per_queue else "",
-            spec.project if limit.per_project else "", spec.app if limit.per_app else "",
-        )  # fmt: skip
+            spec.user if limit.per_user else "",
+            spec.queue if limit.per_queue else "",
+            spec.project if limit.per_project else "",
+            spec.app if limit.per_app else "",
+        )
 
     def on_host(self, at: int, host: str) -> bool:
         """Whether a limit of lsb.resources counts what is on this host."""

@@ -297,9 +297,12 @@ def _limit_text(code: int, conf: Conf) -> str:
         return _TEXTS[_R.RES_LIMIT]
     limit = conf.limits[at]
     given = (
-        ("host(s) and/or host group", limit.hosts), ("user(s) and/or user group", limit.users or limit.per_user),
-        ("queue", limit.queues), ("project", limit.projects), ("application", limit.apps),
-    )  # fmt: skip
+        ("host(s) and/or host group", limit.hosts),
+        ("user(s) and/or user group", limit.users or limit.per_user),
+        ("queue", limit.queues),
+        ("project", limit.projects),
+        ("application", limit.apps),
+    )
     where = " and ".join(word for word, has in given if has) or "cluster"
     if base == LIMIT_JOBS:
         return f"JOBS limit defined on {where} has been reached (Limit Name: {limit.name}, Limit Value: {limit.jobs})"

@@ -56,7 +56,6 @@ def _sentence(request: Request, event: ev.Event) -> str:
     if isinstance(event, ev.MasterStarted):
         hosts, queues = len(hostfacts.all_hosts(request.view)), len(request.cluster.conf.queues)
         return (
-            f"mbatchd started on host <{event.host}>; cluster name <{request.view.name}>, {hosts} server hosts, "
-            f"{queues} queues."
+            f"mbatchd started on host <{event.host}>; cluster name <{request.view.name}>, {hosts} server hosts, {queues} queues."
         )
     return cluster_sentence(event)

@@ -12,14 +12,20 @@ from lavad.queries.facts import hostfacts
 from lavad.queries.frame.request import Request, Shown, err, leave
 
 _BATCH = {
-    "hrestart": "Restart slave batch daemon on", "hshutdown": "Shut down slave batch daemon on",
+    "hrestart": "Restart slave batch daemon on",
+    "hshutdown": "Shut down slave batch daemon on",
     "hstartup": "Start up slave batch daemon on",
-}  # fmt: skip
+}
 _BASE = {
-    "limstartup": "Start up LIM on", "limshutdown": "Shut down LIM on", "limrestart": "Restart LIM on",
-    "resstartup": "Start up RES on", "resshutdown": "Shut down RES on", "resrestart": "Restart RES on",
-    "limlock": "Lock LIM on", "limunlock": "Unlock LIM on",
-}  # fmt: skip
+    "limstartup": "Start up LIM on",
+    "limshutdown": "Shut down LIM on",
+    "limrestart": "Restart LIM on",
+    "resstartup": "Start up RES on",
+    "resshutdown": "Shut down RES on",
+    "resrestart": "Restart RES on",
+    "limlock": "Lock LIM on",
+    "limunlock": "Unlock LIM on",
+}
 DENIED_BATCH = "Host control failed.: User permission denied"
 DENIED_BASE = "ls_limcontrol: Operation permission denied by LIM"
 COMMANDS = frozenset({*_BATCH, *_BASE})

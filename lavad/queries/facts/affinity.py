@@ -72,9 +72,7 @@ def _path(topology: Topology, cpu: int, level: str) -> str:
     core = topology.around(frozenset((cpu,)), "core")
     near = topology.around(frozenset((cpu,)), "numa")
     cores = sorted({min(topology.around(frozenset((other,)), "core")) for other in near})
-    places = (
-        topology.nodes[cpu], topology.home["socket"][min(socket)], cores.index(min(core)), sorted(core).index(cpu)
-    )  # fmt: skip
+    places = (topology.nodes[cpu], topology.home["socket"][min(socket)], cores.index(min(core)), sorted(core).index(cpu))
     return "".join(f"/{place}" for place in places[: _LEVELS.index(level) + 1])
 
 

@@ -41,8 +41,10 @@ def table(view: View, queue: str, now: float) -> str:
             for name in of(job, view, now):
                 counts[name] += 1
     limits = (
-        rule.overrun and f"{rule.overrun / 60:g}", rule.underrun and f"{rule.underrun / 60:g}", rule.idle and f"{rule.idle:.2f}"
-    )  # fmt: skip
+        rule.overrun and f"{rule.overrun / 60:g}",
+        rule.underrun and f"{rule.underrun / 60:g}",
+        rule.idle and f"{rule.idle:.2f}",
+    )
     cells = [(limit or "-", str(count) if limit else "-") for limit, count in zip(limits, counts.values(), strict=True)]
     rows = ((" Threshold ", [cell[0] for cell in cells]), (" Jobs      ", [cell[1] for cell in cells]))
     lines = [f"{title}{values[0]:>8}{values[1]:>16}{values[2]:>18}\n" for title, values in rows]

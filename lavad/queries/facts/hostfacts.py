@@ -133,12 +133,21 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
     found: dict[str, Value] = dict(view.soft.load.get(name, {}))
     slots = Slots(view, name)
     found |= {
-        "hname": name, "type": type_of(view, name), "model": model_of(view, name), "cpuf": factor,
-        "ncpus": float(facts.ncpus), "maxmem": float(facts.max_mem), "maxswp": float(facts.max_swap),
-        "maxtmp": float(facts.max_tmp), "ndisks": 0.0, "server": conf_of(view, name).server,
-        "slots": float(max(slots.max - slots.all, 0)), "maxslots": float(slots.max), "ngpus": float(len(facts.gpus)),
+        "hname": name,
+        "type": type_of(view, name),
+        "model": model_of(view, name),
+        "cpuf": factor,
+        "ncpus": float(facts.ncpus),
+        "maxmem": float(facts.max_mem),
+        "maxswp": float(facts.max_swap),
+        "maxtmp": float(facts.max_tmp),
+        "ndisks": 0.0,
+        "server": conf_of(view, name).server,
+        "slots": float(max(slots.max - slots.all, 0)),
+        "maxslots": float(slots.max),
+        "ngpus": float(len(facts.gpus)),
         "status": "ok" if host_of(view, name).state is HostState.OK else "unavail",
-    }  # fmt: skip
+    }
     for key, value in conf_of(view, name).resources:
         found[key] = value_of(value)
     for resource in view.cluster.conf.resources:

@@ -37,10 +37,18 @@ class Wanted(msgspec.Struct):
 def untouched(array: Array, index: int, state: JobState) -> Job:
     """An element that has no record of its own."""
     return Job(
-        key=index << 32 | array.job, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted,
-        state=state, since=array.submitted, position=array.position, stand=array.stand, depend=array.depend,
-        blocked=stands(array, index), messages=array.messages,
-    )  # fmt: skip
+        key=index << 32 | array.job,
+        spec=array.spec,
+        name=f"{array.name}[{index}]",
+        submitted=array.submitted,
+        state=state,
+        since=array.submitted,
+        position=array.position,
+        stand=array.stand,
+        depend=array.depend,
+        blocked=stands(array, index),
+        messages=array.messages,
+    )
 
 
 def elements(array: Array, states: frozenset[JobState], only: Ranges | None) -> Iterator[Job]:
@@ -49,9 +57,7 @@ def elements(array: Array, states: frozenset[JobState], only: Ranges | None) -> 
     held = array.held if JobState.PSUSP in states else EMPTY
     if only is not None:
         pending, held = pending.intersect(only), held.intersect(only)
-    streams = [
-        _made(array, ranges, state) for ranges, state in ((pending, JobState.PEND), (held, JobState.PSUSP)) if ranges
-    ]
+    streams = [_made(array, ranges, state) for ranges, state in ((pending, JobState.PEND), (held, JobState.PSUSP)) if ranges]
     return streams[0] if len(streams) == 1 else merge(*streams, key=_BY_KEY)
 
 
@@ -101,10 +107,7 @@ class JobSet:
         jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
         if wanted.ids is not None:
             keys: Iterable[int] = [
-                key
-                for job in wanted.ids
-                for key in (job, *cluster.elements.get(job, ()))
-                if key in jobs or key in arrays
+                key for job in wanted.ids for key in (job, *cluster.elements.get(job, ())) if key in jobs or key in arrays
             ]
         elif wanted.users is not None:
             keys = [key for user in wanted.users for key in cluster.by_user.get(user, ())]

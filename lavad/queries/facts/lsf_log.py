@@ -166,10 +166,17 @@ class FileLog:
         """A file keeps none."""
 
     def finished_jobs(
-        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
-        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        self,
+        *,
+        keys: Iterable[int] | None = None,
+        job: int | None = None,
+        user: str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+        since: float | None = None,
         limit: int | None = None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         """Jobs that have ended, of those named."""
         wanted = set(keys) if keys is not None else None
         return [

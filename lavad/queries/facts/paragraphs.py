@@ -28,8 +28,10 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     if text.cwd:
         words.append(f"CWD <{short_path(text.cwd, text.home)}>")
     for title, value, overwrite in (
-        ("Input File", text.input, False), ("Output File", text.output, text.output_overwrite),
-        ("Error File", text.error, text.error_overwrite), ("Output Directory", text.output_dir, False),
+        ("Input File", text.input, False),
+        ("Output File", text.output, text.output_overwrite),
+        ("Error File", text.error, text.error_overwrite),
+        ("Output Directory", text.output_dir, False),
     ):
         if value:
             words.append(f"{title}{' (overwrite)' if overwrite else ''} <{value}>")
@@ -116,7 +118,9 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
     timed = [
         (title, f" {seconds / 60:.1f} min{f' of {host}' if host else ''}")
         for title, seconds, host in (
-            ("CPULIMIT", own.cpu, cpu_host), ("RUNLIMIT", own.run, run_host), ("ESTIMATED_RUNTIME", estimate or None, run_host),
+            ("CPULIMIT", own.cpu, cpu_host),
+            ("RUNLIMIT", own.run, run_host),
+            ("ESTIMATED_RUNTIME", estimate or None, run_host),
         )
         if seconds is not None
     ]
@@ -126,11 +130,15 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
     sizes = [
         (f" {title}", units.limit_text(value))
         for title, value in (
-            ("FILELIMIT", own.file), ("DATALIMIT", own.data), ("STACKLIMIT", own.stack), ("CORELIMIT", own.core),
-            ("MEMLIMIT", own.mem), ("SWAPLIMIT", own.swap),
+            ("FILELIMIT", own.file),
+            ("DATALIMIT", own.data),
+            ("STACKLIMIT", own.stack),
+            ("CORELIMIT", own.core),
+            ("MEMLIMIT", own.mem),
+            ("SWAPLIMIT", own.swap),
         )
         if value is not None
-    ]  # fmt: skip
+    ]
     if own.processes is not None:
         sizes.append((" PROCESSLIMIT", str(own.processes)))
     if own.threads is not None:

@@ -14,10 +14,21 @@ Reason = tuple[int, int, tuple[str, ...]]
 """Code, number of hosts (0: about the job itself), a few host names."""
 
 _R = PendReason
-_NO_CANDIDATE = frozenset({
-    _R.HOST_RES_REQ, _R.HOST_DISABLED, _R.HOST_QUE_MEMB, _R.HOST_USR_SPEC, _R.HOST_NO_USER, _R.LOAD_UNAVAIL,
-    _R.HOST_NO_LIM, _R.HOST_QUE_RESREQ, _R.HOST_SCHED_TYPE, _R.SBD_UNREACH, _R.GPU_NONE,
-})  # fmt: skip
+_NO_CANDIDATE = frozenset(
+    {
+        _R.HOST_RES_REQ,
+        _R.HOST_DISABLED,
+        _R.HOST_QUE_MEMB,
+        _R.HOST_USR_SPEC,
+        _R.HOST_NO_USER,
+        _R.LOAD_UNAVAIL,
+        _R.HOST_NO_LIM,
+        _R.HOST_QUE_RESREQ,
+        _R.HOST_SCHED_TYPE,
+        _R.SBD_UNREACH,
+        _R.GPU_NONE,
+    }
+)
 """Hosts with one of these could not take the job even if they were free."""
 
 
@@ -36,10 +47,19 @@ def of(view: View, job: Job) -> list[Reason]:
     return [(job.reason or _R.JOB_NEW, 0, ())]
 
 
-_INELIGIBLE = frozenset({
-    _R.JOB_START_TIME, _R.JOB_DEPEND, _R.JOB_DEP_INVALID, _R.JOB_DELAY_SCHED, _R.JOB_PRE_EXEC, _R.QUE_INACT,
-    _R.QUE_WINDOW, _R.USER_STOP, _R.ADMIN_STOP,
-})  # fmt: skip
+_INELIGIBLE = frozenset(
+    {
+        _R.JOB_START_TIME,
+        _R.JOB_DEPEND,
+        _R.JOB_DEP_INVALID,
+        _R.JOB_DELAY_SCHED,
+        _R.JOB_PRE_EXEC,
+        _R.QUE_INACT,
+        _R.QUE_WINDOW,
+        _R.USER_STOP,
+        _R.ADMIN_STOP,
+    }
+)
 """A job with one of these would not start on an empty cluster either."""
 
 

@@ -46,7 +46,6 @@ def table(job: Job, spec: Spec) -> str:
     for one in counts(spec, job.run):
         waiting, active = (0, 0) if over else (one.waiting, one.active)
         lines.append(
-            f" {one.name:<16} {one.wanted:>5} {waiting:>8} {active:>7} {one.succeeded:>10} {one.failed:>7} "
-            f"{one.restarts:>9}\n"
+            f" {one.name:<16} {one.wanted:>5} {waiting:>8} {active:>7} {one.succeeded:>10} {one.failed:>7} {one.restarts:>9}\n"
         )
     return "".join(lines)

@@ -13,9 +13,7 @@ from lavad.core.lang.asks import OptionValue, Refused
 class Options:
     """A query's options: ``flags`` take nothing, ``valued`` take an argument, ``maybe`` may have one."""
 
-    def __init__(
-        self, command: str, given: Mapping[str, OptionValue], flags: str, valued: str = "", maybe: str = ""
-    ) -> None:
+    def __init__(self, command: str, given: Mapping[str, OptionValue], flags: str, valued: str = "", maybe: str = "") -> None:
         self.command = command
         self._flags = frozenset(flags.split())
         self._valued = frozenset(valued.split())

@@ -23,9 +23,7 @@ def _short(minute: int) -> str:
 def full(at: float) -> str:
     """``Fri Nov 20 11:33:50``, the beginning of a line of ``-l``."""
     t = time.localtime(at)
-    return (
-        f"{_DAYS[t.tm_wday]} {_MONTHS[t.tm_mon]} {t.tm_mday:2d} {t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d}"
-    )
+    return f"{_DAYS[t.tm_wday]} {_MONTHS[t.tm_mon]} {t.tm_mday:2d} {t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d}"
 
 
 def year(at: float) -> str:

@@ -34,10 +34,17 @@ class Reader(Protocol):
         """The environment kept under this hash."""
 
     def finished_jobs(
-        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
-        queue: str | None = None, name: str | None = None, project: str | None = None, since: float | None = None,
+        self,
+        *,
+        keys: Iterable[int] | None = None,
+        job: int | None = None,
+        user: str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        project: str | None = None,
+        since: float | None = None,
         limit: int | None = None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         """Finished jobs with outcome and last attempt; ``since``: ended at or after it; the newest if limited."""
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
@@ -75,9 +82,16 @@ class View:
     """One query's view of the cluster."""
 
     def __init__(
-        self, cluster: Cluster, soft: Soft, reader: Reader, *, master: str = "", version: str = "", built: str = "",
+        self,
+        cluster: Cluster,
+        soft: Soft,
+        reader: Reader,
+        *,
+        master: str = "",
+        version: str = "",
+        built: str = "",
         lsf: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cluster = cluster
         self.soft = soft
         self.reader = reader
@@ -117,9 +131,13 @@ class View:
         return found
 
     def finished_jobs(
-        self, *, keys: Iterable[int] | None = None, job: int | None = None, user: str | None = None,
+        self,
+        *,
+        keys: Iterable[int] | None = None,
+        job: int | None = None,
+        user: str | None = None,
         since: float | None = None,
-    ) -> list[Job]:  # fmt: skip
+    ) -> list[Job]:
         """As of the reader, without those that are live in this version of the cluster: the store can be ahead of it."""
         found = self.reader.finished_jobs(keys=keys, job=job, user=user, since=since)
         return [row for row in found if not self.is_live(row.key)]

@@ -15,8 +15,21 @@ from lavad.queries.frame.request import Request, Shown, out
 
 USE = "HOST_NAME              ID           MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV\n"
 FACTS = "HOST_NAME   gpu_id       gpu_model   gpu_driver   gpu_factor      numa_id\n"
-_LOADS = ("gpuid", "gpu_model", "gpu_mode", "gpu_temp", "gpu_ecc", "gpu_ut", "gpu_mut", "gpu_power", "gpu_mtotal", "gpu_mused",
-          "gpu_pstate", "gpu_status", "gpu_error")  # fmt: skip
+_LOADS = (
+    "gpuid",
+    "gpu_model",
+    "gpu_mode",
+    "gpu_temp",
+    "gpu_ecc",
+    "gpu_ut",
+    "gpu_mut",
+    "gpu_power",
+    "gpu_mtotal",
+    "gpu_mused",
+    "gpu_pstate",
+    "gpu_status",
+    "gpu_error",
+)
 _WIDTHS = (6, 16, 10, 9, 9, 8, 9, 11, 12, 11, 12, 12, 11)
 
 
@@ -96,9 +109,20 @@ def show_load(request: Request, names: Iterable[str], header: bool, wide: bool) 
             use = jobs.get(gpu.uuid, Counter())
             share = 100 * use["MUSED"] / gpu.memory if gpu.memory else 0.0
             values = (
-                str(gpu.index), _model(gpu)[:15], str(use["MODE"]), "-", "-", f"{min(use['UT'], 100)}%", f"{share:.0f}%", "-",
-                units.mb_text(gpu.memory), units.mb_text(use["MUSED"]), "-", "ok", "-",
-            )  # fmt: skip
+                str(gpu.index),
+                _model(gpu)[:15],
+                str(use["MODE"]),
+                "-",
+                "-",
+                f"{min(use['UT'], 100)}%",
+                f"{share:.0f}%",
+                "-",
+                units.mb_text(gpu.memory),
+                units.mb_text(use["MUSED"]),
+                "-",
+                "ok",
+                "-",
+            )
             lead = name if wide or not at else ""
             yield out(f"{lead:<{column}.{column}}" + "".join(f"{values[at]:>{_WIDTHS[at]}}" for at in shown) + "\n")
 

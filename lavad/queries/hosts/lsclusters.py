@@ -26,7 +26,9 @@ def show(request: Request) -> Iterator[Shown]:
         models = dict.fromkeys(hostfacts.model_of(view, name) for name in hosts)
         resources = [resource.name for resource in view.cluster.conf.resources]
         for title, words in (
-            ("LSF administrators", view.cluster.conf.admins), ("Available resources", resources),
-            ("Available host types", types), ("Available host models", models),
-        ):  # fmt: skip
+            ("LSF administrators", view.cluster.conf.admins),
+            ("Available resources", resources),
+            ("Available host types", types),
+            ("Available host models", models),
+        ):
             yield out(f"\n{title}: {' '.join(words) or '-'}\n")

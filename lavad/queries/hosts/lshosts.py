@@ -109,8 +109,12 @@ def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], ob
     yield "rexpri", 6, lambda host, unit: 0
     yield "RUN_WINDOWS", 20, lambda host, unit: hostfacts.conf_of(view, host).run_window or "(always open)"
     yield "ngpus", 6, lambda host, unit: len(hostfacts.host_of(view, host).facts.gpus)
-    yield "gpu_model", 20, lambda host, unit: " ".join(
-        dict.fromkeys(gpu.model.replace(" ", "") for gpu in hostfacts.host_of(view, host).facts.gpus)
+    yield (
+        "gpu_model",
+        20,
+        lambda host, unit: " ".join(
+            dict.fromkeys(gpu.model.replace(" ", "") for gpu in hostfacts.host_of(view, host).facts.gpus)
+        ),
     )
 
 

@@ -112,18 +112,30 @@ def _all_resources(request: Request) -> list[Known]:
         numeric = resource.kind == "numeric"
         order = ("Inc" if resource.increasing else "Dec") if numeric else "N/A"
         kind = "index" if numeric and resource.interval and not resource.locations else resource.kind
-        sites.setdefault(kind, []).append(Known(
-            resource.name, _KINDS.get(resource.kind, "String"), order, resource.description, resource.interval, False,
-            bool(resource.interval),
-        ))  # fmt: skip
+        sites.setdefault(kind, []).append(
+            Known(
+                resource.name,
+                _KINDS.get(resource.kind, "String"),
+                order,
+                resource.description,
+                resource.interval,
+                False,
+                bool(resource.interval),
+            )
+        )
     indices = [Known(*row, _INTERVALS.get(row[0], 15), True, True) for row in _BUILT_IN]
     view = request.view
     gpus = any(hostfacts.host_of(view, name).facts.gpus for name in hostfacts.all_hosts(view))
     static = [Known(*row) for row in _STATIC if gpus or row[0] != "ngpus" or "ngpus" in request.words]
     return [
-        *indices, *sites["index"], *static, *sites["boolean"],
-        *(Known(*row) for row in _STRINGS), *sites["string"], *sites["numeric"],
-    ]  # fmt: skip
+        *indices,
+        *sites["index"],
+        *static,
+        *sites["boolean"],
+        *(Known(*row) for row in _STRINGS),
+        *sites["string"],
+        *sites["numeric"],
+    ]
 
 
 def _types(request: Request) -> Iterator[Shown]:

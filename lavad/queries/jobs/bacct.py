@@ -75,10 +75,17 @@ class _Report:
             states = (JobState.DONE,) if "d" in options else (JobState.EXIT,)
         windows = self.windows
         return Asked(
-            users=self.users, queues=tuple(queues), projects=tuple(options.words("P")), hosts=hosts, keys=self.keys,
-            names=tuple(options.words("J")), states=states, completed=windows.get("C"), submitted=windows.get("S"),
+            users=self.users,
+            queues=tuple(queues),
+            projects=tuple(options.words("P")),
+            hosts=hosts,
+            keys=self.keys,
+            names=tuple(options.words("J")),
+            states=states,
+            completed=windows.get("C"),
+            submitted=windows.get("S"),
             dispatched=windows.get("D"),
-        )  # fmt: skip
+        )
 
     def _spec_test(self) -> Callable[[Job], bool] | None:
         """What no column of the store tells."""
@@ -272,9 +279,14 @@ def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -
     rows = [(*figures(job), max(0.0, job.since - jobfacts.start_of(job)) if job.run is not None else 0.0) for job in jobs]
     done = sum(job.state is JobState.DONE for job in jobs)
     return Sums(
-        done=done, exited=len(jobs) - done, cpu=_four([row[0] for row in rows]), wait=_four([row[1] for row in rows]),
-        turnaround=_four([row[2] for row in rows]), run=_four([row[3] for row in rows]),
+        done=done,
+        exited=len(jobs) - done,
+        cpu=_four([row[0] for row in rows]),
+        wait=_four([row[1] for row in rows]),
+        turnaround=_four([row[2] for row in rows]),
+        run=_four([row[3] for row in rows]),
         hog=_four([row[0] / row[2] if row[2] else 0.0 for row in rows]),
         expansion=_four([row[2] / max(row[3], 1.0) for row in rows]),
-        begin=min((job.since for job in jobs), default=0.0), end=max((job.since for job in jobs), default=0.0),
-    )  # fmt: skip
+        begin=min((job.since for job in jobs), default=0.0),
+        end=max((job.since for job in jobs), default=0.0),
+    )

@@ -21,9 +21,12 @@ from lavad.queries.frame.request import Request, Shown, leave, out
 from lavad.queries.jobs import bhist_long, bhist_time, bjobs, bjobs_filters
 
 _STATES = {
-    "d": FINAL, "e": frozenset({JobState.EXIT}), "p": WAITING, "s": bjobs.SUSPENDED,
+    "d": FINAL,
+    "e": frozenset({JobState.EXIT}),
+    "p": WAITING,
+    "s": bjobs.SUSPENDED,
     "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
-}  # fmt: skip
+}
 Window = tuple[float, float]
 TOGETHER = 200
 """Jobs whose histories are read in one go."""

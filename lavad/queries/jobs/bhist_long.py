@@ -20,9 +20,7 @@ from lavad.queries.jobs import bjobs_long
 _BATCH = 200
 
 
-def show(
-    request: Request, rows: Iterator[tuple[Job, History, Times]], options: Options, factor: float
-) -> Iterator[Shown]:
+def show(request: Request, rows: Iterator[tuple[Job, History, Times]], options: Options, factor: float) -> Iterator[Shown]:
     """A record a job; CPU times are multiplied by ``factor``."""
     brief = "b" in options
     first = True

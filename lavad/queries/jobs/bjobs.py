@@ -28,8 +28,11 @@ VALUED = "u q m J Jd P g app N G U sla Lp rusage LSB_BJOBS_FORMAT"
 MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
-    "d": FINAL, "p": WAITING, "s": SUSPENDED, "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
-}  # fmt: skip
+    "d": FINAL,
+    "p": WAITING,
+    "s": SUSPENDED,
+    "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
+}
 _PENDING = ("p0", "p1", "p2", "p3", "pe", "pi", "pei", "plan", "psum", "prio")
 """Options that are about waiting jobs, as -p is."""
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
@@ -151,9 +154,12 @@ def read_wanted(request: Request, options: Options) -> Wanted:
     if "psum" in options:
         states = WAITING
     return Wanted(
-        states=states, users=_users(request, options, ids is not None), ids=ids,
-        spec_test=_spec_test(request, options), job_test=_job_test(request, options),
-    )  # fmt: skip
+        states=states,
+        users=_users(request, options, ids is not None),
+        ids=ids,
+        spec_test=_spec_test(request, options),
+        job_test=_job_test(request, options),
+    )
 
 
 def _users(request: Request, options: Options, by_id: bool) -> frozenset[str] | None:
@@ -173,11 +179,14 @@ def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | No
     wanted = {
         field: value
         for field, value in (
-            ("queue", queue), ("project", options.text("P")), ("app", options.text("app")),
-            ("user_group", options.text("G")), ("reservation", options.text("U")),
+            ("queue", queue),
+            ("project", options.text("P")),
+            ("app", options.text("app")),
+            ("user_group", options.text("G")),
+            ("reservation", options.text("U")),
         )
         if value
-    }  # fmt: skip
+    }
     group = options.text("g")
     if not wanted and not group:
         return None
@@ -248,8 +257,12 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     if options.any("l", "UF"):
         form.show = bjobs_long.show
         return form
-    for name, shown in (("aps", bjobs_aps.show), ("prio", bjobs_aps.show), ("sum", bjobs_sum.show),
-                        ("psum", bjobs_sum.show_reasons)):  # fmt: skip
+    for name, shown in (
+        ("aps", bjobs_aps.show),
+        ("prio", bjobs_aps.show),
+        ("sum", bjobs_sum.show),
+        ("psum", bjobs_sum.show_reasons),
+    ):
         if name in options:
             form.show = shown
             return form

@@ -85,11 +85,24 @@ class Record:
 
     def all(self) -> str:
         """The whole record."""
-        return "".join([
-            "\n", wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
-            self.submitted(), self.promised(), paragraphs.limits(self.spec), self.started(), self.used(), self.hung(),
-            self.ended(), self.why(), roles.table(self.job, self.spec), self.memory(), self.scheduling(), self.requirements(),
-        ])  # fmt: skip
+        return "".join(
+            [
+                "\n",
+                wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
+                self.submitted(),
+                self.promised(),
+                paragraphs.limits(self.spec),
+                self.started(),
+                self.used(),
+                self.hung(),
+                self.ended(),
+                self.why(),
+                roles.table(self.job, self.spec),
+                self.memory(),
+                self.scheduling(),
+                self.requirements(),
+            ]
+        )
 
     def submitted(self) -> str:
         """Submitted from host …"""
@@ -122,9 +135,7 @@ class Record:
         lines = []
         if usage.cpu >= 1:
             lines.append(f"The CPU time used is {usage.cpu:.0f} seconds.")
-        lines.append(
-            f"MEM: {units.bytes_text(usage.mem)};  SWAP: {units.bytes_text(usage.swap)};  NTHREAD: {usage.threads}"
-        )
+        lines.append(f"MEM: {units.bytes_text(usage.mem)};  SWAP: {units.bytes_text(usage.swap)};  NTHREAD: {usage.threads}")
         for part in usage.parts.values():
             pids = " ".join(map(str, part.pids))
             lines.append(f"PGID: {', '.join(map(str, part.pgids[:1])) or '-'};  PIDs: {pids} ")

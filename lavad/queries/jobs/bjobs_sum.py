@@ -12,9 +12,14 @@ from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.jobs.bjobs_rows import Form
 
 _COLUMNS = (
-    ("RUN", "RUN", 11), ("SSUSP", "SSUSP", 12), ("USUSP", "USUSP", 11), ("UNKNOWN", "UNKWN", 11), ("PEND", "PEND", 11),
-    ("FWD_PEND", "", 10), ("PSUSP", "PSUSP", 9),
-)  # fmt: skip
+    ("RUN", "RUN", 11),
+    ("SSUSP", "SSUSP", 12),
+    ("USUSP", "USUSP", 11),
+    ("UNKNOWN", "UNKWN", 11),
+    ("PEND", "PEND", 11),
+    ("FWD_PEND", "", 10),
+    ("PSUSP", "PSUSP", 9),
+)
 _HOSTS = "Individual host based reasons"
 
 

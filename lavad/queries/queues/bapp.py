@@ -64,9 +64,14 @@ def _long(app: AppConf, counts: Counter[str]) -> str:
     lines += ["     NJOBS     PEND      RUN    SSUSP    USUSP      RSV"]
     lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {0:>8} {counts['SUSP']:>8} {0:>8}", "", "PARAMETERS:"]
     for title, value in (
-        ("RES_REQ", app.resreq), ("GPU_REQ", app.gpu), ("PRE_EXEC", app.pre_exec), ("POST_EXEC", app.post_exec),
-        ("HOST_PRE_EXEC", app.host_pre_exec), ("HOST_POST_EXEC", app.host_post_exec),
-        ("REQUEUE_EXIT_VALUES", app.requeue), ("CHKPNT_DIR", app.checkpoint),
+        ("RES_REQ", app.resreq),
+        ("GPU_REQ", app.gpu),
+        ("PRE_EXEC", app.pre_exec),
+        ("POST_EXEC", app.post_exec),
+        ("HOST_PRE_EXEC", app.host_pre_exec),
+        ("HOST_POST_EXEC", app.host_post_exec),
+        ("REQUEUE_EXIT_VALUES", app.requeue),
+        ("CHKPNT_DIR", app.checkpoint),
     ):
         if value:
             lines.append(f"{title}:  {value}")

@@ -44,11 +44,15 @@ def _row(limit: LimitConf, whose: Consumer, host: str, used: Sum | None) -> tupl
     user, queue, project, _ = whose
     memory = used.amounts.get("mem", 0.0) if used is not None else 0.0
     return (
-        limit.name, user or _words(limit.users, limit.per_user), queue or _words(limit.queues, limit.per_queue),
-        host or _words(limit.hosts, limit.per_host), project or _words(limit.projects, limit.per_project),
-        amount(used.slots if used else 0, limit.slots), amount(memory, limit.mem),
+        limit.name,
+        user or _words(limit.users, limit.per_user),
+        queue or _words(limit.queues, limit.per_queue),
+        host or _words(limit.hosts, limit.per_host),
+        project or _words(limit.projects, limit.per_project),
+        amount(used.slots if used else 0, limit.slots),
+        amount(memory, limit.mem),
         amount(used.jobs if used else 0, limit.jobs),
-    )  # fmt: skip
+    )
 
 
 def _words(names: tuple[str, ...], each: bool = False) -> str:

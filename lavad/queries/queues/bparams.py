@@ -43,28 +43,36 @@ def table(view: View) -> list[tuple[str, str, str]]:
     growth = params.priority_growth
     rows: list[tuple[str, object, str]] = [
         ("DEFAULT_QUEUE", " ".join(params.default_queues), "System default queues for automatic queue selection"),
-        ("DEFAULT_HOST_SPEC", site.get("DEFAULT_HOST_SPEC"),
-         "System default host or host model for adjusting CPU time limit"),
+        ("DEFAULT_HOST_SPEC", site.get("DEFAULT_HOST_SPEC"), "System default host or host model for adjusting CPU time limit"),
         ("MBD_SLEEP_TIME", f"{params.sleep} (seconds)", "Amount of time in seconds used for calculating parameter values"),
-        ("SBD_SLEEP_TIME", f"{site.get('SBD_SLEEP_TIME', 30)} (seconds)",
-         "The interval for checking jobs by slave batch daemon"),
-        ("JOB_ACCEPT_INTERVAL", f"{params.accept_interval} (* MBD_SLEEP_TIME)",
-         "The interval for a host to accept two batch jobs"),
-        ("PG_SUSP_IT", f"{site.get('PG_SUSP_IT', 180)} (seconds)",
-         "The idle time of a host for resuming pg suspended jobs"),
-        ("CLEAN_PERIOD", f"{params.clean_period} (seconds)",
-         "The amount of time during which finished jobs are kept in core"),
-        ("MAX_JOB_NUM", site.get("MAX_JOB_NUM", 1000),
-         "The maximum number of finished jobs that can be stored in current events file"),
+        ("SBD_SLEEP_TIME", f"{site.get('SBD_SLEEP_TIME', 30)} (seconds)", "The interval for checking jobs by slave batch daemon"),
+        (
+            "JOB_ACCEPT_INTERVAL",
+            f"{params.accept_interval} (* MBD_SLEEP_TIME)",
+            "The interval for a host to accept two batch jobs",
+        ),
+        ("PG_SUSP_IT", f"{site.get('PG_SUSP_IT', 180)} (seconds)", "The idle time of a host for resuming pg suspended jobs"),
+        ("CLEAN_PERIOD", f"{params.clean_period} (seconds)", "The amount of time during which finished jobs are kept in core"),
+        (
+            "MAX_JOB_NUM",
+            site.get("MAX_JOB_NUM", 1000),
+            "The maximum number of finished jobs that can be stored in current events file",
+        ),
         ("MAX_SBD_FAIL", site.get("MAX_SBD_FAIL", 3), "The maximum number of retries for reaching a slave batch daemon"),
         ("DEFAULT_PROJECT", params.default_project, "The default project assigned to jobs"),
         ("JOB_TERMINATE_INTERVAL", f"{params.terminate_interval} (seconds)", "The interval to terminate a job"),
         ("MAX_JOB_ARRAY_SIZE", params.max_array, "The maximum number of jobs in a job array"),
         ("JOB_SPOOL_DIR", site.get("JOB_SPOOL_DIR"), "The batch jobs' temporary output directory"),
-        ("MAX_USER_PRIORITY", None if most is None else f"{most}\nThe default job priority is: {most // 2}",
-         "Maximal job priority defined for all users"),
-        ("JOB_PRIORITY_OVER_TIME", growth and f"{growth[0]}/{growth[1] // 60} (minutes)",
-         "Job priority is increased by the system dynamically based on waiting time"),
+        (
+            "MAX_USER_PRIORITY",
+            None if most is None else f"{most}\nThe default job priority is: {most // 2}",
+            "Maximal job priority defined for all users",
+        ),
+        (
+            "JOB_PRIORITY_OVER_TIME",
+            growth and f"{growth[0]}/{growth[1] // 60} (minutes)",
+            "Job priority is increased by the system dynamically based on waiting time",
+        ),
         ("JOB_DEP_LAST_SUB", 1 if params.dep_last_sub else None, "Used with job dependency scheduling"),
         ("MAX_JOBID", params.max_jobid, "The Maximum JobId defined in the system"),
         ("DEFAULT_APPLICATION", params.default_app or None, "The default application profile of jobs"),
@@ -75,11 +83,9 @@ def table(view: View) -> list[tuple[str, str, str]]:
         ("LSF_UNIT_FOR_LIMITS", params.unit_name, "The unit of limits"),
         ("LSB_RESOURCE_ENFORCE", " ".join(params.enforce) or None, "What is enforced by control groups"),
         ("LAVA_HOST_TIMEOUT", f"{params.host_timeout:g} (seconds)", "A host that is silent for this long is unavailable"),
-        ("LAVA_LEASE", f"{params.lease:g} (seconds)",
-         "How long a rerunnable job runs on without a word from the master"),
-        ("LAVA_LEASE_MARGIN", f"{params.margin:g} (seconds)",
-         "What passes after the lease before it starts elsewhere"),
-    ]  # fmt: skip
+        ("LAVA_LEASE", f"{params.lease:g} (seconds)", "How long a rerunnable job runs on without a word from the master"),
+        ("LAVA_LEASE_MARGIN", f"{params.margin:g} (seconds)", "What passes after the lease before it starts elsewhere"),
+    ]
     shown = {name for name, _, _ in rows}
     rows += [(name, value, "") for name, value in site.items() if name not in shown]
     return [(name, str(value), words) for name, value, words in rows if value is not None]

@@ -23,14 +23,24 @@ def record(row: QueueRow, deep: bool = False) -> str:
         f"{row.njobs:>5} {row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}\n"
     )
     table = thresholds.table(row.view.cluster.conf, conf.thresholds)
-    return "".join([
-        f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
-        *_intervals(row), *_limits(conf), f"\nSCHEDULING PARAMETERS\n{table}",
-        exceptions.table(row.view, conf.name, row.now),
-        owned.words(row.view, conf.name),
-        *_policies(conf), *bqueues_shares.section(row, deep), *_windows(conf), "\n", *_members(row), *_actions(conf),
-        *_controls(conf), "\n",
-    ])  # fmt: skip
+    return "".join(
+        [
+            f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
+            *_intervals(row),
+            *_limits(conf),
+            f"\nSCHEDULING PARAMETERS\n{table}",
+            exceptions.table(row.view, conf.name, row.now),
+            owned.words(row.view, conf.name),
+            *_policies(conf),
+            *bqueues_shares.section(row, deep),
+            *_windows(conf),
+            "\n",
+            *_members(row),
+            *_actions(conf),
+            *_controls(conf),
+            "\n",
+        ]
+    )
 
 
 def _centred(status: str) -> str:
@@ -118,13 +128,19 @@ def _named(words: tuple[str, ...], groups: set[str]) -> str:
 def _actions(conf: QueueConf) -> Iterator[str]:
     reserve = conf.slot_reserve
     for title, value in (
-        ("PRE_EXEC", conf.pre_exec), ("POST_EXEC", conf.post_exec),
-        ("HOST_PRE_EXEC", conf.host_pre_exec), ("HOST_POST_EXEC", conf.host_post_exec),
+        ("PRE_EXEC", conf.pre_exec),
+        ("POST_EXEC", conf.post_exec),
+        ("HOST_PRE_EXEC", conf.host_pre_exec),
+        ("HOST_POST_EXEC", conf.host_post_exec),
         ("PRE_POST_EXEC_USER", conf.pre_post_user),
-        ("REQUEUE_EXIT_VALUES", conf.requeue_exit_values), ("SUCCESS_EXIT_VALUES", conf.success_exit_values),
-        ("RES_REQ", conf.resreq), ("GPU_REQ", conf.gpu),
+        ("REQUEUE_EXIT_VALUES", conf.requeue_exit_values),
+        ("SUCCESS_EXIT_VALUES", conf.success_exit_values),
+        ("RES_REQ", conf.resreq),
+        ("GPU_REQ", conf.gpu),
         ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < 100_000 else "for ever" if reserve else ""),
-        ("RESUME_COND", conf.resume_cond), ("STOP_COND", conf.stop_cond), ("JOB_STARTER", conf.job_starter),
+        ("RESUME_COND", conf.resume_cond),
+        ("STOP_COND", conf.stop_cond),
+        ("JOB_STARTER", conf.job_starter),
         ("PREEMPTION", conf.preemption if "[" in conf.preemption else ""),
         ("CHKPNTDIR", conf.checkpoint.rpartition(" ")[0] or conf.checkpoint),
         ("CHKPNTPERIOD", conf.checkpoint.rpartition(" ")[2] if " " in conf.checkpoint else ""),
@@ -132,7 +148,7 @@ def _actions(conf: QueueConf) -> Iterator[str]:
         ("MAX_JOB_REQUEUE", "" if conf.max_requeue is None else str(conf.max_requeue)),
         ("JOB_ACTION_WARNING_TIME", "" if conf.warn_before is None else f"{conf.warn_before // 60} minutes"),
         ("JOB_WARNING_ACTION", conf.warning_action),
-    ):  # fmt: skip
+    ):
         if value:
             yield f"{title}:  {value}\n"
 

@@ -46,18 +46,27 @@ def _guarantees(request: Request) -> Iterator[Shown]:
 def _section(limit: LimitConf) -> str:
     lines = [f"NAME = {limit.name}"]
     per = {
-        "USERS": limit.per_user, "HOSTS": limit.per_host, "QUEUES": limit.per_queue, "PROJECTS": limit.per_project,
+        "USERS": limit.per_user,
+        "HOSTS": limit.per_host,
+        "QUEUES": limit.per_queue,
+        "PROJECTS": limit.per_project,
         "APPS": limit.per_app,
-    }  # fmt: skip
+    }
     for title, names in (
-        ("USERS", limit.users), ("QUEUES", limit.queues), ("HOSTS", limit.hosts), ("PROJECTS", limit.projects),
+        ("USERS", limit.users),
+        ("QUEUES", limit.queues),
+        ("HOSTS", limit.hosts),
+        ("PROJECTS", limit.projects),
         ("APPS", limit.apps),
-    ):  # fmt: skip
+    ):
         if names or per.get(title):
             lines.append(f"{'PER_' + title[:-1] if per.get(title) else title} = {' '.join(names) or 'all'}")
     for title, amount in (
-        ("SLOTS", limit.slots), ("SLOTS_PER_PROCESSOR", limit.processor_slots), ("JOBS", limit.jobs), ("MEM", limit.mem),
-    ):  # fmt: skip
+        ("SLOTS", limit.slots),
+        ("SLOTS_PER_PROCESSOR", limit.processor_slots),
+        ("JOBS", limit.jobs),
+        ("MEM", limit.mem),
+    ):
         if amount is not None:
             lines.append(f"{title} = {amount:g}{'%' if title.lower() in limit.percent else ''}")
     if limit.resources:

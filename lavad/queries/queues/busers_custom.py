@@ -59,14 +59,25 @@ def _gpus(*kinds: str) -> Callable[[UserRow], object]:
 
 
 _TABLE: tuple[tuple[str, int, Callable[[UserRow], object]], ...] = (
-    ("user", 20, lambda row: row.name), ("jl/p jlp", 8, _limit("processor_limit")), ("max", 8, _limit("max_slots")),
-    ("nstart", 8, _count(RUN, SSUSP, USUSP, RSV)), ("pend", 8, _count(PEND, PSUSP)), ("run", 8, _count(RUN)),
-    ("ssusp", 8, _count(SSUSP)), ("ususp", 8, _count(USUSP)), ("rsv", 8, _count(RSV)),
+    ("user", 20, lambda row: row.name),
+    ("jl/p jlp", 8, _limit("processor_limit")),
+    ("max", 8, _limit("max_slots")),
+    ("nstart", 8, _count(RUN, SSUSP, USUSP, RSV)),
+    ("pend", 8, _count(PEND, PSUSP)),
+    ("run", 8, _count(RUN)),
+    ("ssusp", 8, _count(SSUSP)),
+    ("ususp", 8, _count(USUSP)),
+    ("rsv", 8, _count(RSV)),
     ("njobs", 8, lambda row: "" if row.counts is None else row.njobs),
-    ("pjobs", 8, lambda row: row.pending_jobs), ("mpend", 8, lambda row: ""), ("mpjobs", 8, _limit("max_pend")),
-    ("priority", 10, lambda row: ""), ("ngpus", 8, _gpus("shared", "excl")), ("ngpus_shared", 8, _gpus("shared")),
-    ("ngpus_excl", 8, _gpus("excl")), ("ngpus_shared_jexcl", 8, _gpus("jexcl")),
-)  # fmt: skip
+    ("pjobs", 8, lambda row: row.pending_jobs),
+    ("mpend", 8, lambda row: ""),
+    ("mpjobs", 8, _limit("max_pend")),
+    ("priority", 10, lambda row: ""),
+    ("ngpus", 8, _gpus("shared", "excl")),
+    ("ngpus_shared", 8, _gpus("shared")),
+    ("ngpus_excl", 8, _gpus("excl")),
+    ("ngpus_shared_jexcl", 8, _gpus("jexcl")),
+)
 
 FIELDS: dict[str, UserField] = {
     alias: UserField(names.split()[0], width, value) for names, width, value in _TABLE for alias in names.split()

@@ -45,9 +45,21 @@ class Visit:
     """A class that is being placed: its jobs one after the other."""
 
     __slots__ = (
-        "base", "budget", "candidates", "draft", "early", "given", "in_turn", "keys", "known", "need", "next_key",
-        "reasons", "short", "view",
-    )  # fmt: skip
+        "base",
+        "budget",
+        "candidates",
+        "draft",
+        "early",
+        "given",
+        "in_turn",
+        "keys",
+        "known",
+        "need",
+        "next_key",
+        "reasons",
+        "short",
+        "view",
+    )
 
     def __init__(self, draft: Draft, need: Need, known: Known) -> None:
         self.draft = draft

@@ -108,8 +108,17 @@ class Beyond:
         view.memory.restless = view.restless
         plan.why_job.update(view.memory.why_job)
         return Plan(
-            plan.version, plan.placements, plan.why, plan.why_job, view.wake_at,
-            tuple(self.preemptor.preemptions), tuple(self.controls.resumes), tuple(self.controls.suspensions),
-            tuple(self.releases), holds, self.piecemeal.deadlocked, self.holds.promises,
+            plan.version,
+            plan.placements,
+            plan.why,
+            plan.why_job,
+            view.wake_at,
+            tuple(self.preemptor.preemptions),
+            tuple(self.controls.resumes),
+            tuple(self.controls.suspensions),
+            tuple(self.releases),
+            holds,
+            self.piecemeal.deadlocked,
+            self.holds.promises,
             growths=tuple(self.growths.found),
-        )  # fmt: skip
+        )

@@ -56,9 +56,7 @@ def _orders(view: View, need: Need) -> Iterator[Sequence[int]]:
     yield from islice(permutations(sorted(numbers, key=suits.__getitem__)), max(1, tries))
 
 
-def _place(
-    view: View, need: Need, order: Sequence[int], most: int, avoid: frozenset[str]
-) -> list[tuple[Placed, ...]] | None:
+def _place(view: View, need: Need, order: Sequence[int], most: int, avoid: frozenset[str]) -> list[tuple[Placed, ...]] | None:
     """The parts of each term, in the order in which they were written; the ledger is as it was before."""
     found: list[tuple[Placed, ...]] = [()] * len(need.terms)
     left = most
@@ -114,6 +112,10 @@ def _both(one: Placed, other: Placed, gpu_per_task: bool) -> Placed:
     whole = ({name for name, _ in one.reserved} & {name for name, _ in other.reserved}) - same
     fades = tuple(fade for fade in joined(one.fades, other.fades) if fade.name not in whole)
     return Placed(
-        host=one.host, slots=one.slots + other.slots, gpus=one.gpus + other.gpus if gpu_per_task else one.gpus,
-        reserved=tuple(amounts.items()), fades=fades, binds=one.binds + other.binds,
-    )  # fmt: skip
+        host=one.host,
+        slots=one.slots + other.slots,
+        gpus=one.gpus + other.gpus if gpu_per_task else one.gpus,
+        reserved=tuple(amounts.items()),
+        fades=fades,
+        binds=one.binds + other.binds,
+    )

@@ -51,6 +51,10 @@ def amounts_of(need: Need, params: Params, submitted: float, now: float, share: 
     for name, amount in need.per_slot:
         asked[name] = asked.get(name, 0.0) + amount * slots
     return {
-        "FS": share, "PROC": float(slots), "MEM": asked.get("mem", 0.0), "SWAP": asked.get("swp", 0.0),
-        "JPRIORITY": job_priority(params, need.spec, submitted, now), "QPRIORITY": float(need.queue.priority),
-    }  # fmt: skip
+        "FS": share,
+        "PROC": float(slots),
+        "MEM": asked.get("mem", 0.0),
+        "SWAP": asked.get("swp", 0.0),
+        "JPRIORITY": job_priority(params, need.spec, submitted, now),
+        "QPRIORITY": float(need.queue.priority),
+    }

@@ -39,7 +39,6 @@ class Shape:
     per_job: tuple[tuple[str, float], ...] = ()
     """Reserved once a job, on its first host."""
 
-
     @property
     def excl(self) -> bool:
         """cu[excl]: whether its compute units are to be its own."""
@@ -57,10 +56,38 @@ class Need:
     """
 
     __slots__ = (
-        "accept_gap", "affinity", "base_key", "delay", "fades", "first", "gpu", "gpu_per_task", "job_select", "most",
-        "moving", "number", "one_host", "one_slot", "order", "order_key", "packing", "per_host", "per_slot", "ptile", "queue",
-        "queue_rusage", "queue_select", "shape", "shared", "slots", "spec", "terms", "type_free", "way", "ways",
-    )  # fmt: skip
+        "accept_gap",
+        "affinity",
+        "base_key",
+        "delay",
+        "fades",
+        "first",
+        "gpu",
+        "gpu_per_task",
+        "job_select",
+        "most",
+        "moving",
+        "number",
+        "one_host",
+        "one_slot",
+        "order",
+        "order_key",
+        "packing",
+        "per_host",
+        "per_slot",
+        "ptile",
+        "queue",
+        "queue_rusage",
+        "queue_select",
+        "shape",
+        "shared",
+        "slots",
+        "spec",
+        "terms",
+        "type_free",
+        "way",
+        "ways",
+    )
 
     def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
         self.number, self.spec, self.queue = number, spec, queue

@@ -121,12 +121,26 @@ def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
     model = conf.model or facts.model
     gpus = len(facts.gpus)
     values: dict[str, Value] = {
-        "ncpus": facts.ncpus, "nprocs": facts.nprocs, "ncores": facts.ncores or facts.ncpus,
-        "nthreads": facts.nthreads, "maxmem": facts.max_mem, "maxswp": facts.max_swap, "maxtmp": facts.max_tmp,
-        "ngpus": gpus, "ngpus_physical": gpus, "type": conf.type or facts.type, "model": model, "hname": row.name,
-        "server": True, "status": "closed" if row.host.closed else "ok", "healthy": True, "slots": row.start,
-        "maxslots": cluster.slots_of(row.name), "rexpri": 0.0, "ndisks": 0.0,
-    }  # fmt: skip
+        "ncpus": facts.ncpus,
+        "nprocs": facts.nprocs,
+        "ncores": facts.ncores or facts.ncpus,
+        "nthreads": facts.nthreads,
+        "maxmem": facts.max_mem,
+        "maxswp": facts.max_swap,
+        "maxtmp": facts.max_tmp,
+        "ngpus": gpus,
+        "ngpus_physical": gpus,
+        "type": conf.type or facts.type,
+        "model": model,
+        "hname": row.name,
+        "server": True,
+        "status": "closed" if row.host.closed else "ok",
+        "healthy": True,
+        "slots": row.start,
+        "maxslots": cluster.slots_of(row.name),
+        "rexpri": 0.0,
+        "ndisks": 0.0,
+    }
     values["cpuf"] = dict(cluster.conf.models).get(model, facts.cpu_factor)
     for name, text in conf.resources:
         values[name] = value_of(text)

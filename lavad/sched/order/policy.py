@@ -33,8 +33,18 @@ def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> floa
 def facts(spec: Spec, row: Job | Array) -> dict[str, Any]:
     """What a module is told: no more than what decides where jobs stand."""
     return {
-        "id": row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job, "name": row.name, "submitted": row.submitted,
-        "user": spec.user, "queue": spec.queue, "project": spec.project, "group": spec.group, "app": spec.app,
-        "slots": spec.slots, "run_limit": spec.limits.run, "mem_limit": spec.limits.mem, "resreq": spec.resreq,
-        "gpus": spec.gpu.num if spec.gpu is not None else 0, "priority": spec.priority,
-    }  # fmt: skip
+        "id": row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job,
+        "name": row.name,
+        "submitted": row.submitted,
+        "user": spec.user,
+        "queue": spec.queue,
+        "project": spec.project,
+        "group": spec.group,
+        "app": spec.app,
+        "slots": spec.slots,
+        "run_limit": spec.limits.run,
+        "mem_limit": spec.limits.mem,
+        "resreq": spec.resreq,
+        "gpus": spec.gpu.num if spec.gpu is not None else 0,
+        "priority": spec.priority,
+    }

@@ -115,9 +115,23 @@ class Node:
     """A user, group or ``others`` in a tree; what it uses is the sum of all below it. Times in seconds, memory in KB."""
 
     __slots__ = (
-        "at", "children", "committed", "cpu", "gpu", "gpus", "hist_gpu", "hist_run", "mem", "name", "parent", "reserved",
-        "run", "shares", "slots", "started",
-    )  # fmt: skip
+        "at",
+        "children",
+        "committed",
+        "cpu",
+        "gpu",
+        "gpus",
+        "hist_gpu",
+        "hist_run",
+        "mem",
+        "name",
+        "parent",
+        "reserved",
+        "run",
+        "shares",
+        "slots",
+        "started",
+    )
 
     def __init__(self, name: str, shares: int, at: int, parent: Node | None) -> None:
         self.name = name

@@ -144,5 +144,3 @@ def is_whole(view: View, key: int) -> bool:
     """Whether a job holds all its slots; what is held for it is then its placement."""
     job = view.cluster.jobs.rows[key]
     return sum(part.slots for part in job.promised) >= view.cluster.specs.rows[job.spec].slots
-
-

@@ -90,9 +90,7 @@ class Preemptor:
             preempt.shift(view.ledger, unit, -1)
             view.ledger.take(key, need.spec, parts)
             self._keep_rest(unit, placement)
-        hosts = {part.host for part in parts} | {
-            part.host for one in unit for part in preempt.parts_of(view.cluster, one.key)
-        }
+        hosts = {part.host for part in parts} | {part.host for one in unit for part in preempt.parts_of(view.cluster, one.key)}
         for host in hosts:
             view.renew(view.memory.by_name[host])
         self._note_reclaimed(unit)

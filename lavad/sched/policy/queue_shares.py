@@ -14,9 +14,12 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import View
 
 _NEVER = (
-    PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NO_SUITABLE_HOST, PendReason.NEVER_GPUS,
+    PendReason.NEVER_SLOTS,
+    PendReason.NEVER_HOST_SLOTS,
+    PendReason.NO_SUITABLE_HOST,
+    PendReason.NEVER_GPUS,
     PendReason.NEVER_CPUS,
-)  # fmt: skip
+)
 
 
 class Owners:

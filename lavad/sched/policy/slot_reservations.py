@@ -171,9 +171,7 @@ class Holds:
                 mine = self.view.ledger.host(place.host)
                 free = {card.uuid for card in usable(mine.gpus, mine.gpus_taken, hold.need.gpu)}
                 gpus = tuple(card for card in place.gpus if card in free)
-            reserved = tuple(
-                (name, min(amount, max(0.0, self.view.room(row, name)))) for name, amount in place.reserved
-            )
+            reserved = tuple((name, min(amount, max(0.0, self.view.room(row, name)))) for name, amount in place.reserved)
             taken = self.view.ledger.host(place.host).cpus
             binds = tuple(bind for bind in place.binds if taken_by([bind]).isdisjoint(taken))
             hold.full.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))

@@ -235,7 +235,12 @@ class Controls:
 def _runs(job: Job) -> bool:
     run = job.run
     return (
-        job.state is JobState.RUN and run is not None and not run.forced and run.verdict is None and not run.refused
+        job.state is JobState.RUN
+        and run is not None
+        and not run.forced
+        and run.verdict is None
+        and not run.refused
         and not job.lent_all
-        and any(part.state not in OVER for part in run.parts) and not any(wish.kind == "kill" for wish in run.wishes)
-    )  # fmt: skip
+        and any(part.state not in OVER for part in run.parts)
+        and not any(wish.kind == "kill" for wish in run.wishes)
+    )

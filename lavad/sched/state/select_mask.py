@@ -18,8 +18,13 @@ from lavad.sched.needs.rows import read_values
 from lavad.sched.state.cycle_state import View
 
 _OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": np.equal, "!=": np.not_equal, ">=": np.greater_equal, "<=": np.less_equal, ">": np.greater, "<": np.less,
-}  # fmt: skip
+    "==": np.equal,
+    "!=": np.not_equal,
+    ">=": np.greater_equal,
+    "<=": np.less_equal,
+    ">": np.greater,
+    "<": np.less,
+}
 _KEPT = 1000
 
 

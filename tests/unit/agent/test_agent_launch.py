@@ -216,10 +216,22 @@ def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> 
 
 def story(**fields: object) -> report.Story:
     given: dict[str, object] = {
-        "key": 108, "name": "fails", "hosts": (("ol2", 1),), "host": "ol2", "admin": "lsfadmin", "home": "/home/alice",
-        "cwd": "/home/alice", "lost_cwd": "", "dispatched": 1e9, "started": 1e9, "ended": 1e9 + 5, "status": 3 << 8,
-        "reason": "", "why": "", "use": report.Use(cpu=0.01, max_mem=6 * 1024, processes=1),
-    }  # fmt: skip
+        "key": 108,
+        "name": "fails",
+        "hosts": (("ol2", 1),),
+        "host": "ol2",
+        "admin": "lsfadmin",
+        "home": "/home/alice",
+        "cwd": "/home/alice",
+        "lost_cwd": "",
+        "dispatched": 1e9,
+        "started": 1e9,
+        "ended": 1e9 + 5,
+        "status": 3 << 8,
+        "reason": "",
+        "why": "",
+        "use": report.Use(cpu=0.01, max_mem=6 * 1024, processes=1),
+    }
     return report.Story(**(given | fields))  # type: ignore[arg-type]
 
 

@@ -48,15 +48,23 @@ RANKS = [
 ]
 WORKERS = ["10.0.0.1:@LAVA_PORT_0_0@", "10.0.0.1:@LAVA_PORT_0_1@", "10.0.0.2:@LAVA_PORT_1_0@"]
 HOROVOD = {
-    "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
-    "HOROVOD_GLOO_RENDEZVOUS_PORT": "@LAVA_PORT_0_1@", "HOROVOD_GLOO_IFACE": "eth0", "HOROVOD_SIZE": "3",
-}  # fmt: skip
+    "HOROVOD_CONTROLLER": "gloo",
+    "HOROVOD_CPU_OPERATIONS": "gloo",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
+    "HOROVOD_GLOO_RENDEZVOUS_PORT": "@LAVA_PORT_0_1@",
+    "HOROVOD_GLOO_IFACE": "eth0",
+    "HOROVOD_SIZE": "3",
+}
 
 
 def horovod(host: str, rank: int, local: int, local_size: int, cross: int, cross_size: int) -> dict[str, str]:
     own = {
-        "RANK": rank, "LOCAL_RANK": local, "LOCAL_SIZE": local_size, "CROSS_RANK": cross, "CROSS_SIZE": cross_size,
-    }  # fmt: skip
+        "RANK": rank,
+        "LOCAL_RANK": local,
+        "LOCAL_SIZE": local_size,
+        "CROSS_RANK": cross,
+        "CROSS_SIZE": cross_size,
+    }
     return HOROVOD | {"HOROVOD_HOSTNAME": host} | {f"HOROVOD_{name}": str(value) for name, value in own.items()}
 
 
@@ -132,8 +140,10 @@ def test_gpus_that_do_not_divide_are_all_seen() -> None:
 def test_a_submission_from_a_rank_is_another_world() -> None:
     env = environment("horovod", 0, 0)
     assert environ.inherited(env | {"PET_NNODES": "2", "A": "b"}) == {
-        "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0", "A": "b",
-    }  # fmt: skip
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "eth0",
+        "A": "b",
+    }
     assert environ.inherited({"MASTER_ADDR": "mine", "RANK": "0"}) == {"MASTER_ADDR": "mine", "RANK": "0"}
 
 
@@ -210,9 +220,14 @@ def test_the_options_of_torchrun() -> None:
     assert plain is not None
     assert static is not None
     assert torchrun.options(plain, start(1), "77", 2) == {
-        "nnodes": "2", "nproc-per-node": "1", "rdzv-backend": "c10d", "rdzv-id": "lava-77-2",
-        "rdzv-endpoint": "10.0.0.1:@LAVA_PORT_0_0@", "rdzv-conf": "is_host=0", "local-addr": "10.0.0.2",
-    }  # fmt: skip
+        "nnodes": "2",
+        "nproc-per-node": "1",
+        "rdzv-backend": "c10d",
+        "rdzv-id": "lava-77-2",
+        "rdzv-endpoint": "10.0.0.1:@LAVA_PORT_0_0@",
+        "rdzv-conf": "is_host=0",
+        "local-addr": "10.0.0.2",
+    }
     found = torchrun.options(static, start(1), "77", 2)
     assert (found["node-rank"], found["master-addr"], found["master-port"]) == ("1", "10.0.0.1", "@LAVA_PORT_0_0@")
     assert torchrun.variables({"nproc-per-node": "2"}) == {"PET_NPROC_PER_NODE": "2"}

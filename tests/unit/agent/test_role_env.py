@@ -26,9 +26,12 @@ def host(name: str, address: str, placed: Roles, gpus: Sequence[str] = ()) -> pb
 # chief 0 and worker 0 on h1, ps 0, ps 1 and worker 1 on h2
 TWO = [host("h1", "10.0.0.1", [(0, 0, 1), (2, 0, 1)]), host("h2", "10.0.0.2", [(1, 0, 2), (2, 1, 1)])]
 AT = {
-    "CHIEF_0": "10.0.0.1:@LAVA_PORT_0_0@", "PS_0": "10.0.0.2:@LAVA_PORT_1_0@", "PS_1": "10.0.0.2:@LAVA_PORT_1_1@",
-    "WORKER_0": "10.0.0.1:@LAVA_PORT_0_1@", "WORKER_1": "10.0.0.2:@LAVA_PORT_1_2@",
-}  # fmt: skip
+    "CHIEF_0": "10.0.0.1:@LAVA_PORT_0_0@",
+    "PS_0": "10.0.0.2:@LAVA_PORT_1_0@",
+    "PS_1": "10.0.0.2:@LAVA_PORT_1_1@",
+    "WORKER_0": "10.0.0.1:@LAVA_PORT_0_1@",
+    "WORKER_1": "10.0.0.2:@LAVA_PORT_1_2@",
+}
 
 
 def text(framework: str = "", *own: pb.Role, **fields: Any) -> pb.JobText:
@@ -55,11 +58,19 @@ def test_every_task_knows_itself_and_all_others() -> None:
         assert (shared["LAVA_SIZE"], shared["LAVA_COUNT_PS"], shared["LAVA_PEERS"]) == ("5", "2", "h1:2:10.0.0.1 h2:3:10.0.0.2")
     envs = env_of(job)
     assert {name: env["LAVA_RANK"] for name, env in envs.items()} == {
-        "chief[0]": "0", "ps[0]": "1", "ps[1]": "2", "worker[0]": "3", "worker[1]": "4",
-    }  # fmt: skip
+        "chief[0]": "0",
+        "ps[0]": "1",
+        "ps[1]": "2",
+        "worker[0]": "3",
+        "worker[1]": "4",
+    }
     assert envs["ps[1]"] == {
-        "LAVA_ROLE": "ps", "LAVA_INDEX": "1", "LAVA_RANK": "2", "LAVA_PORT": "@LAVA_PORT_1_1@", "LSF_PM_TASKID": "3",
-    }  # fmt: skip
+        "LAVA_ROLE": "ps",
+        "LAVA_INDEX": "1",
+        "LAVA_RANK": "2",
+        "LAVA_PORT": "@LAVA_PORT_1_1@",
+        "LSF_PM_TASKID": "3",
+    }
 
 
 CLUSTER = {"chief": [AT["CHIEF_0"]], "ps": [AT["PS_0"], AT["PS_1"]], "worker": [AT["WORKER_0"], AT["WORKER_1"]]}
@@ -70,8 +81,10 @@ def test_tf_config_of_each_role_and_index(name: str) -> None:
     """Golden TF_CONFIG."""
     kind, _, index = name.rstrip("]").partition("[")
     assert json.loads(env_of(text("tensorflow"))[name]["TF_CONFIG"]) == {
-        "cluster": CLUSTER, "task": {"type": kind, "index": int(index)}, "environment": "cloud",
-    }  # fmt: skip
+        "cluster": CLUSTER,
+        "task": {"type": kind, "index": int(index)},
+        "environment": "cloud",
+    }
 
 
 def test_an_evaluator_is_no_member_of_the_cluster() -> None:
@@ -84,10 +97,18 @@ def test_an_evaluator_is_no_member_of_the_cluster() -> None:
 
 def torch(rank: int, nproc: int, **more: str) -> dict[str, str]:
     return {
-        "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "@LAVA_PORT_0_0@", "WORLD_SIZE": "5", "RANK": str(rank),
-        "GROUP_RANK": str(rank), "NODE_RANK": str(rank), "GROUP_WORLD_SIZE": "5", "PET_NNODES": "5",
-        "PET_NPROC_PER_NODE": str(nproc), "PET_NODE_RANK": str(rank), **more,
-    }  # fmt: skip
+        "MASTER_ADDR": "10.0.0.1",
+        "MASTER_PORT": "@LAVA_PORT_0_0@",
+        "WORLD_SIZE": "5",
+        "RANK": str(rank),
+        "GROUP_RANK": str(rank),
+        "NODE_RANK": str(rank),
+        "GROUP_WORLD_SIZE": "5",
+        "PET_NNODES": "5",
+        "PET_NPROC_PER_NODE": str(nproc),
+        "PET_NODE_RANK": str(rank),
+        **more,
+    }
 
 
 AT_MASTER = {"PET_MASTER_ADDR": "10.0.0.1", "PET_MASTER_PORT": "@LAVA_PORT_0_0@"}
@@ -111,9 +132,11 @@ def test_an_elastic_pytorch_job_meets_at_its_first_task() -> None:
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1)]), host("h2", "10.0.0.2", [(0, 1, 1)])]
     for rank, env in enumerate(env_of(text("pytorch", *roles_, nproc=2), hosts).values()):
         assert {name: env[name] for name in env if name.startswith("PET_RDZV")} == {
-            "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "10.0.0.1:@LAVA_PORT_0_0@", "PET_RDZV_ID": "lava-7-2",
+            "PET_RDZV_BACKEND": "c10d",
+            "PET_RDZV_ENDPOINT": "10.0.0.1:@LAVA_PORT_0_0@",
+            "PET_RDZV_ID": "lava-7-2",
             "PET_RDZV_CONF": f"is_host={1 - rank}",
-        }  # fmt: skip
+        }
 
 
 def mpi(nproc: int = 2) -> pb.JobText:
@@ -154,8 +177,10 @@ def test_each_task_sees_its_own_gpus() -> None:
     job = text("", pb.Role(name="ps", command="p"), pb.Role(name="worker", command="w", gpus=2))
     envs = env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 2)], ["G0", "G1", "G2", "G3"])])
     assert {name: env["CUDA_VISIBLE_DEVICES"] for name, env in envs.items()} == {
-        "ps[0]": "", "worker[0]": "G0,G1", "worker[1]": "G2,G3",
-    }  # fmt: skip
+        "ps[0]": "",
+        "worker[0]": "G0,G1",
+        "worker[1]": "G2,G3",
+    }
     assert "CUDA_VISIBLE_DEVICES" not in env_of(text())["ps[0]"]
 
 

@@ -20,9 +20,17 @@ NOBODY = 65534
 def run(folder: Path, software: list[str], *argv: str, user: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LAVA_HOST": "host7", **env}
     return subprocess.run(
-        wrap(software, argv), env=given, cwd=folder, capture_output=True, text=True, timeout=60, check=False, user=user,
-        group=user, extra_groups=None if user is None else [],
-    )  # fmt: skip
+        wrap(software, argv),
+        env=given,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+    )
 
 
 def script(path: Path, text: str) -> None:

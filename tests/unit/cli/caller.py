@@ -32,9 +32,13 @@ class Caller:
             given.write(stdin)
             given.seek(0)
             context = Context(
-                list(words), str(self.folder), {**self.environ, **environ},
-                given.fileno(), out.fileno(), err.fileno(),
-            )  # fmt: skip
+                list(words),
+                str(self.folder),
+                {**self.environ, **environ},
+                given.fileno(),
+                out.fileno(),
+                err.fileno(),
+            )
             status = finish(importlib.import_module(f"cli.{command}").run, context)
             return Ran(status, _text(out.fileno()), _text(err.fileno()))
 

@@ -22,9 +22,7 @@ def test_options_come_from_all_over_the_script():
     assert read("#!/bin/sh\n#BSUB -q a\necho\n#BSUB -n 4 -W 10\n#BSUB -q b\n") == {"q": "b", "n": "4", "W": "10"}
 
 
-@pytest.mark.parametrize(
-    "line", [" #BSUB -q x", "\t#BSUB -q x", "##BSUB -q x", "# BSUB -q x", "#BSUBS -q x", "#bsub -q x"]
-)
+@pytest.mark.parametrize("line", [" #BSUB -q x", "\t#BSUB -q x", "##BSUB -q x", "# BSUB -q x", "#BSUBS -q x", "#bsub -q x"])
 def test_a_directive_begins_its_line(line):
     assert read(f"#!/bin/sh\n{line}\n") == {}
 

@@ -117,11 +117,20 @@ def lines(command: str = "bsub", **options: str | bool | list[str]) -> dict[str,
 def test_what_an_esub_reads_is_in_lsfs_units_and_parts():
     found = lines(W="1:30/hostA", k="/ck init=2 10 method=app", f=["a > b", "c < d"], sp="5", J='a"b$c')
     assert found == {
-        "LSB_SUB_RLIMIT_RUN": "5400", "LSB_SUB_HOST_SPEC": "hostA", "LSB_SUB_CHKPNT": "/ck init=2 10 method=app",
-        "LSB_SUB_CHKPNT_DIR": "/ck", "LSB_SUB_CHKPNT_PERIOD": "600", "LSB_SUB3_INIT_CHKPNT_PERIOD": "120",
-        "LSB_SUB_CHKPNT_METHOD": "app", "LSB_SUB_OTHER_FILES": "2", "LSB_SUB_OTHER_FILES_0": "a > b",
-        "LSB_SUB_OTHER_FILES_1": "c < d", "LSB_SUB_USER_PRIORITY": "5", "LSB_SUB2_JOB_PRIORITY": "5", "LSB_SUB_JOB_NAME": 'a"b$c',
-    }  # fmt: skip
+        "LSB_SUB_RLIMIT_RUN": "5400",
+        "LSB_SUB_HOST_SPEC": "hostA",
+        "LSB_SUB_CHKPNT": "/ck init=2 10 method=app",
+        "LSB_SUB_CHKPNT_DIR": "/ck",
+        "LSB_SUB_CHKPNT_PERIOD": "600",
+        "LSB_SUB3_INIT_CHKPNT_PERIOD": "120",
+        "LSB_SUB_CHKPNT_METHOD": "app",
+        "LSB_SUB_OTHER_FILES": "2",
+        "LSB_SUB_OTHER_FILES_0": "a > b",
+        "LSB_SUB_OTHER_FILES_1": "c < d",
+        "LSB_SUB_USER_PRIORITY": "5",
+        "LSB_SUB2_JOB_PRIORITY": "5",
+        "LSB_SUB_JOB_NAME": 'a"b$c',
+    }
 
 
 @pytest.mark.parametrize("text", ["13:00", "1:13:00", "2:1:13:05", "23:59", "0:00"])
@@ -138,9 +147,14 @@ def test_a_date_is_the_next_of_its_kind_in_seconds(text: str):
 def test_what_an_esub_writes_is_taken_in_the_same_units():
     options: dict[str, str | bool | list[str]] = {"k": "/ck 10", "f": ["x > y"]}
     changes = {
-        "LSB_SUB_RLIMIT_RUN": "61", "LSB_SUB_CHKPNT_PERIOD": "1200", "LSB_SUB_OTHER_FILES": "1", "LSB_SUB_OTHER_FILES_0": "p < q",
-        "LSB_SUB2_JOB_GROUP": "/g", "LSB_SUB4_ORPHAN_TERM_NO_WAIT": "Y", "LSB_SUB3_RESIZE_NOTIFY_CMD": "/bin/true",
-    }  # fmt: skip
+        "LSB_SUB_RLIMIT_RUN": "61",
+        "LSB_SUB_CHKPNT_PERIOD": "1200",
+        "LSB_SUB_OTHER_FILES": "1",
+        "LSB_SUB_OTHER_FILES_0": "p < q",
+        "LSB_SUB2_JOB_GROUP": "/g",
+        "LSB_SUB4_ORPHAN_TERM_NO_WAIT": "Y",
+        "LSB_SUB3_RESIZE_NOTIFY_CMD": "/bin/true",
+    }
     from_file(changes, None, options)
     assert options == {"W": "2", "k": "/ck 20", "f": ["p < q"], "g": "/g", "ti": True, "rnc": "/bin/true"}
 

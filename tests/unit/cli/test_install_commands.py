@@ -40,8 +40,12 @@ def test_a_users_own_modules_break_nothing(caller: Caller, folder_of_bad_modules
     with FakeMaster(caller.socket, [{"ok": {"job": 7, "queue": "q", "default": False}}]):
         done = subprocess.run(
             [caller.folder / "bin" / "bsub", "true"],
-            env=environ, cwd=folder_of_bad_modules, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            env=environ,
+            cwd=folder_of_bad_modules,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert (done.returncode, done.stdout, done.stderr) == (0, "Job <7> is submitted to queue <q>.\n", "")
 
 

@@ -63,9 +63,19 @@ command: |
 def test_ibms_names_and_their_flags_without_a_value(tmp_path: Path) -> None:
     found, command = read(tmp_path, "yaml", IBM)
     assert found == {
-        "i": "/tmp/input", "outdir": "/tmp/output", "C": "5", "c": "1:30", "hostfile": "/tmp/hosts", "q": "normal", "r": True,
-        "H": True, "G": "mine", "N": True, "Ne": True, "u": "user@example.com",
-    }  # fmt: skip
+        "i": "/tmp/input",
+        "outdir": "/tmp/output",
+        "C": "5",
+        "c": "1:30",
+        "hostfile": "/tmp/hosts",
+        "q": "normal",
+        "r": True,
+        "H": True,
+        "G": "mine",
+        "N": True,
+        "Ne": True,
+        "u": "user@example.com",
+    }
     assert command == "echo a\necho b\n"
 
 

@@ -46,25 +46,47 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl"
 WORD = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)
 ACTIONS = st.lists(
     st.tuples(st.sampled_from(["TaskFailed", "TaskCompleted"]), st.sampled_from(["RestartJob", "Ignore"]), st.integers(-1, 255)),
-    max_size=2, unique_by=lambda one: (one[0], one[2]),
-).map(lambda found: [list(one) for one in found])  # fmt: skip
+    max_size=2,
+    unique_by=lambda one: (one[0], one[2]),
+).map(lambda found: [list(one) for one in found])
 ROLE = st.builds(
     lambda count, least, **fields: Role(count=count, least=min(least, count), **fields),
-    count=st.integers(1, 9), least=st.integers(0, 9), name=WORD, command=TEXT, slots=st.integers(1, 4), gpus=st.integers(0, 3),
-    resreq=st.sampled_from(["", "rusage[mem=5]"]), limits=st.dictionaries(st.sampled_from("WMv"), WORD, max_size=2),
-    env=st.dictionaries(WORD, TEXT, max_size=2), cwd=st.sampled_from(["", "/x"]), spread=st.booleans(),
-    restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]), kind=st.sampled_from(["", "launcher"]),
+    count=st.integers(1, 9),
+    least=st.integers(0, 9),
+    name=WORD,
+    command=TEXT,
+    slots=st.integers(1, 4),
+    gpus=st.integers(0, 3),
+    resreq=st.sampled_from(["", "rusage[mem=5]"]),
+    limits=st.dictionaries(st.sampled_from("WMv"), WORD, max_size=2),
+    env=st.dictionaries(WORD, TEXT, max_size=2),
+    cwd=st.sampled_from(["", "/x"]),
+    spread=st.booleans(),
+    restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
+    kind=st.sampled_from(["", "launcher"]),
     actions=ACTIONS,
-)  # fmt: skip
+)
 POLICY = st.builds(
-    Policy, framework=st.sampled_from(["", "mpi", "tensorflow"]), success=st.sampled_from(["", "all", "any"]),
-    clean=st.sampled_from(["running", "all", "none"]), launcher_start=st.sampled_from(["when_ready", "at_once"]),
-    backoff=st.integers(0, 99), nproc=st.integers(0, 8), actions=ACTIONS,
-)  # fmt: skip
-OPTIONS = st.fixed_dictionaries({}, optional={
-    "J": WORD, "q": WORD, "W": st.sampled_from(["60", "1:30"]), "o": TEXT, "r": st.just(True),
-    "R": st.lists(WORD, min_size=1, max_size=2),
-})  # fmt: skip
+    Policy,
+    framework=st.sampled_from(["", "mpi", "tensorflow"]),
+    success=st.sampled_from(["", "all", "any"]),
+    clean=st.sampled_from(["running", "all", "none"]),
+    launcher_start=st.sampled_from(["when_ready", "at_once"]),
+    backoff=st.integers(0, 99),
+    nproc=st.integers(0, 8),
+    actions=ACTIONS,
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "J": WORD,
+        "q": WORD,
+        "W": st.sampled_from(["60", "1:30"]),
+        "o": TEXT,
+        "r": st.just(True),
+        "R": st.lists(WORD, min_size=1, max_size=2),
+    },
+)
 ENV = st.dictionaries(st.from_regex(r"[A-Z]{1,5}", fullmatch=True), TEXT.filter(lambda text: "'" not in text), max_size=3)
 
 
@@ -227,9 +249,13 @@ spec:
           - {name: sidecar}
 """)
     assert job.ignored == [
-        "runPolicy.ttlSecondsAfterFinished", "further containers", "env F (valueFrom)", "volumeMounts", "volumes",
+        "runPolicy.ttlSecondsAfterFinished",
+        "further containers",
+        "env F (valueFrom)",
+        "volumeMounts",
+        "volumes",
         "serviceAccountName",
-    ]  # fmt: skip
+    ]
     assert job.secrets == ["S"]
     assert job.options == {"J": "x", "W": "2", "H": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
@@ -298,7 +324,7 @@ BAD = [
         "job.yaml.spec.tfReplicaSpecs.Worker.template.spec.containers: there is none",
     ),
     ("kind: TFJob\n---\nkind: TFJob", "job.yaml: 2 jobs: give each a file of its own"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "said"), BAD, ids=[text[:30] for text, _ in BAD])

@@ -47,9 +47,17 @@ def test_a_job_is_submitted_as_it_is_described(caller: Caller, tmp_path: Path) -
     (ask,) = master.asks
     assert ask["command"] == '/bin/echo "a b" c'
     assert ask["options"] == {
-        "J": "other", "P": "risk", "o": "out.%J", "W": "2", "M": "1025KB", "m": "h1 h2", "x": True, "n": "2,4", "q": "night",
+        "J": "other",
+        "P": "risk",
+        "o": "out.%J",
+        "W": "2",
+        "M": "1025KB",
+        "m": "h1 h2",
+        "x": True,
+        "n": "2,4",
+        "q": "night",
         "r": True,
-    }  # fmt: skip
+    }
     assert (ask["env"]["A"], ask["env"]["B"]) == ("x, y", "1")
 
 

@@ -13,18 +13,28 @@ from cli.client.fail import Fail
 from cli.options import lsf_file
 
 LINES = (
-    '"JOB_NEW" "10.1" 1 101 1000 x', '"JOB_SWITCH" "10.1" 2 1000 101 "night" 0 "a"', '"JOB_NEW" "10.1" 3 102 1000 x',
-    '"JOB_MODIFY2" "10.1" 4 "101[3]" 0', '"MBD_START" "10.1" 5 "h" "c" 0 0', "#80", "",
-)  # fmt: skip
+    '"JOB_NEW" "10.1" 1 101 1000 x',
+    '"JOB_SWITCH" "10.1" 2 1000 101 "night" 0 "a"',
+    '"JOB_NEW" "10.1" 3 102 1000 x',
+    '"JOB_MODIFY2" "10.1" 4 "101[3]" 0',
+    '"MBD_START" "10.1" 5 "h" "c" 0 0',
+    "#80",
+    "",
+)
 
 
 @pytest.mark.parametrize(
     ("jobs", "kinds", "sent"),
     [
-        ([], "", [0, 1, 2, 3, 4]), (["101"], "", [0, 1, 3]), (["101[3]"], "", [0, 1, 3]), (["0"], "", [0, 1, 2, 3, 4]),
-        ([], "MBD_START", [4]), (["102"], "JOB_NEW", [2]), ([], lsf_file.ANY, [0, 1, 2, 3, 4, 5, 6]),
+        ([], "", [0, 1, 2, 3, 4]),
+        (["101"], "", [0, 1, 3]),
+        (["101[3]"], "", [0, 1, 3]),
+        (["0"], "", [0, 1, 2, 3, 4]),
+        ([], "MBD_START", [4]),
+        (["102"], "JOB_NEW", [2]),
+        ([], lsf_file.ANY, [0, 1, 2, 3, 4, 5, 6]),
     ],
-)  # fmt: skip
+)
 def test_only_what_is_asked_for_is_sent(tmp_path: Path, jobs: list[str], kinds: str, sent: list[int]) -> None:
     (tmp_path / "log").write_text("\n".join(LINES))
     options: dict[str, str | bool | list[str]] = {"f": "log"}

@@ -40,11 +40,7 @@ QUOTED = st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda wo
 
 
 @settings(max_examples=15)
-@given(
-    st.lists(
-        st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda w: w[0] == "$" or " " in w), max_size=3
-    )
-)
+@given(st.lists(st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda w: w[0] == "$" or " " in w), max_size=3))
 def test_a_real_shell_sees_the_words_again(words: list[str]):
     command = command_line(["printf", "%s\\0", *words])
     command = command.replace("%s\\\\0", "'%s\\0'", 1)

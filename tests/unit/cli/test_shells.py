@@ -19,8 +19,10 @@ def test_a_shell_sources_the_profile_twice_and_has_the_commands_once(tmp_path: P
         [shell, "-c", script, shell, str(profile)], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}, check=True
     )
     assert sorted(run.stdout.splitlines()) == [
-        "LSF_BINDIR=/opt/la va/bin", "LSF_ENVDIR=/o'ne/my conf", "PATH=/opt/la va/bin:/usr/bin:/bin"
-    ]  # fmt: skip
+        "LSF_BINDIR=/opt/la va/bin",
+        "LSF_ENVDIR=/o'ne/my conf",
+        "PATH=/opt/la va/bin:/usr/bin:/bin",
+    ]
 
 
 def test_a_shell_without_a_path_gets_one(tmp_path: Path) -> None:

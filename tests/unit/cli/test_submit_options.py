@@ -102,9 +102,7 @@ def test_repeated_requirements_gather_and_other_options_are_the_last():
 def test_every_known_option_reads_back(data: st.DataObject):
     pick = st.one_of(
         st.sampled_from(TAKEN_FLAGS).map(lambda name: (name, True)),
-        st.tuples(
-            st.sampled_from(TAKEN_VALUED), st.text(min_size=0, max_size=8).filter(lambda t: not TABLE.is_option(t))
-        ),
+        st.tuples(st.sampled_from(TAKEN_VALUED), st.text(min_size=0, max_size=8).filter(lambda t: not TABLE.is_option(t))),
     )
     wishes = data.draw(st.lists(pick, max_size=8))
     command = data.draw(st.lists(st.text(max_size=5), max_size=3))
@@ -134,14 +132,16 @@ def test_the_last_of_rivals_wins():
 def test_the_command_line_wins_over_the_script_as_a_whole():
     below = {"q": "a", "n": "2", "R": ["x", "y"], "r": True, "o": "f"}
     assert merged(below, {"n": "4", "R": ["z"], "rn": True, "oo": "g"}) == {
-        "q": "a", "n": "4", "R": ["z"], "rn": True, "oo": "g",
-    }  # fmt: skip
+        "q": "a",
+        "n": "4",
+        "R": ["z"],
+        "rn": True,
+        "oo": "g",
+    }
 
 
 def test_bmod_knows_each_option_with_n_behind_it():
-    options, words = read_command_options(
-        bmod_table(), ["-bn", "-nn", "-n", "2", "-gpun", "-Rn", "-rn", "-W", "5", "12"]
-    )
+    options, words = read_command_options(bmod_table(), ["-bn", "-nn", "-n", "2", "-gpun", "-Rn", "-rn", "-W", "5", "12"])
     assert options == {"bn": True, "nn": True, "n": "2", "gpun": True, "Rn": True, "rn": True, "W": "5"}
     assert words == ["12"]
 

@@ -46,9 +46,14 @@ def test_a_queue_that_contradicts_itself_or_another(tmp_path: Path, line: str, s
 
 @pytest.mark.parametrize(
     "line",
-    ["RUN_WINDOW = 22:00-6:00\nDISPATCH_WINDOW = 5:00-7:00", "RUN_WINDOW = 5:20:00-1:8:00\nDISPATCH_WINDOW = 6:8:00-6:9:00",
-     "GUARANTEE = 8", "QJOB_LIMIT = 8\nTASKLIMIT = 8", "PREEMPTION = PREEMPTIVE[other]"],
-)  # fmt: skip
+    [
+        "RUN_WINDOW = 22:00-6:00\nDISPATCH_WINDOW = 5:00-7:00",
+        "RUN_WINDOW = 5:20:00-1:8:00\nDISPATCH_WINDOW = 6:8:00-6:9:00",
+        "GUARANTEE = 8",
+        "QJOB_LIMIT = 8\nTASKLIMIT = 8",
+        "PREEMPTION = PREEMPTIVE[other]",
+    ],
+)
 def test_what_only_looks_like_one(tmp_path: Path, line: str) -> None:
     assert errors(tmp_path, "lsb.queues", queue(line)) == []
 
@@ -56,6 +61,7 @@ def test_what_only_looks_like_one(tmp_path: Path, line: str) -> None:
 def test_limits_of_what_is_not_there(tmp_path: Path) -> None:
     text = "Begin Limit\nNAME = l1\nQUEUES = nosuch\nHOSTS = h9\nUSERS = ann ~ann\nSLOTS = 2\nEnd Limit\n"
     assert [line.partition(": ")[2] for line in errors(tmp_path, "lsb.resources", text)] == [
-        "limit l1: QUEUES: no queue nosuch in lsb.queues", "limit l1: HOSTS: unknown host or host group h9",
+        "limit l1: QUEUES: no queue nosuch in lsb.queues",
+        "limit l1: HOSTS: unknown host or host group h9",
         "limit l1: USERS: ann is counted in and out",
-    ]  # fmt: skip
+    ]

@@ -37,10 +37,15 @@ def value_of(text: str, minute: int, name: str = "A") -> tuple[str, list[str]]:
 @pytest.mark.parametrize(
     ("minute", "expected"),
     [
-        (1110, "evening"), (1169, "evening"), (1170, "else"), (MONDAY_NOON, "monday"), (1440 + 13 * 60, "else"),
-        (1440 + 1110, "evening"), (2 * 1440 + 720, "else"),
+        (1110, "evening"),
+        (1169, "evening"),
+        (1170, "else"),
+        (MONDAY_NOON, "monday"),
+        (1440 + 13 * 60, "else"),
+        (1440 + 1110, "evening"),
+        (2 * 1440 + 720, "else"),
     ],
-)  # fmt: skip
+)
 def test_lines_hold_by_time(minute: int, expected: str) -> None:
     assert value_of(BY_TIME, minute) == (expected, [])
     assert value_of(BY_TIME, minute, "B") == ("3", [])
@@ -49,11 +54,17 @@ def test_lines_hold_by_time(minute: int, expected: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ("time(11:00-13:00)", True), ("TIME (11-13)", True), ("time(5:18:00-1:13:00)", True), ("time(20:00-8:00)", False),
-        ("time(20:00-8:00 11:30-12:30)", True), ("time(1-2) || time(12-13)", True), ("!(time(1-2) || time(12-13))", False),
-        ("time(mon:11:00-mon:13:00)", True), ("!time(1-2) && !time(2-3)", True),
+        ("time(11:00-13:00)", True),
+        ("TIME (11-13)", True),
+        ("time(5:18:00-1:13:00)", True),
+        ("time(20:00-8:00)", False),
+        ("time(20:00-8:00 11:30-12:30)", True),
+        ("time(1-2) || time(12-13)", True),
+        ("!(time(1-2) || time(12-13))", False),
+        ("time(mon:11:00-mon:13:00)", True),
+        ("!time(1-2) && !time(2-3)", True),
     ],
-)  # fmt: skip
+)
 def test_conditions(asked: str, expected: bool) -> None:
     found, problems = value_of(f"Begin P\nA = no\n#if {asked}\nB = 1\nA = yes\n#endif\nEnd P", MONDAY_NOON)
     assert found == ("yes" if expected else "no")
@@ -70,7 +81,7 @@ def test_conditions(asked: str, expected: bool) -> None:
         ("#else", "1: #else without #if"),
         ("#if time(8-9 EDT)\n#endif", "1: #if: time zone EDT has no effect: the time of the master's host is taken"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_condition_is_said_with_its_line(text: str, said: str) -> None:
     problems = Problems()
     read_sections(text, "f", Reading(problems))
@@ -141,7 +152,7 @@ def test_a_file_as_sites_write_it(tmp_path: Path) -> None:
 
 
 INSTALLED = {
-    "lsf.conf": "LSF_MASTER_LIST=\"m1 m2\"\nLSF_LIM_PORT=7869\nLSF_RSH=\"ssh -o 'BatchMode yes'\"\nLSF_UNIT_FOR_LIMITS=GB\n",
+    "lsf.conf": 'LSF_MASTER_LIST="m1 m2"\nLSF_LIM_PORT=7869\nLSF_RSH="ssh -o \'BatchMode yes\'"\nLSF_UNIT_FOR_LIMITS=GB\n',
     "lsf.cluster.test": (
         "Begin Parameters\nPRODUCTS=LSF_Base LSF_Manager\nFLOAT_CLIENTS=10\nEnd Parameters\n"
         "Begin   Host\nHOSTNAME  model    type  server  RESOURCES    #Keywords\n#apple Sparc SUNSOL 1 (sparc bsd) #Example\n"
@@ -183,5 +194,6 @@ def test_whom_to_preempt_that_lava_does_not_know(tmp_path: Path) -> None:
     (tmp_path / "lsb.params").write_text("Begin Parameters\nPREEMPT_FOR = MINI_JOB HOST_JLU\nEnd Parameters\n")
     [problem] = load(str(tmp_path)).problems
     assert (problem.fatal, problem.text) == (
-        False, "section Parameters: PREEMPT_FOR: HOST_JLU is not supported by lava and has no effect",
-    )  # fmt: skip
+        False,
+        "section Parameters: PREEMPT_FOR: HOST_JLU is not supported by lava and has no effect",
+    )

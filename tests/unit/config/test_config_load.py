@@ -79,13 +79,18 @@ def test_hosts_models_resources(folder):
     config = folder(lsf__cluster__lab=CLUSTER, lsf__shared=SHARED).config
     assert (config.name, config.admins) == ("lab", ("lsfadmin", "root"))
     assert [(h.name, h.server, h.model) for h in config.hosts] == [
-        ("h1", True, ""), ("h2", True, ""), ("h3", True, ""), ("gw", False, ""), ("h4", True, "PC"),
+        ("h1", True, ""),
+        ("h2", True, ""),
+        ("h3", True, ""),
+        ("gw", False, ""),
+        ("h4", True, "PC"),
     ]
     assert config.host_models[0].cpu_factor == 2.5
     maps = {resource.name: resource.instances for resource in config.resources}
     assert maps["lic"] == (ResourceInstance(value="4", hosts=("all",)),)
     assert maps["scratch"] == (
-        ResourceInstance(value="10", hosts=("h1", "h2")), ResourceInstance(value="20", hosts=("h3",)),
+        ResourceInstance(value="10", hosts=("h1", "h2")),
+        ResourceInstance(value="20", hosts=("h3",)),
     )
     assert maps["gb"] == (ResourceInstance(value=None, per_host=True),)
     assert config.default_host is None
@@ -224,17 +229,27 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):
 def test_problems_come_file_by_file_and_line_by_line(folder):
     problems = folder(lsf__conf="LSF_LIM_PORT=1\njunk\nX=1\n", lsb__queues="junk\n").problems
     assert [(os.path.basename(problem.file), problem.line) for problem in problems] == [
-        ("lsf.conf", 1), ("lsf.conf", 2), ("lsf.conf", 3), ("lsb.queues", 1),
+        ("lsf.conf", 1),
+        ("lsf.conf", 2),
+        ("lsf.conf", 3),
+        ("lsb.queues", 1),
     ]
 
 
 FILES = (
-    "lsf.conf", "lsf.cluster.lava", "lsf.shared", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.params", "lsb.resources",
+    "lsf.conf",
+    "lsf.cluster.lava",
+    "lsf.shared",
+    "lsb.queues",
+    "lsb.hosts",
+    "lsb.users",
+    "lsb.params",
+    "lsb.resources",
     "lsb.applications",
 )
 TOKENS = (
     "Begin End Queue Host HostGroup UserGroup User Limit Parameters Resource ResourceMap Application QUEUE_NAME "
-    "= ( ) [ ] HOST_NAME MXJ default h1 h[1-9] h[1-99999999] ! - () ~all \\ # \" #if #else #endif time 20:00-8:00 8 4G "
+    '= ( ) [ ] HOST_NAME MXJ default h1 h[1-9] h[1-99999999] ! - () ~all \\ # " #if #else #endif time 20:00-8:00 8 4G '
     "0.5/2 RUNLIMIT FAIRSHARE USER_SHARES[[a,1]] PREEMPTIVE[q] MEMLIMIT NAME GROUP_NAME GROUP_MEMBER a b LOCATION "
     "RESOURCENAME 4@[a"
 )

@@ -23,9 +23,13 @@ End UserGroup
 
 def read(tmp_path: Path, queues: str, hosts: str = "", params: str = ""):
     for name, text in (
-        ("lsf.cluster.lab", CLUSTER), ("lsf.shared", SHARED), ("lsb.queues", queues), ("lsb.users", USERS),
-        ("lsb.hosts", hosts), ("lsb.params", params),
-    ):  # fmt: skip
+        ("lsf.cluster.lab", CLUSTER),
+        ("lsf.shared", SHARED),
+        ("lsb.queues", queues),
+        ("lsb.users", USERS),
+        ("lsb.hosts", hosts),
+        ("lsb.params", params),
+    ):
         (tmp_path / name).write_text(text)
     return load(str(tmp_path))
 
@@ -36,9 +40,13 @@ def queue(*lines: str, name: str = "q") -> str:
 
 def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
     text = queue(
-        "FAIRSHARE = USER_SHARES[[dev, 3] [default, 1]]", "FAIRSHARE_QUEUES = q low", "DISPATCH_ORDER = QUEUE",
-        "RUN_TIME_FACTOR = 1.5", "ENABLE_HIST_RUN_TIME = Y", "PRIORITY = 40",
-    ) + queue("PRIORITY = 20", name="low")  # fmt: skip
+        "FAIRSHARE = USER_SHARES[[dev, 3] [default, 1]]",
+        "FAIRSHARE_QUEUES = q low",
+        "DISPATCH_ORDER = QUEUE",
+        "RUN_TIME_FACTOR = 1.5",
+        "ENABLE_HIST_RUN_TIME = Y",
+        "PRIORITY = 40",
+    ) + queue("PRIORITY = 20", name="low")
     loaded = read(tmp_path, text, params="Begin Parameters\nHIST_HOURS = 8\nJOB_PRIORITY_OVER_TIME = 3/20\nEnd Parameters\n")
     assert not loaded.problems
     conf = core_conf(loaded.config)

@@ -195,6 +195,4 @@ class ArrayIsJobs(RuleBasedStateMachine):
 
 
 TestArrayIsJobs = ArrayIsJobs.TestCase
-TestArrayIsJobs.settings = settings(
-    max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck)
-)
+TestArrayIsJobs.settings = settings(max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck))

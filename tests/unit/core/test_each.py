@@ -85,9 +85,10 @@ def test_untouched_elements_are_killed_in_parts_and_those_that_started_meanwhile
     bench.submit(name="arr", array=f"1-{MANY}")
     started = key_of(1, MANY)
     count, answer = parts(
-        bench, control.kill(bench.cluster, Kill(jobs=Select(ids=["1"])), ALICE, bench.now),
+        bench,
+        control.kill(bench.cluster, Kill(jobs=Select(ids=["1"])), ALICE, bench.now),
         lambda at: dispatch(bench, started) if at == 1 else None,
-    )  # fmt: skip
+    )
     assert (count, answer) == (3, {"1": ""})
     assert [wish.kind for wish in bench.job(started).run.wishes] == ["kill"]
     array = bench.cluster.arrays.rows[1]

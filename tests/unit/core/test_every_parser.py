@@ -37,12 +37,72 @@ from tests.unit.core.conftest import ALICE, LOCAL, Bench
 E = TypeVar("E", bound=Exception)
 NOW = datetime(2026, 11, 20, 12, 0)
 PIECES = (
-    "select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[", "]", "[", "(", ")", "{", "}", "||", "&&", "!",
-    "==", ">=", "mem", "ut", "hosts=", "ptile=", "1", "0", "-1", "99999999999999999999", "1.5", ":", ",", "-", "%", "*",
-    "+", "@", "/", "'", '"', "done(", "exit(", "numdone(", "external(", "job", "a[1-3]", "num=2", "mode=shared",
-    "gmem=1G", "j_exclusive=yes", "core(2)", "\\", "1:30", "23:59", ".", ".-1", "2026/11/20", "2:00-3:00",
-    "4:8:00-1:2:00", "all", "default", "é", "\u202e", "\0", "\n", "\t", " ", "$(x)",
-)  # fmt: skip
+    "select[",
+    "order[",
+    "rusage[",
+    "span[",
+    "same[",
+    "cu[",
+    "affinity[",
+    "]",
+    "[",
+    "(",
+    ")",
+    "{",
+    "}",
+    "||",
+    "&&",
+    "!",
+    "==",
+    ">=",
+    "mem",
+    "ut",
+    "hosts=",
+    "ptile=",
+    "1",
+    "0",
+    "-1",
+    "99999999999999999999",
+    "1.5",
+    ":",
+    ",",
+    "-",
+    "%",
+    "*",
+    "+",
+    "@",
+    "/",
+    "'",
+    '"',
+    "done(",
+    "exit(",
+    "numdone(",
+    "external(",
+    "job",
+    "a[1-3]",
+    "num=2",
+    "mode=shared",
+    "gmem=1G",
+    "j_exclusive=yes",
+    "core(2)",
+    "\\",
+    "1:30",
+    "23:59",
+    ".",
+    ".-1",
+    "2026/11/20",
+    "2:00-3:00",
+    "4:8:00-1:2:00",
+    "all",
+    "default",
+    "é",
+    "\u202e",
+    "\0",
+    "\n",
+    "\t",
+    " ",
+    "$(x)",
+)
 TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 EXAMPLES = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 
@@ -118,19 +178,66 @@ def test_a_query(command: str, words: list[str], value: str, letter: str) -> Non
     assert out or err or status == 0 or "\0" in value
 
 
-FILES = ("lsf.conf", "lsf.shared", "lsf.cluster.lava", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.params", "lsb.resources",
-         "lsb.applications")  # fmt: skip
+FILES = (
+    "lsf.conf",
+    "lsf.shared",
+    "lsf.cluster.lava",
+    "lsb.queues",
+    "lsb.hosts",
+    "lsb.users",
+    "lsb.params",
+    "lsb.resources",
+    "lsb.applications",
+)
 LINES = st.one_of(
-    st.sampled_from((
-        "Begin Queue", "End Queue", "Begin Host", "End Host", "Begin Parameters", "End Parameters", "Begin Limit", "End Limit",
-        "Begin User", "End User", "Begin UserGroup", "End UserGroup", "Begin Application", "End Application", "Begin Cluster",
-        "HOST_NAME MXJ r1m", "GROUP_NAME GROUP_MEMBER", "QUEUE_NAME = q", "NAME = a", "#if time(1:00-2:00)", "#endif", "\\",
-    )),
-    st.tuples(st.sampled_from(("PRIORITY", "RUNLIMIT", "FAIRSHARE", "JOB_CONTROLS", "RES_REQ", "CHKPNT", "r1m", "MEMLIMIT",
-                               "PREEMPTION", "REQUEUE_EXIT_VALUES", "RUN_WINDOW", "LSF_UNIT_FOR_LIMITS", "APS_PRIORITY")), TEXT)
-    .map(" = ".join),
+    st.sampled_from(
+        (
+            "Begin Queue",
+            "End Queue",
+            "Begin Host",
+            "End Host",
+            "Begin Parameters",
+            "End Parameters",
+            "Begin Limit",
+            "End Limit",
+            "Begin User",
+            "End User",
+            "Begin UserGroup",
+            "End UserGroup",
+            "Begin Application",
+            "End Application",
+            "Begin Cluster",
+            "HOST_NAME MXJ r1m",
+            "GROUP_NAME GROUP_MEMBER",
+            "QUEUE_NAME = q",
+            "NAME = a",
+            "#if time(1:00-2:00)",
+            "#endif",
+            "\\",
+        )
+    ),
+    st.tuples(
+        st.sampled_from(
+            (
+                "PRIORITY",
+                "RUNLIMIT",
+                "FAIRSHARE",
+                "JOB_CONTROLS",
+                "RES_REQ",
+                "CHKPNT",
+                "r1m",
+                "MEMLIMIT",
+                "PREEMPTION",
+                "REQUEUE_EXIT_VALUES",
+                "RUN_WINDOW",
+                "LSF_UNIT_FOR_LIMITS",
+                "APS_PRIORITY",
+            )
+        ),
+        TEXT,
+    ).map(" = ".join),
     TEXT,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("file", FILES)

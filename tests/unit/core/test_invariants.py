@@ -98,7 +98,7 @@ BREAKS: list[tuple[Callable[[Cluster], object], str]] = [
     (lambda c: setattr(c, "next_spec", 2), "next spec is 2, but there is spec 2"),
     (lambda c: c.hosts.rows.update({"x": Host(name="y")}), "host y is filed under x"),
     (lambda c: c.queues.rows.update({"x": QueueAdmin(name="y")}), "queue y is filed under x"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("do", "story"), BREAKS, ids=[story for _, story in BREAKS])

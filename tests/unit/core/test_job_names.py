@@ -15,10 +15,20 @@ from tests.unit.core.conftest import Bench
 @pytest.mark.parametrize(
     ("text", "fits"),
     [
-        ("arr", True), ("arr[3]", True), ("arr[1-4]", True), ("arr[1,3]", True), ("a*", True), ("*", True), ("a*[3]", True),
-        ("arr[4]", False), ("ar", False), ("arr[3", False), ("[3]", False), ("arr[]", False),
+        ("arr", True),
+        ("arr[3]", True),
+        ("arr[1-4]", True),
+        ("arr[1,3]", True),
+        ("a*", True),
+        ("*", True),
+        ("a*[3]", True),
+        ("arr[4]", False),
+        ("ar", False),
+        ("arr[3", False),
+        ("[3]", False),
+        ("arr[]", False),
     ],
-)  # fmt: skip
+)
 def test_an_element_by_name(text: str, fits: bool) -> None:
     assert pattern(text).fits(key_of(7, 3), "arr[3]") is fits
 

@@ -259,8 +259,10 @@ def test_input_that_was_spooled_gives_way(bench: Bench) -> None:
     key = bench.bsub(H=True)["job"]
     spooled = JobText(command="c", input="in", input_data="aGk=", copies=("a > b",))
     for option, value, wanted in (
-        ("i", "other", ("other", "", ("a > b",))), ("fn", True, ("in", "aGk=", ())), ("isn", True, ("", "", ("a > b",))),
-    ):  # fmt: skip
+        ("i", "other", ("other", "", ("a > b",))),
+        ("fn", True, ("in", "aGk=", ())),
+        ("isn", True, ("", "", ("a > b",))),
+    ):
         ask = Modify(job=str(key), options={option: value})
         text = modify.modify(bench.cluster, ask, spooled, ALICE, bench.now, LOCAL).texts[0][1]
         assert (text.input, text.input_data, text.copies) == wanted

@@ -111,8 +111,20 @@ def test_rn_is_remembered_in_a_rerunnable_queue(bench: Bench) -> None:
 
 @pytest.mark.parametrize("option", ["P", "J", "q", "ar", "rnc", "wa", "wt", "We", "oo", "eo", "label", "rankfiles"])
 def test_every_reset_form_is_taken(bench: Bench, option: str) -> None:
-    given: dict[str, OptionValue] = {"P": "risk", "J": "name", "q": "night", "ar": True, "rnc": "/bin/true", "wa": "URG",
-                                     "wt": "5", "We": "5", "oo": "x", "eo": "x", "label": True, "rankfiles": "x"}  # fmt: skip
+    given: dict[str, OptionValue] = {
+        "P": "risk",
+        "J": "name",
+        "q": "night",
+        "ar": True,
+        "rnc": "/bin/true",
+        "wa": "URG",
+        "wt": "5",
+        "We": "5",
+        "oo": "x",
+        "eo": "x",
+        "label": True,
+        "rankfiles": "x",
+    }
     plain = int(bench.bsub()["job"])
     key = int(bench.bsub(**{option: given[option]})["job"])
     bmod(bench, key, **{f"{option}n": True})

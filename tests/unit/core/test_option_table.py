@@ -21,8 +21,24 @@ from tests.unit.core.conftest import Bench
 CLIENT_ONLY = {"env", "Zs", "json", "yaml", "jsdl", "jsdl_strict", "pack", "K", "h", "V", "help"}
 SENT = sorted({*FLAGS.split(), *VALUED.split()} - CLIENT_ONLY)
 VALUES = [
-    "", " ", "-1", "0", "9" * 40, "x" * 70_000, "ü", "\u2028", "a\nb", "a\0b", "[", "((((", "1:2:3:4:5:6:7", "%", "-", ":", "=",
-]  # fmt: skip
+    "",
+    " ",
+    "-1",
+    "0",
+    "9" * 40,
+    "x" * 70_000,
+    "ü",
+    "\u2028",
+    "a\nb",
+    "a\0b",
+    "[",
+    "((((",
+    "1:2:3:4:5:6:7",
+    "%",
+    "-",
+    ":",
+    "=",
+]
 
 
 def refusal(bench: Bench, option: str, value: str | bool) -> str:

@@ -203,10 +203,11 @@ def test_what_its_lease_ended_is_lost(bench: Bench, rerunnable: bool) -> None:
 @pytest.mark.parametrize(
     ("code", "reason", "status"),
     [
-        ("no_user", TermReason.TERM_OTHER, 255), ("cwd", TermReason.TERM_CWD_NOTEXIST, 2),
+        ("no_user", TermReason.TERM_OTHER, 255),
+        ("cwd", TermReason.TERM_CWD_NOTEXIST, 2),
         ("output", TermReason.TERM_OTHER, 255),
     ],
-)  # fmt: skip
+)
 def test_a_users_own_fault_ends_the_job(bench: Bench, code: str, reason: TermReason, status: int) -> None:
     key = bench.submit()
     bench.step()
@@ -248,11 +249,21 @@ def test_after_a_failed_start_the_only_host_is_tried_again(bench: Bench) -> None
 @pytest.mark.parametrize(
     ("text", "code", "again"),
     [
-        ("", 3, False), ("3", 3, True), ("3", 4, False), ("1 3", 3, True), ("1,3", 1, True), ("all", 0, False),
-        ("all", 7, True), ("all ~7", 7, False), ("all ~7", 8, True), ("EXCLUDE(5)", 5, True), ("137", -9, True),
-        ("all ~137", -9, False), ("x y", 3, False),
+        ("", 3, False),
+        ("3", 3, True),
+        ("3", 4, False),
+        ("1 3", 3, True),
+        ("1,3", 1, True),
+        ("all", 0, False),
+        ("all", 7, True),
+        ("all ~7", 7, False),
+        ("all ~7", 8, True),
+        ("EXCLUDE(5)", 5, True),
+        ("137", -9, True),
+        ("all ~137", -9, False),
+        ("x y", 3, False),
     ],
-)  # fmt: skip
+)
 def test_requeue_exit_values(bench: Bench, text: str, code: int, again: bool) -> None:
     assert wants_requeue(text, code) is again
     bench.queues(replace(QueueConf(name="normal"), requeue_exit_values=text))

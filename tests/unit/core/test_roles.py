@@ -23,13 +23,25 @@ def test_ranks_go_along_the_roles(bench: Bench) -> None:
 # -- restart policies by exit code -------------------------------------------------------------------------------
 
 MATRIX = [
-    ("Never", OK, "over"), ("Never", code(1), "failed"), ("Never", code(130), "failed"), ("Never", SEGV, "failed"),
-    ("OnFailure", OK, "over"), ("OnFailure", code(1), "again"), ("OnFailure", code(255), "again"), ("OnFailure", SEGV, "again"),
-    ("Always", OK, "again"), ("Always", code(1), "again"), ("Always", SEGV, "again"),
-    ("ExitCode", OK, "over"), ("ExitCode", code(1), "failed"), ("ExitCode", code(127), "failed"),
-    ("ExitCode", code(128), "again"), ("ExitCode", code(255), "again"), ("ExitCode", SEGV, "again"),
+    ("Never", OK, "over"),
+    ("Never", code(1), "failed"),
+    ("Never", code(130), "failed"),
+    ("Never", SEGV, "failed"),
+    ("OnFailure", OK, "over"),
+    ("OnFailure", code(1), "again"),
+    ("OnFailure", code(255), "again"),
+    ("OnFailure", SEGV, "again"),
+    ("Always", OK, "again"),
+    ("Always", code(1), "again"),
+    ("Always", SEGV, "again"),
+    ("ExitCode", OK, "over"),
+    ("ExitCode", code(1), "failed"),
+    ("ExitCode", code(127), "failed"),
+    ("ExitCode", code(128), "again"),
+    ("ExitCode", code(255), "again"),
+    ("ExitCode", SEGV, "again"),
     ("ExitCode", TERM, "again"),
-]  # fmt: skip
+]
 FOLLOWS = {"over": [], "failed": ["JobJudged"], "again": ["TaskRetried"]}
 
 
@@ -175,6 +187,4 @@ def test_states_of_tasks_are_kept_for_the_last_look(bench: Bench) -> None:
     job.finish()
     run = bench.outcome(job.key).run
     assert run is not None
-    assert [task.state for task in run.tasks] == [
-        TaskState.SUCCEEDED, TaskState.RUNNING, TaskState.SUCCEEDED, TaskState.RUNNING
-    ]  # fmt: skip
+    assert [task.state for task in run.tasks] == [TaskState.SUCCEEDED, TaskState.RUNNING, TaskState.SUCCEEDED, TaskState.RUNNING]

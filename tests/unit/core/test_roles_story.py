@@ -19,20 +19,32 @@ from tests.unit.core.conftest import ALICE, LOCAL, Bench
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["TaskFailed", "TaskCompleted", "Any"]),
-        st.sampled_from(["RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore"]), st.sampled_from([-1, 1]),
-    ), max_size=2,
-)  # fmt: skip
+        st.sampled_from(["RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore"]),
+        st.sampled_from([-1, 1]),
+    ),
+    max_size=2,
+)
 ROLES = st.lists(
     st.builds(
         lambda count, kind, **fields: RoleAsk(count=count, kind=kind, command="" if kind == "hold" else "./x", **fields),
-        name=st.sampled_from(["a", "b", "c"]), count=st.integers(1, 3), kind=st.sampled_from(["", "", "launcher", "hold"]),
-        restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]), actions=ACTIONS,
-    ), min_size=1, max_size=3, unique_by=lambda role: role.name,
-).filter(lambda roles: any(role.kind != "hold" for role in roles))  # fmt: skip
+        name=st.sampled_from(["a", "b", "c"]),
+        count=st.integers(1, 3),
+        kind=st.sampled_from(["", "", "launcher", "hold"]),
+        restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
+        actions=ACTIONS,
+    ),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda role: role.name,
+).filter(lambda roles: any(role.kind != "hold" for role in roles))
 POLICY = st.builds(
-    PolicyAsk, success=st.sampled_from(["", "all", "any"]), clean=st.sampled_from(["running", "none"]),
-    launcher_start=st.sampled_from(["when_ready", "at_once"]), backoff=st.integers(0, 4), actions=ACTIONS,
-)  # fmt: skip
+    PolicyAsk,
+    success=st.sampled_from(["", "all", "any"]),
+    clean=st.sampled_from(["running", "none"]),
+    launcher_start=st.sampled_from(["when_ready", "at_once"]),
+    backoff=st.integers(0, 4),
+    actions=ACTIONS,
+)
 ENDS = st.lists(st.tuples(st.integers(0, 8), st.sampled_from([0, 0, 1 << 8, 137 << 8, 9])), min_size=1, max_size=60)
 
 

@@ -22,8 +22,9 @@ def test_what_is_taken() -> None:
     assert taken("mpi venv(/v) modules(gcc/12 openmpi)") == (("modules", "gcc/12", "openmpi"), ("venv", "/v"))
     assert taken("conda(my env)") == (("conda", "my env"),)
     assert taken("conda(x) container(/i.sif, runner=apptainer, pull=never)") == (
-        ("container", "/i.sif", "apptainer", "never"), ("conda", "x"),
-    )  # fmt: skip
+        ("container", "/i.sif", "apptainer", "never"),
+        ("conda", "x"),
+    )
     assert taken("container(docker://a/b:1)") == (("container", "docker://a/b:1", "", "missing"),)
 
 

@@ -37,8 +37,10 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("W", "10/h1", lambda s: (s.limits.run, s.run_host), (600, "h1")),
     ("c", "10", lambda s: s.limits.cpu, 600),
     ("c", "0:10/h2", lambda s: (s.limits.cpu, s.cpu_host), (600, "h2")),
-    *[(option, "2000", lambda s, f=field: getattr(s.limits, f), 2000) for option, field in
-      (("M", "mem"), ("v", "swap"), ("D", "data"), ("F", "file"), ("S", "stack"), ("C", "core"))],
+    *[
+        (option, "2000", lambda s, f=field: getattr(s.limits, f), 2000)
+        for option, field in (("M", "mem"), ("v", "swap"), ("D", "data"), ("F", "file"), ("S", "stack"), ("C", "core"))
+    ],
     ("M", "2G", lambda s: s.limits.mem, 2 * 1024**2),
     ("M", "2GB", lambda s: s.limits.mem, 2 * 1024**2),
     ("M", "512m", lambda s: s.limits.mem, 512 * 1024),
@@ -61,8 +63,12 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("r", True, lambda s: s.rerunnable, True),
     ("rn", True, lambda s: s.rerunnable, False),
     ("k", "/ckpt", lambda s: (s.checkpoint.folder, s.checkpoint.period, s.checkpoint.method), ("/ckpt", 0, "app")),
-    ("k", "/ckpt 10 method=app init=5", lambda s: (s.checkpoint.period, s.checkpoint.method, s.checkpoint.initial),
-     (600, "app", 300)),
+    (
+        "k",
+        "/ckpt 10 method=app init=5",
+        lambda s: (s.checkpoint.period, s.checkpoint.method, s.checkpoint.initial),
+        (600, "app", 300),
+    ),
     ("gpu", "num=2", lambda s: s.gpu.num, 2),
     ("gpu", "-", lambda s: s.gpu is not None, True),
     ("b", "13:00", lambda s: s.begin, datetime(2026, 11, 20, 13).timestamp()),
@@ -74,7 +80,7 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("wt", "1:30", lambda s: s.slots, 1),
     ("ar", True, lambda s: (s.resizable, s.autoresize), (True, True)),
     ("rnc", "/bin/told", lambda s: s.resize_command, "/bin/told"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("option", "value", "field", "wanted"), GOOD, ids=[f"-{o} {v}" for o, v, _, _ in GOOD])
@@ -90,9 +96,17 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("W", "10/nosuch", "nosuch: Bad host specification"),
     ("c", "wd", "wd: Bad CPULIMIT specification"),
     ("c", "1/nosuch", "nosuch: Bad host specification"),
-    *[(option, "x", f"x: Bad {name} specification") for option, name in
-      (("M", "MEMLIMIT"), ("v", "SWAPLIMIT"), ("D", "DATALIMIT"), ("F", "FILELIMIT"), ("S", "STACKLIMIT"),
-       ("C", "CORELIMIT"))],
+    *[
+        (option, "x", f"x: Bad {name} specification")
+        for option, name in (
+            ("M", "MEMLIMIT"),
+            ("v", "SWAPLIMIT"),
+            ("D", "DATALIMIT"),
+            ("F", "FILELIMIT"),
+            ("S", "STACKLIMIT"),
+            ("C", "CORELIMIT"),
+        )
+    ],
     *[("M", value, f"{value}: Bad MEMLIMIT specification") for value in ("-1", "", "2Q", "1 G", "1GG", "9" * 16)],
     *[("p", value, f"{value}: Bad PROCESSLIMIT specification") for value in ("0", "x", "-1", "2147483648")],
     *[("T", value, f"{value}: Bad THREADLIMIT specification") for value in ("0", "x", "-1", "2147483648", "")],
@@ -106,8 +120,10 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("P", "x" * 65537, "-P: The value is too long"),
     *[("wa", value, "Bad warning action") for value in ("", "NOSUCH", "65", "0", "-9", "a\nb", "bin/x")],
     *[("wt", value, f"{value}: Bad warning time specification") for value in ("", "0", "x", "-1", "5/h1", "1:2:3")],
-    *[("rnc", value, "The resize notification command must be an absolute path") for value in
-      ("", "told", "/" + "a" * 4096, "/a\nb")],
+    *[
+        ("rnc", value, "The resize notification command must be an absolute path")
+        for value in ("", "told", "/" + "a" * 4096, "/a\nb")
+    ],
     ("m", "nosuch", f"nosuch: {NO_HOST}"),
     ("m", "h1 nosuch+2", f"nosuch: {NO_HOST}"),
     ("m", "", NO_HOST),
@@ -116,8 +132,10 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("R", " || ".join(["{rusage[mem=1]}"] * 33), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
     ("R", "cu[type=rack]", "Bad resource requirement: cu[]: no compute units of type <rack> are configured"),
     ("R", "2*{cu[excl]}", "Bad resource requirement: cu[excl] in a part of a requirement is not supported by lava"),
-    *[("R", value, "Bad resource requirement syntax") for value in
-      ("select[", "nosuch[x]", "select[nosuch>1]", "rusage[mem=]", "span[hosts=x]")],
+    *[
+        ("R", value, "Bad resource requirement syntax")
+        for value in ("select[", "nosuch[x]", "select[nosuch>1]", "rusage[mem=]", "span[hosts=x]")
+    ],
     ("sp", "5", "Bad user priority"),
     ("sp", "0", "Bad user priority"),
     ("sp", "x", "Bad user priority"),
@@ -125,8 +143,11 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("k", "/c x", "x: Bad checkpoint period"),
     ("k", "/c 5 init=-1", "-1: Bad checkpoint period"),
     ("k", "/c method=a/b", "a/b: Bad checkpoint method"),
-    *[(option, value, f"{value}: Bad time specification") for option in ("b", "t") for value in
-      ("99:99", "x", "24:00", "13:1:10:00", "1:2:3:4:5:6", "", "32:10:00")],
+    *[
+        (option, value, f"{value}: Bad time specification")
+        for option in ("b", "t")
+        for value in ("99:99", "x", "24:00", "13:1:10:00", "1:2:3:4:5:6", "", "32:10:00")
+    ],
     ("a", "nosuch", "nosuch: no such esub"),
     *[(option, "", ": Bad file name") for option in ("o", "oo", "e", "eo", "i", "outdir")],
     ("o", "a\0b", "Bad file name"),
@@ -150,7 +171,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("n", True, "option requires an argument"),
     ("W", True, "option requires an argument"),
     ("q", True, "option requires an argument"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("option", "value", "text"), BAD, ids=[f"-{o} {str(v)[:20]!r}" for o, v, _ in BAD])

@@ -51,9 +51,7 @@ QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
-def test_a_queue_that_does_not_take_it(
-    bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], text: str
-) -> None:
+def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], text: str) -> None:
     bench.queues(QueueConf(name="q", **fields))
     with pytest.raises(Refused) as raised:
         bench.bsub(q="q", **options)

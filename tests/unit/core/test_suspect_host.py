@@ -21,9 +21,17 @@ def run_of(rank: int, status: int = 256, slots: tuple[int, ...] = (2, 4, 2)) -> 
 
 @pytest.mark.parametrize(
     ("rank", "launch", "host"),
-    [(0, "mpi", "h1"), (1, "mpi", "h1"), (2, "mpi", "h2"), (5, "pytorch(gpu)", "h2"), (7, "mpi", "h3"), (1, "torchrun", "h2"),
-     (-1, "mpi", ""), (9, "mpi", "")],
-)  # fmt: skip
+    [
+        (0, "mpi", "h1"),
+        (1, "mpi", "h1"),
+        (2, "mpi", "h2"),
+        (5, "pytorch(gpu)", "h2"),
+        (7, "mpi", "h3"),
+        (1, "torchrun", "h2"),
+        (-1, "mpi", ""),
+        (9, "mpi", ""),
+    ],
+)
 def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
     spec = Spec(user="u", queue="normal", slots=8, launch=launch)
     assert suspect.first_failed(run_of(rank), spec) == ((host,) if host else ())

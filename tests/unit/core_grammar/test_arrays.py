@@ -53,9 +53,7 @@ def test_job_ids(text, expected):
     assert parse_job_id(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["", "abc", "-1", "1.5", "105[", "105[]", "105[0]", "0[1]", "105[a]", "9999999999", "²"]
-)
+@pytest.mark.parametrize("text", ["", "abc", "-1", "1.5", "105[", "105[]", "105[0]", "0[1]", "105[a]", "9999999999", "²"])
 def test_illegal_job_ids(text):
     with pytest.raises(ArrayError, match=r"Illegal job ID$"):
         parse_job_id(text)

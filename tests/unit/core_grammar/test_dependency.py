@@ -76,9 +76,7 @@ def test_syntax_errors(text):
         parse(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["(" * 5000 + "a" + ")" * 3000, "!" * 8000 + "a", "!(" * 2000 + "a" + ")" * 2000, "a" * 9000]
-)
+@pytest.mark.parametrize("text", ["(" * 5000 + "a" + ")" * 3000, "!" * 8000 + "a", "!(" * 2000 + "a" + ")" * 2000, "a" * 9000])
 def test_depth_and_length_are_bounded(text):
     with pytest.raises(DependencyError):
         parse(text)

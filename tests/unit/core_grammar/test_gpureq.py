@@ -89,9 +89,7 @@ def test_bad_requirements(text):
 
 
 @given(
-    st.lists(st.sampled_from(WORDS), max_size=5).map(":".join)
-    | st.text(alphabet="num=1/task:gemps,!'-", max_size=30)
-    | st.text()
+    st.lists(st.sampled_from(WORDS), max_size=5).map(":".join) | st.text(alphabet="num=1/task:gemps,!'-", max_size=30) | st.text()
 )
 def test_any_text_parses_or_is_refused(text):
     try:

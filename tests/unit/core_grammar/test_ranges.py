@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from lavad.core.lang.ranges import EMPTY, Ranges
 
 SPANS = st.lists(
-    st.tuples(st.integers(1, 60), st.integers(0, 40), st.integers(1, 9)).map(
-        lambda t: range(t[0], t[0] + t[1] + 1, t[2])
-    ),
+    st.tuples(st.integers(1, 60), st.integers(0, 40), st.integers(1, 9)).map(lambda t: range(t[0], t[0] + t[1] + 1, t[2])),
     max_size=5,
 )
 SETS = SPANS.map(lambda spans: {index for span in spans for index in span})

@@ -194,9 +194,7 @@ def test_merged_strings_are_in_plain_megabytes():
     assert merge(["rusage[mem=2]", "rusage[swp=4M]"], 1024.0) == "rusage[mem=2048:swp=4]"
 
 
-@pytest.mark.parametrize(
-    "texts", [["span[ptile=2]", "span[hosts=1]"], ["2*{a}+{b}", "mem>1"], ["rusage[a=1||b=1]"] * 2]
-)
+@pytest.mark.parametrize("texts", [["span[ptile=2]", "span[hosts=1]"], ["2*{a}+{b}", "mem>1"], ["rusage[a=1||b=1]"] * 2])
 def test_what_cannot_be_merged(texts):
     with pytest.raises(ResReqError):
         merge(texts)
@@ -205,9 +203,7 @@ def test_what_cannot_be_merged(texts):
 def test_levels_combine_as_in_lsf():
     queue = parse("select[a] order[ut] rusage[mem=200:lic=1:duration=20:decay=1] span[hosts=1]")
     job = parse("select[b] rusage[mem=100] span[ptile=2]")
-    assert (
-        combine(queue, job).text == "select[a && b] order[ut] rusage[mem=100:lic=1:duration=20:decay=1] span[ptile=2]"
-    )
+    assert combine(queue, job).text == "select[a && b] order[ut] rusage[mem=100:lic=1:duration=20:decay=1] span[ptile=2]"
     assert combine(queue, parse("")) == combine(queue) == queue
     assert combine(parse("a"), parse("2*{b}+{c}")) == parse("2*{a && b}+{a && c}")
     assert combine(parse("2*{b}+{c}"), ResReq()) == parse("2*{b}+{c}")

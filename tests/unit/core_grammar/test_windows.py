@@ -53,9 +53,7 @@ def test_next_change_is_the_first_flip(pairs, second):
     assert all(is_open(windows, divmod(moment % WEEK, DAY)) is now for moment in before)
 
 
-@pytest.mark.parametrize(
-    "text", ["8", "8-", "25:00-1:00", "8:60-9:00", "8:0:00-9:0:00", "5:18:00-8:30", "a-b", "8:00-24:30"]
-)
+@pytest.mark.parametrize("text", ["8", "8-", "25:00-1:00", "8:60-9:00", "8:0:00-9:0:00", "5:18:00-8:30", "a-b", "8:00-24:30"])
 def test_bad_windows_name_themselves(text):
     with pytest.raises(WindowError) as error:
         parse_windows(text)

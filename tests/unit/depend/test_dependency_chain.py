@@ -27,18 +27,33 @@ class Waiters(World):
         indices = Ranges.parse(array) if array else None
         depend, ended = resolve(self.cluster, text, ALICE, orphan, known, indices)
         key = self.cluster.next_job
-        self.apply(ev.JobSubmitted(
-            at=self.now, key=key, spec=self.spec(**fields), name=f"job{key}", indices=indices, depend=depend, ended=ended,
-        ))  # fmt: skip
+        self.apply(
+            ev.JobSubmitted(
+                at=self.now,
+                key=key,
+                spec=self.spec(**fields),
+                name=f"job{key}",
+                indices=indices,
+                depend=depend,
+                ended=ended,
+            )
+        )
         self.settle()
         return key
 
     def submit_unsettled(self, text: str) -> int:
         depend, ended = resolve(self.cluster, text, ALICE, False, NOTHING, None)
         key = self.cluster.next_job
-        self.apply(ev.JobSubmitted(
-            at=self.now, key=key, spec=self.spec(), name=f"fan{key}", depend=depend, ended=ended,
-        ))  # fmt: skip
+        self.apply(
+            ev.JobSubmitted(
+                at=self.now,
+                key=key,
+                spec=self.spec(),
+                name=f"fan{key}",
+                depend=depend,
+                ended=ended,
+            )
+        )
         return key
 
     def settle(self, most: int = 1000) -> int:
@@ -211,9 +226,17 @@ def test_bmod_takes_another_condition(world: Waiters) -> None:
     waits = world.depend(f"done({first})")
     depend, ended = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
     row = world.cluster.jobs.rows[waits]
-    world.apply(ev.JobModified(
-        at=world.now, key=waits, spec=row.spec, name=row.name, depends=True, depend=depend, ended=ended,
-    ))  # fmt: skip
+    world.apply(
+        ev.JobModified(
+            at=world.now,
+            key=waits,
+            spec=row.spec,
+            name=row.name,
+            depends=True,
+            depend=depend,
+            ended=ended,
+        )
+    )
     world.end(first)
     assert world.blocked(waits) == BLOCKED
     world.end(other)

@@ -50,11 +50,14 @@ def test_queries_and_jobs_are_counted_by_period() -> None:
     perfmon, clock = sampled()
     for command in ("bjobs", "bjobs", "bhosts", "bqueues", "lsid"):
         perfmon.asked(asks.Query(command=command))
-    perfmon.committed(commit(
-        ev.JobSubmitted(at=1, key=1, spec=1, name="a", indices=Ranges.parse("1-5")),
-        ev.JobSubmitted(at=1, key=2, spec=1, name="b"),
-        ev.JobDispatched(at=1, key=2, attempt=1, uid="u", parts=()), ev.JobFinished(at=1, key=2, state=JobState.DONE),
-    ))  # fmt: skip
+    perfmon.committed(
+        commit(
+            ev.JobSubmitted(at=1, key=1, spec=1, name="a", indices=Ranges.parse("1-5")),
+            ev.JobSubmitted(at=1, key=2, spec=1, name="b"),
+            ev.JobDispatched(at=1, key=2, attempt=1, uid="u", parts=()),
+            ev.JobFinished(at=1, key=2, state=JobState.DONE),
+        )
+    )
     clock.now += 10
     perfmon.asked(asks.Query(command="bjobs"))
     clock.now += 10

@@ -75,12 +75,8 @@ def look(world: World, time: CpuTime, between: list[tuple[str, int, int]] | None
     return time.update(members, procs, SHEPHERD)
 
 
-ACT = st.tuples(
-    st.sampled_from(["burn", "burn", "burn", "fork", "escape", "end"]), st.integers(0, 9), st.integers(1, 99)
-)
-DEAF = st.tuples(
-    st.sampled_from(["burn", "burn", "fork", "escape", "end", "deaf"]), st.integers(0, 9), st.integers(1, 99)
-)
+ACT = st.tuples(st.sampled_from(["burn", "burn", "burn", "fork", "escape", "end"]), st.integers(0, 9), st.integers(1, 99))
+DEAF = st.tuples(st.sampled_from(["burn", "burn", "fork", "escape", "end", "deaf"]), st.integers(0, 9), st.integers(1, 99))
 
 
 @given(st.lists(st.lists(ACT, max_size=8), max_size=12), st.integers(0, 1000))

@@ -51,8 +51,16 @@ def two() -> QueryCluster:
     c.submit(1, "11:30:00", name="waits", command="sleep 9")
     c.submit(2, "11:30:00", name="runs", slots=3, max_slots=3, limits={"run": 3600, "mem": 20480})
     c.start(2, "11:32:00", hosts="ol2:2 ol1")
-    usage = {"cpu": 90.5, "rss": 1300 * 1024, "swap": 2048, "threads": 7, "max_mem": 1400 * 1024, "pids": (11, 12),
-             "cpu_peak": 1.5, "cpu_peak_after": 20.0}
+    usage = {
+        "cpu": 90.5,
+        "rss": 1300 * 1024,
+        "swap": 2048,
+        "threads": 7,
+        "max_mem": 1400 * 1024,
+        "pids": (11, 12),
+        "cpu_peak": 1.5,
+        "cpu_peak_after": 20.0,
+    }
     c.soft.usage[2] = {"ol2": PartUsage(key=2, attempt=1, at=at("11:39:00"), **usage)}
     return c
 
@@ -201,7 +209,7 @@ def test_snakemake_asks_with_a_glued_option_and_a_glob() -> None:
 
 def test_aiida_asks_for_a_field_twice() -> None:
     text = (
-        'id stat exit_reason exec_host user slots max_req_proc exec_host queue finish_time start_time %complete '
+        "id stat exit_reason exec_host user slots max_req_proc exec_host queue finish_time start_time %complete "
         'submit_time name delimiter="|"'
     )
     found = rows(two(), text, "1", "2", noheader=True)

@@ -10,9 +10,13 @@ from lavad.core.site.pend_reason import PendReason
 from tests.support.query_cluster import QueryCluster, at, element
 
 R = PendReason
-WHY = WhyClass((
-    (R.HOST_JOB_LIMIT, 2, ("ol1", "ol2")), (R.HOST_RES_REQ, 3, ("ol3", "ol4")), (R.LOAD_UNAVAIL, 1, ("ol7",)),
-))  # fmt: skip
+WHY = WhyClass(
+    (
+        (R.HOST_JOB_LIMIT, 2, ("ol1", "ol2")),
+        (R.HOST_RES_REQ, 3, ("ol3", "ol4")),
+        (R.LOAD_UNAVAIL, 1, ("ol7",)),
+    )
+)
 
 
 def waiting() -> QueryCluster:

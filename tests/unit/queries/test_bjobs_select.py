@@ -46,14 +46,31 @@ def mixed() -> QueryCluster:
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({}, "1 6 3 2 4"), ({"a": True}, "1 6 3 2 4 8 7"), ({"d": True}, "8 7"), ({"r": True}, "1"),
-        ({"s": True}, "6 4"), ({"p": True}, "3 2 4"), ({"p": True, "r": True}, "1 3 2 4"), ({"ps": True}, "6 3 2 4"),
-        ({"u": "all"}, "1 6 3 2 4 5"), ({"u": "bob"}, "5"), ({"u": "ugB"}, "5"), ({"u": "alice bob"}, "1 6 3 2 4 5"),
-        ({"q": "fair"}, "3"), ({"P": "p2"}, "2"), ({"app": "sim"}, "2"), ({"G": "ugA"}, "2"), ({"g": "/risk/a"}, "3"),
-        ({"m": "ol2"}, "1"), ({"m": "hgA"}, "1 6"), ({"m": "hgAll", "a": True}, "1 6 8 7"), ({"J": "urgent"}, "3"),
-        ({"J": "*t*"}, "6 3 2"), ({"N": "IntelI5"}, "8 7"),
+        ({}, "1 6 3 2 4"),
+        ({"a": True}, "1 6 3 2 4 8 7"),
+        ({"d": True}, "8 7"),
+        ({"r": True}, "1"),
+        ({"s": True}, "6 4"),
+        ({"p": True}, "3 2 4"),
+        ({"p": True, "r": True}, "1 3 2 4"),
+        ({"ps": True}, "6 3 2 4"),
+        ({"u": "all"}, "1 6 3 2 4 5"),
+        ({"u": "bob"}, "5"),
+        ({"u": "ugB"}, "5"),
+        ({"u": "alice bob"}, "1 6 3 2 4 5"),
+        ({"q": "fair"}, "3"),
+        ({"P": "p2"}, "2"),
+        ({"app": "sim"}, "2"),
+        ({"G": "ugA"}, "2"),
+        ({"g": "/risk/a"}, "3"),
+        ({"m": "ol2"}, "1"),
+        ({"m": "hgA"}, "1 6"),
+        ({"m": "hgAll", "a": True}, "1 6 8 7"),
+        ({"J": "urgent"}, "3"),
+        ({"J": "*t*"}, "6 3 2"),
+        ({"N": "IntelI5"}, "8 7"),
     ],
-)  # fmt: skip
+)
 def test_options_select(options: dict[str, object], wanted: str) -> None:
     assert ids(mixed(), **options) == wanted.split()
 
@@ -67,20 +84,25 @@ def test_ids_select_any_state_of_anybody() -> None:
 @pytest.mark.parametrize(
     ("words", "options", "err", "status"),
     [
-        (["99"], {}, "Job <99> is not found\n", 255), (["1", "99"], {}, "Job <99> is not found\n", 0),
+        (["99"], {}, "Job <99> is not found\n", 255),
+        (["1", "99"], {}, "Job <99> is not found\n", 0),
         (["98", "99"], {}, "Job <98> is not found\nJob <99> is not found\n", 255),
-        (["x1"], {}, "x1: Illegal job ID.\n", 255), (["1[2"], {}, "1[2: Illegal job ID.\n", 255),
-        ([], {"u": "nobody"}, "No unfinished job found\n", 0), ([], {"a": True, "u": "nobody"}, "No job found\n", 0),
-        ([], {"r": True, "u": "bob"}, "No running job found\n", 0), ([], {"p3": True, "u": "x"}, "No pending job found\n", 0),
+        (["x1"], {}, "x1: Illegal job ID.\n", 255),
+        (["1[2"], {}, "1[2: Illegal job ID.\n", 255),
+        ([], {"u": "nobody"}, "No unfinished job found\n", 0),
+        ([], {"a": True, "u": "nobody"}, "No job found\n", 0),
+        ([], {"r": True, "u": "bob"}, "No running job found\n", 0),
+        ([], {"p3": True, "u": "x"}, "No pending job found\n", 0),
         ([], {"s": True, "u": "bob"}, "No suspended job found\n", 0),
         ([], {"d": True, "u": "bob"}, "No finished job found\n", 0),
-        ([], {"q": "nosuch"}, "nosuch: No such queue\n", 255), ([], {"J": "nope"}, "Job <nope> is not found\n", 255),
+        ([], {"q": "nosuch"}, "nosuch: No such queue\n", 255),
+        ([], {"J": "nope"}, "Job <nope> is not found\n", 255),
         ([], {"m": "nosuch"}, "nosuch: Bad host name, host group name or cluster name\n", 255),
         ([], {"xyz": True}, "bjobs: option -xyz is not supported by lava\n", 255),
         ([], {"u": True}, "bjobs: option requires an argument -- 'u'\n", 255),
         ([], {"N": "nosuch"}, "nosuch: Bad host specification\n", 255),
     ],
-)  # fmt: skip
+)
 def test_errors(words: list[str], options: dict[str, object], err: str, status: int) -> None:
     found = mixed().ask("bjobs", *words, **options)
     assert found[1:] == (err, status)

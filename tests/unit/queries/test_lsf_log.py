@@ -84,11 +84,18 @@ def store(tmp_path: Path) -> tuple[Stored, str, str]:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ([], {"a": True}), ([], {}), (["1"], {}), (["2"], {"l": True}), (["5"], {}), ([], {"d": True, "u": "all"}),
-        ([], {"q": "night", "a": True}), ([], {"J": "two", "a": True}), (["5[2]"], {"l": True}),
+        ([], {"a": True}),
+        ([], {}),
+        (["1"], {}),
+        (["2"], {"l": True}),
+        (["5"], {}),
+        ([], {"d": True, "u": "all"}),
+        ([], {"q": "night", "a": True}),
+        ([], {"J": "two", "a": True}),
+        (["5[2]"], {"l": True}),
         ([], {"C": "2026/11/20/11:36,2026/11/20/11:38", "a": True}),
     ],
-)  # fmt: skip
+)
 def test_history_from_the_file_is_that_of_the_store(
     store: tuple[Stored, str, str], words: list[str], options: dict[str, object]
 ) -> None:

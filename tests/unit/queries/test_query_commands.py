@@ -65,13 +65,16 @@ def test_gpus_of_all_hosts() -> None:
     c.submit(1)
     c.start(1, gpus=("GPU-a",))
     assert [row.split() for row in c.ask("bhosts", gpu=True, noheader=True)[0].splitlines()] == [
-        ["ol2", "0", "H200", "0M", "0M", "1", "1", "0", "0"], ["ol2", "1", "H200", "0M", "0M", "0", "0", "0", "0"],
-    ]  # fmt: skip
+        ["ol2", "0", "H200", "0M", "0M", "1", "1", "0", "0"],
+        ["ol2", "1", "H200", "0M", "0M", "0", "0", "0", "0"],
+    ]
     facts = [row.split() for row in c.ask("lshosts", gpu=True, noheader=True)[0].splitlines()]
     assert facts == [
-        ["ol1", "-", "-", "-", "-", "-"], ["ol2", "0", "H200", "-", "-", "-"], ["1", "H200", "-", "-", "-"],
+        ["ol1", "-", "-", "-", "-", "-"],
+        ["ol2", "0", "H200", "-", "-", "-"],
+        ["1", "H200", "-", "-", "-"],
         ["ol3", "-", "-", "-", "-", "-"],
-    ]  # fmt: skip
+    ]
 
 
 def test_reserved_resources_are_shown() -> None:
@@ -117,8 +120,10 @@ def test_job_groups() -> None:
     c.start(2)
     out = c.ask("bjgroup")[0].splitlines()
     assert [row.split()[:4] for row in out[1:]] == [
-        ["/risk", "2", "1", "1"], ["/risk/a", "1", "1", "0"], ["/risk/b", "1", "0", "1"],
-    ]  # fmt: skip
+        ["/risk", "2", "1", "1"],
+        ["/risk/a", "1", "1", "0"],
+        ["/risk/b", "1", "0", "1"],
+    ]
 
 
 def test_users_see_who_they_are() -> None:
@@ -178,17 +183,24 @@ def test_a_story_in_sentences() -> None:
     assert told[1:] == [
         "Suspended by the user or administrator while pending;",
         "Pending: Waiting for scheduling after resumed by user: 1 h",
-        "Dispatched to <ol2>;", "Starting (Pid 16605);",
+        "Dispatched to <ol2>;",
+        "Starting (Pid 16605);",
         "Running with execution home </home/alice>, Execution CWD <",
-        "Suspended by the user or administrator;", "Running;", "Suspended: r1m;", "Running;",
-        "Unknown; unable to reach the execution host;", "Running;",
+        "Suspended by the user or administrator;",
+        "Running;",
+        "Suspended: r1m;",
+        "Running;",
+        "Unknown; unable to reach the execution host;",
+        "Running;",
         "Signal <USR1> requested by user or administrator <bob>;",
         "Exited with exit code 99. The CPU time used is 1.5 seconds",
-        "Pending: Requeue the job for the next run: 1 host;", "Dispatched to <ol1>;", "Starting (Pid 77);",
+        "Pending: Requeue the job for the next run: 1 host;",
+        "Dispatched to <ol1>;",
+        "Starting (Pid 77);",
         "Running with execution home </home/alice>, Execution CWD <",
         "Exited by signal 9. The CPU time used is 0.0 seconds;",
         "Completed <exit>; TERM_OWNER: job killed by owner;",
-    ]  # fmt: skip
+    ]
 
 
 def test_totals_and_peaks_stay_after_the_end() -> None:
@@ -201,8 +213,9 @@ def test_totals_and_peaks_stay_after_the_end() -> None:
     assert "Done successfully. The CPU time used is 6.0 seconds;" in out
     assert "MAX MEM: 20 Mbytes;  AVG MEM: 16 Mbytes; MEM Efficiency: 0.00%\n" in out
     assert [row.split() for row in out.partition(" HOST USAGE:\n")[2].splitlines()[1:3]] == [
-        ["ol1", "3.0s", "10.0M", "-", "3", "4"], ["ol2", "3.0s", "10.0M", "-", "3", "4"],
-    ]  # fmt: skip
+        ["ol1", "3.0s", "10.0M", "-", "3", "4"],
+        ["ol2", "3.0s", "10.0M", "-", "3", "4"],
+    ]
 
 
 def test_histories_of_elements_without_records() -> None:
@@ -213,20 +226,28 @@ def test_histories_of_elements_without_records() -> None:
     c.now = at("11:31:00")
     rows = [row.split() for row in c.ask("bhist", "5")[0].splitlines()[2:5]]
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [
-        ("5[1]", "60", "0", "0"), ("5[2]", "10", "50", "0"), ("5[3]", "20", "0", "40"),
-    ]  # fmt: skip
+        ("5[1]", "60", "0", "0"),
+        ("5[2]", "10", "50", "0"),
+        ("5[3]", "20", "0", "40"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({}, ["2"]), ({"a": True}, ["1", "2", "3"]), ({"d": True}, ["1", "3"]), ({"e": True}, ["3"]),
+        ({}, ["2"]),
+        ({"a": True}, ["1", "2", "3"]),
+        ({"d": True}, ["1", "3"]),
+        ({"e": True}, ["3"]),
         ({"p": True}, ["2"]),
-        ({"a": True, "C": "11:34,11:36"}, ["3"]), ({"a": True, "S": "11:35,"}, ["2"]),
+        ({"a": True, "C": "11:34,11:36"}, ["3"]),
+        ({"a": True, "S": "11:35,"}, ["2"]),
         ({"d": True, "D": "11:32,11:33"}, ["3"]),
-        ({"a": True, "J": "three"}, ["3"]), ({"a": True, "q": "fair"}, ["2"]), ({"a": True, "n": "0"}, ["1", "2", "3"]),
+        ({"a": True, "J": "three"}, ["3"]),
+        ({"a": True, "q": "fair"}, ["2"]),
+        ({"a": True, "n": "0"}, ["1", "2", "3"]),
     ],
-)  # fmt: skip
+)
 def test_bhist_selects(options: dict[str, object], found: list[str]) -> None:
     c = QueryCluster()
     c.submit(1, "11:30:00", name="one")

@@ -57,6 +57,7 @@ def read(command: str) -> Query:
     return Query(command=words[0], options=options, words=rest)
 
 
+# fmt: off
 def grown() -> QueryCluster:
     """A cluster in which every job that the captures ask about exists."""
     c = QueryCluster(max_user_priority=100)
@@ -111,6 +112,7 @@ def grown() -> QueryCluster:
     c.submit(354, "11:36:53", name="pend2", command="sleep 6", begin=at("23:50:00"))
     c.submit(250, "11:35:36", name="runner", command="sleep 9")
     return c
+# fmt: on
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name not in OVERRIDDEN])
@@ -200,9 +202,7 @@ def modern(text: str) -> str:
     """A long capture as LSF 10.1 words it: ``Job <1>``; paragraphs unwrapped and without blanks (a cut eats one)."""
     text = text.replace("\n" + " " * 21 + "MEM:", "\nMEM:").replace("\n" + " " * 21 + "PGID:", "\nPGID:")
     text = text.replace("\n" + " " * 21, "").replace("Job Id <", "Job <")
-    return "\n".join(
-        row.replace(" ", "") if row.startswith(("Job <", "Fri ")) else row for row in text.split("\n")
-    )
+    return "\n".join(row.replace(" ", "") if row.startswith(("Job <", "Fri ")) else row for row in text.split("\n"))
 
 
 def mine(text: str) -> str:
@@ -276,8 +276,11 @@ def test_history_of_a_job_that_was_moved_and_changed() -> None:
     c = QueryCluster()
     c.submit(354, "11:36:53", name="pend2", command="sleep 6", begin=at("23:50:00"))
     spec = c.cluster.jobs.rows[354].spec
-    c.feed(ev.JobModified(at=at("11:36:54"), key=354, spec=spec, name="pend2", by="alice",
-                          changes=("Job command changes to : sleep 9",)))
+    c.feed(
+        ev.JobModified(
+            at=at("11:36:54"), key=354, spec=spec, name="pend2", by="alice", changes=("Job command changes to : sleep 9",)
+        )
+    )
     for place, clock in ((1, "11:36:54"), (2, "11:36:55")):
         c.feed(ev.JobMoved(at=at(clock), key=354, position=-1.0, by="alice", place=place))
     c.feed(ev.JobSwitched(at=at("11:36:55"), key=354, spec=spec, queue="fair", by="alice"))
@@ -302,9 +305,7 @@ def test_history_table() -> None:
     found = ask(grown(), "bhist-a")
     golden = lines("bhist-a")
     for job in ("103", "105[1]", "105[3]", "106[1]", "106[2]"):
-        assert next(row for row in found if row.startswith(job + " ")) == next(
-            row for row in golden if row.startswith(job + " ")
-        )
+        assert next(row for row in found if row.startswith(job + " ")) == next(row for row in golden if row.startswith(job + " "))
     assert found[-1] == golden[-1] == ""
 
 

@@ -139,7 +139,8 @@ def test_parameters_with_their_explanations() -> None:
     for text in (
         "System default queues for automatic queue selection:\n    DEFAULT_QUEUE = normal\n",
         "The interval for checking jobs by slave batch daemon:\n    SBD_SLEEP_TIME = 7 (seconds)\n",
-        "    MAX_USER_PRIORITY = 100\nThe default job priority is: 50\n", "    X_Y = 2\n",
+        "    MAX_USER_PRIORITY = 100\nThe default job priority is: 50\n",
+        "    X_Y = 2\n",
     ):
         assert text in long
     assert "        X_Y = 2\n" in c.ask("bparams", a=True)[0]
@@ -197,8 +198,6 @@ def test_what_was_done_to_a_queue() -> None:
 
 def test_no_host_is_an_exception() -> None:
     assert QueryCluster().ask("bhosts", x=True) == ("There is no exceptional host found\n", "", 0)
-
-
 
 
 def test_a_job_that_was_over_before_its_start_was_reported() -> None:

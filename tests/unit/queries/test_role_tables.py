@@ -10,18 +10,31 @@ from lavad.core.lang.states import JobState, TaskState
 from lavad.queries.facts import roles
 
 SPEC = Spec(
-    user="ann", queue="normal", slots=3, max_slots=3, policy=Policy(success="chief"),
+    user="ann",
+    queue="normal",
+    slots=3,
+    max_slots=3,
+    policy=Policy(success="chief"),
     roles=(Role(name="chief"), Role(name="worker", count=2, least=2)),
-)  # fmt: skip
+)
 TASKS = (
-    TaskRun(role=0, index=0, state=TaskState.RUNNING), TaskRun(role=1, index=0, number=3, state=TaskState.RUNNING),
+    TaskRun(role=0, index=0, state=TaskState.RUNNING),
+    TaskRun(role=1, index=0, number=3, state=TaskState.RUNNING),
     TaskRun(role=1, index=1, number=2, state=TaskState.WAITING),
-)  # fmt: skip
+)
 RUN = Attempt(number=1, uid="u", dispatched=20.0, started=21.0, parts=(Part(host="h1", slots=3),), tasks=TASKS)
 JOB = Job(
-    key=7, spec=1, name="a", submitted=10.0, state=JobState.RUN, since=20.0, run=RUN, retries=3, retried=30.0,
+    key=7,
+    spec=1,
+    name="a",
+    submitted=10.0,
+    state=JobState.RUN,
+    since=20.0,
+    run=RUN,
+    retries=3,
+    retried=30.0,
     retried_why="worker[1] on h1 ended with exit code 3",
-)  # fmt: skip
+)
 
 
 def names(job: Job) -> list[tuple[float, str, str]]:
@@ -35,9 +48,7 @@ def test_conditions_go_along_the_jobs_life() -> None:
     running = (21.0, "Running", "3 tasks on 1 host, attempt 1")
     again = (30.0, "Restarting", "worker[1] on h1 ended with exit code 3")
     assert names(waits) == [created]
-    assert names(replace(waits, state=JobState.PSUSP, since=11.0)) == [
-        created, (11.0, "Suspended", "by user or administrator")
-    ]  # fmt: skip
+    assert names(replace(waits, state=JobState.PSUSP, since=11.0)) == [created, (11.0, "Suspended", "by user or administrator")]
     assert names(JOB) == [created, running, again]
     assert names(replace(JOB, state=JobState.SSUSP, since=40.0))[-1] == (40.0, "Suspended", "by the system")
     done = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))

@@ -110,10 +110,12 @@ def test_how_well_a_job_uses_what_it_has(tmp_path: Path) -> None:
             lines = [line.removeprefix(lead) for line in store.ask(command, "1", l=True, a=True)[0].splitlines()]
             at = lines.index("MEMORY USAGE:")
             assert lines[at + 1 : at + 6] == [
-                "MAX MEM: 10 Mbytes;  AVG MEM: 5 Mbytes; MEM Efficiency: 50.00%", "", "CPU USAGE:",
+                "MAX MEM: 10 Mbytes;  AVG MEM: 5 Mbytes; MEM Efficiency: 50.00%",
+                "",
+                "CPU USAGE:",
                 "CPU PEAK: 1.70 ;  CPU PEAK DURATION: 30 second(s)",
                 "CPU AVERAGE EFFICIENCY: 75.00% ;  CPU PEAK EFFICIENCY: 85.00%",
-            ]  # fmt: skip
+            ]
             assert "CPU USAGE" not in store.ask(command, "2", l=True, a=True)[0]  # it slept
         told = store.ask("bacct", "1", l=True)[0]
     figures = [line.split() for line in told.splitlines()]

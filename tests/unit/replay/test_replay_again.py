@@ -30,10 +30,22 @@ from lavad.sched.state.scheduler_cache import Memory
 from tests.support.world import World
 
 RESREQS = [
-    "", "", "rusage[mem=1126.4]", "order[mem]", "rusage[mem=0.1] order[-mem]", "span[hosts=1]", "rusage[mem=700]",
-    "rusage[mem=701]", "{rusage[mem=16000]} || {rusage[mem=100]}@1", "rusage[mem=9000:duration=1:decay=1]",
-    "order[binpack]", "order[spread]", "affinity[core(1)]", "span[ptile=2]", "rusage[mem=500/task]",
-]  # fmt: skip
+    "",
+    "",
+    "rusage[mem=1126.4]",
+    "order[mem]",
+    "rusage[mem=0.1] order[-mem]",
+    "span[hosts=1]",
+    "rusage[mem=700]",
+    "rusage[mem=701]",
+    "{rusage[mem=16000]} || {rusage[mem=100]}@1",
+    "rusage[mem=9000:duration=1:decay=1]",
+    "order[binpack]",
+    "order[spread]",
+    "affinity[core(1)]",
+    "span[ptile=2]",
+    "rusage[mem=500/task]",
+]
 NAMES = ["h0", "h1", "h2", "h10"]
 CONF = Conf(
     queues=(
@@ -194,10 +206,22 @@ def job(queue: str, slots: int = 1, array: str = "", run: float | None = None) -
 
 
 FILLED_BESIDE_A_PROMISE = [
-    job("normal"), job("normal"), job("normal", 5), *[("plan", False)] * 11, ("lose", "h2"), job("normal"), job("normal"),
-    job("normal"), job("fill", array="1-5", run=30.0), ("plan", False), ("plan", False), ("end", 0), job("night", 2),
-    job("normal"), ("end", 0),
-]  # fmt: skip
+    job("normal"),
+    job("normal"),
+    job("normal", 5),
+    *[("plan", False)] * 11,
+    ("lose", "h2"),
+    job("normal"),
+    job("normal"),
+    job("normal"),
+    job("fill", array="1-5", run=30.0),
+    ("plan", False),
+    ("plan", False),
+    ("end", 0),
+    job("night", 2),
+    job("normal"),
+    ("end", 0),
+]
 """What is promised in this very cycle leaves no slot free, but short jobs may use it."""
 
 
@@ -256,10 +280,12 @@ def test_a_history_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_what_is_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "history"
     for text, story in (
-        ("", "empty"), ("x\n", ":1: not a line"), ('{"lava":"history","format":9}\n', "format 9"),
+        ("", "empty"),
+        ("x\n", ":1: not a line"),
+        ('{"lava":"history","format":9}\n', "format 9"),
         ('{"lava":"history","format":1}\n{"seq":2,"event":{"is":"HostUp","at":1,"host":"h"}}\n', "event 1 is missing"),
         ('{"lava":"history","format":1}\n{"seq":1,"event":{"is":"JobHeld","at":1,"key":7}}\n', "does not fit"),
-    ):  # fmt: skip
+    ):
         path.write_text(text)
         assert main([str(path)]) == 1
         assert story in capsys.readouterr().err

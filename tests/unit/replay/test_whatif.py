@@ -91,16 +91,20 @@ def test_table_and_picture(trace: str, capsys: pytest.CaptureFixture[str], tmp_p
         (["--trace", "nothing.swf"], "lava whatif: nothing.swf: No such file or directory\n"),
         (["--trace", "/dev/null"], "lava whatif: /dev/null: names no machine (MaxProcs); say --slots\n"),
         (["--trace", "/dev/null", "--slots", "4"], "lava whatif: /dev/null: no job to simulate\n"),
-        (["--trace", "x", "--policy", "best"],
-         "lava whatif: argument --policy: 'best' is not a policy (fcfs, easy, conservative)\n"),
+        (
+            ["--trace", "x", "--policy", "best"],
+            "lava whatif: argument --policy: 'best' is not a policy (fcfs, easy, conservative)\n",
+        ),
         (["--trace", "x", "--slots", "0"], "lava whatif: argument --slots: '0' is not a number from 1 to 10000000\n"),
         (["--hosts", "2"], "lava whatif: argument --hosts: only with --trace\n"),
         (["--trace", "x", "--remove-hosts", "h1"], "lava whatif: argument --remove-hosts: not with --trace\n"),
-        (["--policy", "lottery"],
-         "lava whatif: argument --policy: 'lottery' is not a policy (fcfs, fairshare, easy, conservative)\n"),
+        (
+            ["--policy", "lottery"],
+            "lava whatif: argument --policy: 'lottery' is not a policy (fcfs, fairshare, easy, conservative)\n",
+        ),
         (["--queue-priority", "night"], "lava whatif: argument --queue-priority: 'night' is not QUEUE=PRIORITY\n"),
     ],
-)  # fmt: skip
+)
 def test_faults_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 1 and what was wrong."""
     try:
@@ -124,9 +128,14 @@ def test_the_command(trace: str) -> None:
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from cli.lava import main; sys.exit(main())"
     words = [sys.executable, "-I", "-c", code, "whatif", "--trace"]
     good = subprocess.run(
-        [*words, "five.swf", "--slots", "5", "--policy", "easy", "--json"], cwd=folder, env=dict(os.environ),
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+        [*words, "five.swf", "--slots", "5", "--policy", "easy", "--json"],
+        cwd=folder,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert json.loads(good.stdout)["jobs"] == 5
     bad = subprocess.run([*words, "six.swf"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert (bad.returncode, bad.stderr) == (1, "lava whatif: six.swf: No such file or directory\n")

@@ -61,13 +61,18 @@ def submitted(key: int, at: float, spec: Spec, indices: str = "") -> list[ev.Eve
     return [
         ev.SpecAdded(at=at, spec=key, value=spec),
         ev.JobSubmitted(at=at, key=key, spec=key, name="job", indices=array, spec_text=f"job[{indices}]" if indices else ""),
-    ]  # fmt: skip
+    ]
 
 
 jobs = st.tuples(
-    st.integers(0, 60), st.sampled_from(["normal", "fair", "urgent", "big"]), st.sampled_from(["ann", "bob"]),
-    st.integers(1, 8), st.integers(1, 40), st.sampled_from([None, 20, 60]), st.sampled_from(["", "", "1-3"]),
-)  # fmt: skip
+    st.integers(0, 60),
+    st.sampled_from(["normal", "fair", "urgent", "big"]),
+    st.sampled_from(["ann", "bob"]),
+    st.integers(1, 8),
+    st.integers(1, 40),
+    st.sampled_from([None, 20, 60]),
+    st.sampled_from(["", "", "1-3"]),
+)
 
 
 @settings(max_examples=60)
@@ -99,8 +104,14 @@ def many(number: int, load: float, seed: int = 3) -> tuple[list[ev.Event], dict[
         at += rows.expovariate(load * 8 / (3 * 50))
         lives[key] = rows.expovariate(1 / 50)
         slots = rows.choice([1, 2, 3, 6])
-        spec = Spec(user=rows.choice(["ann", "bob"]), queue="normal", slots=slots, max_slots=slots, project=f"p{key}",
-                    limits=Limits(run=int(lives[key] * rows.uniform(1, 3)) + 1))  # fmt: skip
+        spec = Spec(
+            user=rows.choice(["ann", "bob"]),
+            queue="normal",
+            slots=slots,
+            max_slots=slots,
+            project=f"p{key}",
+            limits=Limits(run=int(lives[key] * rows.uniform(1, 3)) + 1),
+        )
         deeds += submitted(key, at, spec)
     return deeds, lives
 

@@ -24,9 +24,7 @@ def two_hosts() -> World:
 
 def accepted(world: World, *placements: Placement) -> list[int]:
     plan = Plan(version=0, placements=placements)
-    return [
-        event.key for event in accept_plan(world.cluster, plan, world.now, "s") if isinstance(event, ev.JobDispatched)
-    ]
+    return [event.key for event in accept_plan(world.cluster, plan, world.now, "s") if isinstance(event, ev.JobDispatched)]
 
 
 def test_attempts_get_numbers_and_uids():
@@ -34,8 +32,10 @@ def test_attempts_get_numbers_and_uids():
     a, b = world.submit(), world.submit(array="1-2")
     events = accept_plan(world.cluster, world.schedule(), world.now, "seed")
     assert [(e.key, e.attempt, e.uid) for e in events if isinstance(e, ev.JobDispatched)] == [
-        (a, 1, "seed0"), (key_of(b, 1), 1, "seed1"), (key_of(b, 2), 1, "seed2"),
-    ]  # fmt: skip
+        (a, 1, "seed0"),
+        (key_of(b, 1), 1, "seed1"),
+        (key_of(b, 2), 1, "seed2"),
+    ]
 
 
 CHANGES = {
@@ -103,9 +103,7 @@ def test_no_more_elements_than_the_array_lets_run():
     array = world.submit(array="1-3", limit=1)
     both = [Placement(key_of(array, index), (Placed(host="h1", slots=1),)) for index in (1, 2)]
     assert accepted(world, *both) == [key_of(array, 1)]
-    world.apply(ev.JobDispatched(
-        at=world.now, key=key_of(array, 3), attempt=1, uid="x", parts=(Placed(host="h2", slots=1),)
-    ))  # fmt: skip
+    world.apply(ev.JobDispatched(at=world.now, key=key_of(array, 3), attempt=1, uid="x", parts=(Placed(host="h2", slots=1),)))
     assert accepted(world, *both) == []
 
 

@@ -286,9 +286,11 @@ def check_kept(world: World, started: set[int], had: set[int]) -> None:
 @given(st.lists(actions, max_size=25))
 def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> None:
     world = world_of(
-        QueueConf(name="big", priority=50, slot_reserve=100_000), QueueConf(name="fill", priority=40, backfill=True),
-        QueueConf(name="normal", priority=30), hosts=3,
-    )  # fmt: skip
+        QueueConf(name="big", priority=50, slot_reserve=100_000),
+        QueueConf(name="fill", priority=40, backfill=True),
+        QueueConf(name="normal", priority=30),
+        hosts=3,
+    )
     for kind, what in story:
         if kind == "submit":
             submit(world, **what)

@@ -71,11 +71,14 @@ def test_a_text_that_is_no_topology(text):
 
 wants = st.builds(
     Affinity,
-    unit=st.sampled_from(LEVELS), count=st.integers(1, 3), times=st.integers(1, 2),
+    unit=st.sampled_from(LEVELS),
+    count=st.integers(1, 3),
+    times=st.integers(1, 2),
     same=st.sampled_from(["", "", "numa", "socket"]),
     exclusive=st.sampled_from([None, None, ("core", "intask"), ("socket", "injob"), ("numa", "alljobs"), ("socket", "alljobs")]),
-    cpubind=st.sampled_from(["", "core", "socket"]), distribute=st.sampled_from(["", "balance", "pack", "pack(socket=1)"]),
-)  # fmt: skip
+    cpubind=st.sampled_from(["", "core", "socket"]),
+    distribute=st.sampled_from(["", "balance", "pack", "pack(socket=1)"]),
+)
 
 
 @settings(max_examples=400)

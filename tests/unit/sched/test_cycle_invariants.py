@@ -19,20 +19,48 @@ from tests.support.world import World
 
 NAMES = [f"h{at}" for at in range(6)]
 RESREQS = [
-    "", "", "", "rusage[mem=4000]", "rusage[mem=9000]", "rusage[mem=500/task]", "span[hosts=1]", "span[ptile=2]",
-    "select[mem>8000]", "select[ncpus>=4 && !big]", "select[big]", "select[type==any] order[-ut]", "order[mem]",
-    "rusage[lic=1]", "rusage[lic=2] span[ptile=1]", "select[slots>2]", "select[r1m<0.5 || ut<0.2]", "rusage[tmp=6000]",
-    "span[ptile=3] rusage[mem=1000/task]", "select[color==red]", "rusage[mem=9000 || mem=2000:lic=1]", "span[block=2]",
-    "rusage[mem=6000/job] span[stripe]", "span[stripe=2] rusage[mem=700/task:duration=1m:decay=1]", "span[ptile='!'] same[color]",
+    "",
+    "",
+    "",
+    "rusage[mem=4000]",
+    "rusage[mem=9000]",
+    "rusage[mem=500/task]",
+    "span[hosts=1]",
+    "span[ptile=2]",
+    "select[mem>8000]",
+    "select[ncpus>=4 && !big]",
+    "select[big]",
+    "select[type==any] order[-ut]",
+    "order[mem]",
+    "rusage[lic=1]",
+    "rusage[lic=2] span[ptile=1]",
+    "select[slots>2]",
+    "select[r1m<0.5 || ut<0.2]",
+    "rusage[tmp=6000]",
+    "span[ptile=3] rusage[mem=1000/task]",
+    "select[color==red]",
+    "rusage[mem=9000 || mem=2000:lic=1]",
+    "span[block=2]",
+    "rusage[mem=6000/job] span[stripe]",
+    "span[stripe=2] rusage[mem=700/task:duration=1m:decay=1]",
+    "span[ptile='!'] same[color]",
     "2*{select[big] rusage[mem=3000]}+1*{rusage[mem=7000:duration=30s]}",
     "1*{rusage[lic=1]}+{span[ptile=2] rusage[mem=500/task]}",
-    "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1", "same[big] rusage[lic=1:duration=20s]",
-    "select[mem>100] rusage[tmp=6000/job]", "cu[maxcus=1]", "cu[excl]", "cu[balance] rusage[mem=700/task]",
+    "{select[big] rusage[mem=12000]} || {rusage[mem=4000/task]}@1",
+    "same[big] rusage[lic=1:duration=20s]",
+    "select[mem>100] rusage[tmp=6000/job]",
+    "cu[maxcus=1]",
+    "cu[excl]",
+    "cu[balance] rusage[mem=700/task]",
     "2*{cu[pref=bestfit]}+1*{}",
-    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}", "affinity[core(1)]", "order[binpack] rusage[mem=700]",
-    "order[spread]", "affinity[thread(1):distribute=balance]",
-    "affinity[core(1,exclusive=(socket,alljobs)):cpubind=socket]", "1*{affinity[core(2)]}+{affinity[thread(1)] rusage[mem=5]}",
-]  # fmt: skip
+    "{1*{select[big]}+4*{span[hosts=1]}} || {span[ptile=1]}",
+    "affinity[core(1)]",
+    "order[binpack] rusage[mem=700]",
+    "order[spread]",
+    "affinity[thread(1):distribute=balance]",
+    "affinity[core(1,exclusive=(socket,alljobs)):cpubind=socket]",
+    "1*{affinity[core(2)]}+{affinity[thread(1)] rusage[mem=5]}",
+]
 GPUS = ["", "", "", "num=1", "num=2:j_exclusive=yes", "num=1/task:mode=exclusive_process", "num=2"]
 
 jobs = st.fixed_dictionaries(
@@ -102,19 +130,27 @@ def make_world(conf: dict) -> World:
         host_groups=(("left", ("h0", "h1", "h2")), ("r1", ("h1", "h2")), ("r2", ("h4", "h0", "h5"))),
         hosts=tuple(
             HostConf(
-                name=name, slots=[None, 3, -1, 2, 8, 4][at], user_limit=[None, None, None, None, 3, None][at],
+                name=name,
+                slots=[None, 3, -1, 2, 8, 4][at],
+                user_limit=[None, None, None, None, 3, None][at],
                 resources=(("big", ""), ("color", "red")) if at in (2, 4) else (),
             )
             for at, name in enumerate(NAMES)
         ),
         resources=(
             ResourceConf(name="lic", kind="numeric", consumable=True, locations=((3.0, ("all",)),)),
-            ResourceConf(name="big"), ResourceConf(name="color", kind="string"),
+            ResourceConf(name="big"),
+            ResourceConf(name="color", kind="string"),
         ),
-        limits=tuple(conf["limits"]), users=conf["users"],
-        params=Params(parallel_by_slot=conf["by_slot"], unit_types=("rack",), unit_type="rack",
-                      units=(UnitConf("r1", "rack"), UnitConf("r2", "rack"))),
-    )  # fmt: skip
+        limits=tuple(conf["limits"]),
+        users=conf["users"],
+        params=Params(
+            parallel_by_slot=conf["by_slot"],
+            unit_types=("rack",),
+            unit_type="rack",
+            units=(UnitConf("r1", "rack"), UnitConf("r2", "rack")),
+        ),
+    )
     for at, name in enumerate(NAMES):
         world.hosts(name, slots=4, gpus=2 if at in (1, 2) else 0, topology="" if at == 5 else regular(2, 1, 2, 2))
     return world

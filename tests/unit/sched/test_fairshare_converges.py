@@ -57,8 +57,11 @@ def test_three_users_get_one_two_three(hist_run: bool) -> None:
 def test_a_tree_of_departments_and_teams() -> None:
     """A department's share is divided among its teams, and a team's among its users, within 5 %."""
     groups = (
-        ("physics", ("theory", "lab")), ("theory", ("ann", "bob")), ("lab", ("cid",)), ("maths", ("dan", "eve")),
-    )  # fmt: skip
+        ("physics", ("theory", "lab")),
+        ("theory", ("ann", "bob")),
+        ("lab", ("cid",)),
+        ("maths", ("dan", "eve")),
+    )
     group_shares = (("physics", (("theory", 1), ("lab", 2))), ("theory", (("ann", 1), ("bob", 3))))
     share = ShareConf(shares=(("physics", 3), ("maths", 1)))
     world = site(share, hosts=16, user_groups=groups, group_shares=group_shares)

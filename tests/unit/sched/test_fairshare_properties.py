@@ -33,8 +33,12 @@ submissions = st.lists(
 def site(share: ShareConf, aps: ApsConf | None = None, slots: int = 6) -> World:
     fair = QueueConf("fair", priority=30, share=share, aps=aps)
     queues = (fair, QueueConf("plain", priority=30), QueueConf("top", priority=40))
-    conf = Conf(queues=queues, user_groups=GROUPS, group_shares=(("dev", (("ann", 2), ("bob", 1))),),
-                params=Params(priority_growth=(1, 600)))  # fmt: skip
+    conf = Conf(
+        queues=queues,
+        user_groups=GROUPS,
+        group_shares=(("dev", (("ann", 2), ("bob", 1))),),
+        params=Params(priority_growth=(1, 600)),
+    )
     world = World(conf)
     world.hosts("h1", "h2", slots=slots)
     return world

@@ -66,8 +66,7 @@ NAMES = index_names(CONF)
         (about(JOB_RUSAGE, "lic", NAMES), "Job requirements for reserving resource (lic) not satisfied"),
         (
             LIMIT_SLOTS,
-            "Resource (slot) limit defined on user(s) and/or user group has been reached"
-            " (Limit Name: few, Limit Value: 4)",
+            "Resource (slot) limit defined on user(s) and/or user group has been reached (Limit Name: few, Limit Value: 4)",
         ),
         (
             LIMIT_JOBS,

@@ -67,6 +67,7 @@ def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves()
     step(world)
     assert used(world) == {"q1": 8, "q2": 4}, "q2 has more to run"
 
+
 def test_what_is_not_reclaimable_stays_and_gangs_go_whole() -> None:
     world = world_of(QueueConf(name="q1", weight=1, reclaimable=False), QueueConf(name="q2", weight=1))
     world.submit(queue="q1", slots=12)
@@ -110,11 +111,16 @@ def test_what_those_in_need_cannot_use_is_lent() -> None:
 
 claims = st.lists(
     st.builds(
-        Claim, queue=st.uuids().map(str), asked=st.integers(0, 40), weight=st.integers(1, 9),
-        most=st.one_of(st.none(), st.integers(0, 30)), guarantee=st.integers(0, 6),
+        Claim,
+        queue=st.uuids().map(str),
+        asked=st.integers(0, 40),
+        weight=st.integers(1, 9),
+        most=st.one_of(st.none(), st.integers(0, 30)),
+        guarantee=st.integers(0, 6),
     ),
-    min_size=1, max_size=6,
-)  # fmt: skip
+    min_size=1,
+    max_size=6,
+)
 
 
 @given(st.integers(0, 60), claims)
@@ -133,12 +139,16 @@ def test_what_is_dealt_out(total: int, asked: list[Claim]) -> None:
 queues = st.lists(
     st.fixed_dictionaries(
         {
-            "weight": st.integers(1, 4), "guarantee": st.sampled_from([0, 0, 2, 4]), "reclaimable": st.booleans(),
-            "capability": st.sampled_from([None, None, 6]), "priority": st.integers(1, 3),
+            "weight": st.integers(1, 4),
+            "guarantee": st.sampled_from([0, 0, 2, 4]),
+            "reclaimable": st.booleans(),
+            "capability": st.sampled_from([None, None, 6]),
+            "priority": st.integers(1, 3),
         }
     ),
-    min_size=2, max_size=3,
-)  # fmt: skip
+    min_size=2,
+    max_size=3,
+)
 actions = st.one_of(
     st.tuples(st.just("submit"), st.integers(0, 2), st.sampled_from([1, 1, 1, 2, 4, 7])),
     st.tuples(st.just("submit"), st.integers(0, 2), st.sampled_from([1, 2])),

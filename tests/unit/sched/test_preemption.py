@@ -125,8 +125,6 @@ def test_a_resumed_job_is_left_alone_for_a_while() -> None:
         assert states(world, low) == ["RUN"]
 
 
-
-
 def test_requeue_holds_what_the_victim_has_until_it_is_gone() -> None:
     world = world_of(HIGH, REQUEUE, gpus=2)
     (low,) = run(world, queue="low", slots=4, gpu="num=2:j_exclusive=yes")

@@ -62,7 +62,7 @@ def make_world(backfill: str) -> World:
         ),
         params=Params(parallel_by_slot=True, backfill=backfill),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),),
-    )  # fmt: skip
+    )
     world.hosts(*HOSTS, slots=4, mem=16_000, gpus=2)
     return world
 

@@ -229,9 +229,7 @@ def fits(found: Hosts, parts: list[tuple[int, str]], free: list[int]) -> bool:
         return True
     (count, want), *rest = parts
     room = [left if suits(host, want) else 0 for host, left in zip(found, free, strict=True)]
-    return any(
-        fits(found, rest, [left - took for left, took in zip(free, split, strict=True)]) for split in splits(count, room)
-    )
+    return any(fits(found, rest, [left - took for left, took in zip(free, split, strict=True)]) for split in splits(count, room))
 
 
 @settings(max_examples=300)

@@ -270,8 +270,13 @@ def test_what_is_used_of_one_promise_is_not_taken_from_a_later_one() -> None:
     """One slot of each host is held for the next two big jobs, and a third counts on what comes back at minute 20."""
     big = Wish(0, "big", 5, 25, 5, gpu="num=1:j_exclusive=yes")
     story = [
-        big, big, big, Wish(0, "fill", 1, 10, 10), Wish(0, "big", 1, 12, 14), Wish(0, "fill", 1, 2, 19),
-    ]  # fmt: skip
+        big,
+        big,
+        big,
+        Wish(0, "fill", 1, 10, 10),
+        Wish(0, "big", 1, 12, 14),
+        Wish(0, "fill", 1, 2, 19),
+    ]
     site = play([replace(wish, name=at) for at, wish in enumerate(story)], 2, "conservative")
     assert site.promised[4]
     assert set(site.promised[4]) == {1_000_000 + 20 * 60}

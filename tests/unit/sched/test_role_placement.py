@@ -244,12 +244,22 @@ def test_others_are_preempted_for_all_roles_together() -> None:
 
 ROLES = st.builds(
     lambda name, least, more, slots, gpus, mem, spread: Role(
-        name=name, least=least, count=least + more, slots=slots, gpus=gpus, spread=spread,
+        name=name,
+        least=least,
+        count=least + more,
+        slots=slots,
+        gpus=gpus,
+        spread=spread,
         resreq=f"rusage[mem={mem}]" if mem else "",
     ),
-    st.uuids().map(lambda u: f"r{u.hex}"), st.integers(1, 5), st.integers(0, 3), st.integers(1, 3), st.integers(0, 2),
-    st.sampled_from((0, 1000, 5000)), st.booleans(),
-)  # fmt: skip
+    st.uuids().map(lambda u: f"r{u.hex}"),
+    st.integers(1, 5),
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.sampled_from((0, 1000, 5000)),
+    st.booleans(),
+)
 
 
 @settings(max_examples=150)

@@ -33,7 +33,8 @@ def refused(w: World) -> int:
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, object]]] = {
     "memory that is not there": (
-        lambda patch: patch.setattr(fit, "copies", lambda room, amount: 9), {"resreq": "rusage[mem=9000]"},
+        lambda patch: patch.setattr(fit, "copies", lambda room, amount: 9),
+        {"resreq": "rusage[mem=9000]"},
     ),
     "cores of others": (
         lambda patch: patch.setattr(fit, "give_cpus", lambda t, taken, w, n, near=(): give_cpus(t, (), w, n)),
@@ -55,7 +56,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, object]]] 
         lambda patch: patch.setattr(visit, "whole_units", lambda view, need, parts: ("h1", "h2")),
         {"resreq": "same[model]", "slots": 2},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("bug", BUGS)

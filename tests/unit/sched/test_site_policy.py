@@ -38,13 +38,20 @@ def test_queues_with_different_policies(tmp_path: Path) -> None:
     file = tmp_path / "by_name.py"
     file.write_text("def order(job):\n    return -ord(job['name'])\n")
     found = started(
-        SitePolicies().score, QueueConf(name="fcfs"), QueueConf(name="short", scheduler="shortest"),
-        QueueConf(name="small", scheduler="smallest"), QueueConf(name="large", scheduler="largest"),
+        SitePolicies().score,
+        QueueConf(name="fcfs"),
+        QueueConf(name="short", scheduler="shortest"),
+        QueueConf(name="small", scheduler="smallest"),
+        QueueConf(name="large", scheduler="largest"),
         QueueConf(name="own", scheduler=str(file)),
-    )  # fmt: skip
+    )
     assert {name: order[0] for name, order in found.items()} == {
-        "fcfs": "a", "short": "b", "small": "c", "large": "b", "own": "d",
-    }  # fmt: skip
+        "fcfs": "a",
+        "short": "b",
+        "small": "c",
+        "large": "b",
+        "own": "d",
+    }
     assert found["own"][-1] == "a"
 
 
@@ -60,7 +67,7 @@ def test_queues_with_different_policies(tmp_path: Path) -> None:
         ("x = 1\n", "no function order"),
         ("raise SystemExit(3)\n", "SystemExit"),
     ],
-)  # fmt: skip
+)
 def test_a_module_that_fails_does_not_stop_scheduling(tmp_path: Path, text: str, said: str) -> None:
     """It raises or loops: jobs go first come, first served, and it is said."""
     file = tmp_path / "bad.py"
@@ -82,9 +89,11 @@ def test_an_unknown_policy_is_refused_with_file_and_line(tmp_path: Path) -> None
     wrong = tmp_path / "wrong.py"
     wrong.write_text("def order(job) return 0\n")
     for value, said in (
-        ("lottery", "'lottery' is no policy: fcfs, fair"), (str(bad), "may write it"), (str(wrong), "expected ':'"),
+        ("lottery", "'lottery' is no policy: fcfs, fair"),
+        (str(bad), "may write it"),
+        (str(wrong), "expected ':'"),
         (f"{tmp_path}/none.py", "No such file"),
-    ):  # fmt: skip
+    ):
         (tmp_path / "lsb.queues").write_text(f"Begin Queue\nQUEUE_NAME = q\nPRIORITY = 3\nSCHEDULER = {value}\nEnd Queue\n")
         found = [problem for problem in load(str(tmp_path)).problems if problem.fatal]
         assert [(Path(problem.file).name, problem.line) for problem in found] == [("lsb.queues", 4)]

@@ -37,12 +37,19 @@ def cycle(world: World) -> None:
 @pytest.mark.parametrize(
     ("spared", "after", "spares"),
     [
-        (Spared(ran=600), 300, False), (Spared(ran=600), 700, True), (Spared(ran=-50), 1700, False),
-        (Spared(ran=-50), 1900, True), (Spared(ends=600), 2900, False), (Spared(ends=600), 3100, True),
-        (Spared(ends=-10), 3200, False), (Spared(ends=-10), 3300, True), (Spared(interval=120), 60, True),
-        (Spared(interval=120), 130, False), (Spared(most=0), 60, True),
+        (Spared(ran=600), 300, False),
+        (Spared(ran=600), 700, True),
+        (Spared(ran=-50), 1700, False),
+        (Spared(ran=-50), 1900, True),
+        (Spared(ends=600), 2900, False),
+        (Spared(ends=600), 3100, True),
+        (Spared(ends=-10), 3200, False),
+        (Spared(ends=-10), 3300, True),
+        (Spared(interval=120), 60, True),
+        (Spared(interval=120), 130, False),
+        (Spared(most=0), 60, True),
     ],
-)  # fmt: skip
+)
 def test_a_job_is_spared(spared: Spared, after: int, spares: bool) -> None:
     world = world_of(spared)
     victim = world.submit(queue="low", slots=2, limits=Limits(run=3600))

@@ -67,9 +67,7 @@ def _placed(part: object) -> object:
     mem=st.sampled_from([0, 2500, 6000, 9000]),
     span=st.sampled_from(["", "span[hosts=1]", "span[ptile=2]"]),
 )
-def test_the_changes_are_those_that_brute_force_finds(
-    running: list[tuple[int, int]], slots: int, mem: int, span: str
-) -> None:
+def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, int]], slots: int, mem: int, span: str) -> None:
     world = small()
     for count, amount in running:
         world.submit(user="other", slots=count, resreq=f"rusage[mem={amount}]" if amount else "")

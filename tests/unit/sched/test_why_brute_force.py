@@ -32,8 +32,14 @@ CONF = Conf(
     params=Params(parallel_by_slot=True),
 )
 RESREQS = [
-    "", "span[hosts=1]", "span[ptile=1]", "rusage[mem=4]", "rusage[mem=9]", "rusage[mem=20]", "rusage[mem=7] span[hosts=1]",
-]  # fmt: skip
+    "",
+    "span[hosts=1]",
+    "span[ptile=1]",
+    "rusage[mem=4]",
+    "rusage[mem=9]",
+    "rusage[mem=20]",
+    "rusage[mem=7] span[hosts=1]",
+]
 
 jobs = st.fixed_dictionaries(
     {

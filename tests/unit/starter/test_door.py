@@ -77,11 +77,14 @@ def hello(token: str = TOKEN.decode()) -> bytes:
 @pytest.mark.parametrize(
     "said",
     [
-        hello("wrong"), hello(""), wire.pack(wire.Frame(wire.HELLO, 0, 0, 0, b"no json")),
-        wire.pack(wire.Frame(wire.HELLO, 0, 0, 0, b"[]")), wire.pack(wire.Frame(wire.DATA, 0, 0, 0, b"\0keys")),
+        hello("wrong"),
+        hello(""),
+        wire.pack(wire.Frame(wire.HELLO, 0, 0, 0, b"no json")),
+        wire.pack(wire.Frame(wire.HELLO, 0, 0, 0, b"[]")),
+        wire.pack(wire.Frame(wire.DATA, 0, 0, 0, b"\0keys")),
         wire.pack(wire.Frame(wire.SIGNAL, 0, 0, 0, b"\x09")),
     ],
-)  # fmt: skip
+)
 def test_a_stranger_is_told_why_and_turned_away(visit: Visit, said: bytes) -> None:
     link = visit.knock()
     link.sendall(said)

@@ -32,15 +32,21 @@ def test_a_frame_too_large_is_refused() -> None:
 def test_which_way_a_frame_goes() -> None:
     """Input and room for output go to the task, output and room for input to the one who asked."""
     to_task = [
-        Frame(wire.START, 1, 0, 1), Frame(wire.SIGNAL, 1, 0, 1), Frame(wire.ABANDON, 1, 0, 1),
-        Frame(wire.DATA, 1, 0, 1, wire.data(wire.IN, b"x")), Frame(wire.CREDIT, 1, 0, 1, wire.credit(wire.OUT, 5)),
+        Frame(wire.START, 1, 0, 1),
+        Frame(wire.SIGNAL, 1, 0, 1),
+        Frame(wire.ABANDON, 1, 0, 1),
+        Frame(wire.DATA, 1, 0, 1, wire.data(wire.IN, b"x")),
+        Frame(wire.CREDIT, 1, 0, 1, wire.credit(wire.OUT, 5)),
         Frame(wire.CREDIT, 1, 0, 1, wire.credit(wire.ERR, 5)),
-    ]  # fmt: skip
+    ]
     back = [
-        Frame(wire.STARTED, 0, 0, 1), Frame(wire.EXIT, 0, 0, 1), Frame(wire.FAIL, 0, 0, 1),
-        Frame(wire.DATA, 0, 0, 1, wire.data(wire.OUT, b"x")), Frame(wire.DATA, 0, 0, 1, wire.data(wire.ERR, b"")),
+        Frame(wire.STARTED, 0, 0, 1),
+        Frame(wire.EXIT, 0, 0, 1),
+        Frame(wire.FAIL, 0, 0, 1),
+        Frame(wire.DATA, 0, 0, 1, wire.data(wire.OUT, b"x")),
+        Frame(wire.DATA, 0, 0, 1, wire.data(wire.ERR, b"")),
         Frame(wire.CREDIT, 0, 0, 1, wire.credit(wire.IN, 5)),
-    ]  # fmt: skip
+    ]
     assert all(wire.is_for_task(frame) for frame in to_task)
     assert not any(wire.is_for_task(frame) for frame in back)
     with pytest.raises(FrameError):
@@ -51,8 +57,16 @@ def test_the_environment_of_a_task() -> None:
     """The caller's over the part's; the host's own and a rank's own stay where they are."""
     part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t"}
     spec = Spec(Template({"env": part}), {"uid": "u"})
-    given_env = {"LAVA_HOST": "h1", "PATH": "/mine", "PMI_RANK": "1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_MCA_btl": "tcp",
-                 "CUDA_VISIBLE_DEVICES": "0", "BAD=NAME": "x", "LAVA_TASKS": "of h1"}  # fmt: skip
+    given_env = {
+        "LAVA_HOST": "h1",
+        "PATH": "/mine",
+        "PMI_RANK": "1",
+        "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_MCA_btl": "tcp",
+        "CUDA_VISIBLE_DEVICES": "0",
+        "BAD=NAME": "x",
+        "LAVA_TASKS": "of h1",
+    }
     env = environment(spec, given_env, 4)
     assert env["LAVA_HOST"] == b"LAVA_HOST=h2"
     assert env["PATH"] == b"PATH=/mine"

@@ -37,9 +37,15 @@ def test_records_come_back() -> None:
     job = Job(key=7, spec=1, name="j", submitted=1.0, state=JobState.RUN, attempt=1, run=run)
     assert codec.decode_job(codec.encode(job)) == job
     array = Array(
-        job=7, spec=1, name="a", spec_text="a[1-3]", submitted=1.0, indices=Ranges.span(1, 3), pending=EMPTY,
+        job=7,
+        spec=1,
+        name="a",
+        spec_text="a[1-3]",
+        submitted=1.0,
+        indices=Ranges.span(1, 3),
+        pending=EMPTY,
         held=Ranges.span(1, 3),
-    )  # fmt: skip
+    )
     assert codec.decode_array(codec.encode(array)) == array
 
 
@@ -104,9 +110,7 @@ def test_a_failed_fsync_in_the_commit_leaves_the_outcome_unknown() -> None:
         (psycopg.OperationalError("server closed the connection"), errors.StoreRefused, errors.OutcomeUnknown),
     ],
 )
-def test_failures_of_postgres(
-    error: psycopg.Error, first: type[errors.StoreError], at_commit: type[errors.StoreError]
-) -> None:
+def test_failures_of_postgres(error: psycopg.Error, first: type[errors.StoreError], at_commit: type[errors.StoreError]) -> None:
     wrapped = exc.OperationalError("x", None, error)
     assert type(errors.refusal(wrapped)) is first
     assert type(errors.at_commit(wrapped)) is at_commit

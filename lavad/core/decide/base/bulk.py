@@ -28,9 +28,16 @@ OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
 
 
 def each(
-    cluster: Cluster, jobs: Select, caller: Caller, now: float, on_job: OnJob, on_elements: OnElements,
-    *, before: list[ev.Event] | None = None, by_element: bool = False,
-) -> Decided:  # fmt: skip
+    cluster: Cluster,
+    jobs: Select,
+    caller: Caller,
+    now: float,
+    on_job: OnJob,
+    on_elements: OnElements,
+    *,
+    before: list[ev.Event] | None = None,
+    by_element: bool = False,
+) -> Decided:
     """Ask ``on_job`` and ``on_elements`` for every target that the caller may control; a text says why not.
 
     ``before``: where they put what has to happen first (new specs). ``by_element``: each untouched element costs as much as
@@ -59,9 +66,14 @@ class _Place:
 
 class _Each:
     def __init__(
-        self, targets: list[Found], caller: Caller, on_job: OnJob, on_elements: OnElements, before: list[ev.Event],
+        self,
+        targets: list[Found],
+        caller: Caller,
+        on_job: OnJob,
+        on_elements: OnElements,
+        before: list[ev.Event],
         by_element: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._targets = targets
         self._caller = caller
         self._on_job = on_job
@@ -69,9 +81,7 @@ class _Each:
         self._before = before
         self._by_element = by_element
 
-    def part(
-        self, cluster: Cluster, now: float, place: _Place, results: tuple[list[dict[str, Any]], ...] = ()
-    ) -> Decided:
+    def part(self, cluster: Cluster, now: float, place: _Place, results: tuple[list[dict[str, Any]], ...] = ()) -> Decided:
         """The next part; nothing here remembers it, so that one that could not be stored may be decided again."""
         self._before.clear()
         events: list[ev.Event] = []

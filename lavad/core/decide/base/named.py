@@ -48,9 +48,7 @@ class LookUp(Refused):
 Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
 
 
-def resolve(
-    cluster: Cluster, text: str, caller: Caller, orphan: bool, known: Known, indices: Ranges | None
-) -> Resolved:
+def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: Known, indices: Ranges | None) -> Resolved:
     """The condition and what is known of ended jobs; ``indices``: of the array that gets it. Raises Refused and LookUp."""
     try:
         questions = questions_of(parse(text))

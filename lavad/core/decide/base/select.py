@@ -145,7 +145,7 @@ def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target
     target = _whole(cluster, array)
     indices = pattern(wanted.name).indices if wanted.name else None
     if indices is not None:
-        target = find_target(cluster, array.job, indices, f"{array.job}{wanted.name[wanted.name.index('['):]}")
+        target = find_target(cluster, array.job, indices, f"{array.job}{wanted.name[wanted.name.index('[') :]}")
     if wanted.state:
         states = _STATES[wanted.state]
         target.keys = [key for key in target.keys if cluster.jobs.rows[key].state in states]

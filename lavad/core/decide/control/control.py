@@ -55,9 +55,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         if ask.now:
             force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
             return [
-                ev.JobFinished(
-                    at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason
-                )
+                ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason)
             ]
         kind = "kill" if ask.signal == 0 else "signal"
         wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
@@ -113,9 +111,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
             # its slots are another's now: it goes on when they are free again
             why = "Job was preempted and waits for free slots"
             state = JobState.SSUSP
-            return [] if job.state is state else [
-                ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)
-            ]  # fmt: skip
+            return [] if job.state is state else [ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)]
         if job.state in (JobState.USUSP, JobState.SSUSP):
             return [ev.JobResumed(at=now, key=job.key, by=caller.user, why=ask.reason)]
         return []

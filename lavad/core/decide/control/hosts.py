@@ -23,9 +23,13 @@ def _maybe(run: Attempt) -> bool:
 
 
 def greeted(
-    cluster: Cluster, host: str, facts: Facts, known: Mapping[str, str], now: float,
+    cluster: Cluster,
+    host: str,
+    facts: Facts,
+    known: Mapping[str, str],
+    now: float,
     was_sent: Callable[[Attempt], bool] = _maybe,
-) -> list[ev.Event]:  # fmt: skip
+) -> list[ev.Event]:
     """An agent's greeting: ``known`` maps the uid of each part that it has to that part's state there.
 
     A part that ran and that the host no longer knows is lost; one that it never got is simply offered again. ``was_sent``:

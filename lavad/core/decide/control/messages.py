@@ -27,6 +27,4 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     keys = [target.array, *target.keys] if whole else list(target.keys)
     if not whole and target.array:
         keys += [index << 32 | target.array for index in target.untouched]
-    return Decided(
-        events=[ev.MessagePosted(at=now, key=key, message=message) for key in keys], answer={"job": ask.job}
-    )
+    return Decided(events=[ev.MessagePosted(at=now, key=key, message=message) for key in keys], answer={"job": ask.job})

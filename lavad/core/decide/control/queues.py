@@ -29,6 +29,6 @@ def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> 
         active = {"qact": True, "qinact": False}.get(ask.what, row.active)
         event = ev.QueueSwitched(
             at=now, queue=name, open=opened, active=active, by=caller.user, comment=ask.comment, what=ask.what
-        )  # fmt: skip
+        )
         decided.events.append(event)
     return decided

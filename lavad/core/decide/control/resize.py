@@ -66,9 +66,7 @@ def _cancel(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, now
 
 
 def _asked(job: Job, run: Attempt, ask: Resize, caller: Caller, now: float, least: int, most: int) -> ev.ResizeAsked:
-    return ev.ResizeAsked(
-        at=now, key=job.key, attempt=run.number, least=least, most=most, command=_command(ask), by=caller.user
-    )
+    return ev.ResizeAsked(at=now, key=job.key, attempt=run.number, least=least, most=most, command=_command(ask), by=caller.user)
 
 
 def _command(ask: Resize) -> str | None:
@@ -93,9 +91,7 @@ def _release(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, co
     command = spec.resize_command if own is None else own
     number = run.resizes + 1
     events.append(
-        ev.JobShrank(
-            at=now, key=job.key, attempt=run.number, number=number, parts=parts, command=command, by=caller.user
-        )
+        ev.JobShrank(at=now, key=job.key, attempt=run.number, number=number, parts=parts, command=command, by=caller.user)
     )
     if not command:
         events.append(ev.JobResized(at=now, key=job.key, attempt=run.number, number=number))

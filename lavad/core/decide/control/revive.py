@@ -45,9 +45,15 @@ def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, n
 
 
 def _part(
-    cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided,
-    told: list[dict[str, Any]], begun: frozenset[int],
-) -> Decided:  # fmt: skip
+    cluster: Cluster,
+    ask: Requeue,
+    finished: Finished,
+    caller: Caller,
+    now: float,
+    decided: Decided,
+    told: list[dict[str, Any]],
+    begun: frozenset[int],
+) -> Decided:
     """The next part of them; ``told``: the lines about those before it; ``begun``: the arrays of which some wait again."""
     told = list(told)
     specs: list[ev.Event] = []
@@ -91,9 +97,24 @@ def _revived(
     number = spec_number(cluster, finished.specs[job.spec], events, now)
     state = JobState.PSUSP if ask.hold else JobState.PEND
     again = replace(
-        job, spec=number, state=state, since=now, run=None, outcome=None, reason=int(PendReason.JOB_REQUEUED), blocked=MET,
-        position=0.0, stand=0.0, avoid=(), barred=(), failures=0, not_before=0.0, lent=0, lent_all=False, promised=(),
-    )  # fmt: skip
+        job,
+        spec=number,
+        state=state,
+        since=now,
+        run=None,
+        outcome=None,
+        reason=int(PendReason.JOB_REQUEUED),
+        blocked=MET,
+        position=0.0,
+        stand=0.0,
+        avoid=(),
+        barred=(),
+        failures=0,
+        not_before=0.0,
+        lent=0,
+        lent_all=False,
+        promised=(),
+    )
     array = None
     if job.key >> 32 and job_of(job.key) not in cluster.arrays.rows:
         old = finished.arrays[job_of(job.key)]

@@ -61,9 +61,7 @@ def _tell(cluster: Cluster, condition: Condition, stands: int, now: float, most:
     return events
 
 
-def _judged(
-    cluster: Cluster, key: int, depend: Depend, stands: int, elements: Ranges | None, now: float
-) -> list[ev.Event]:
+def _judged(cluster: Cluster, key: int, depend: Depend, stands: int, elements: Ranges | None, now: float) -> list[ev.Event]:
     """What the new standing of one waiter means."""
     row = cluster.jobs.rows.get(key) or cluster.arrays.rows[key]
     if isinstance(row, Job):

@@ -72,16 +72,14 @@ def _places(cluster: Cluster, spec: Spec, key: int) -> list[tuple[Place, Spec]]:
 
 def _among_all(others: list[Place], key: int, top: bool, place: int, caller: Caller, now: float) -> list[ev.Event]:
     events: list[ev.Event] = []
-    beyond = others[: place - 1] if top else others[: -place : -1]
+    beyond = others[: place - 1] if top else others[:-place:-1]
     position = _between(others, place, top)
     if beyond and position == beyond[-1][0]:
         # its neighbours have one position: those that stay beyond it are moved first, to make room
         edge, step = (min(others[0][0], 0.0), -1.0) if top else (max(others[-1][0], 0.0), 1.0)
         for at, (_, stand, _, other) in enumerate(beyond):
             at_edge = edge + step * (len(beyond) + 1 - at)
-            events.append(
-                ev.JobMoved(at=now, key=other, position=at_edge, stand=stand, by=caller.user, top=top, place=at + 1)
-            )
+            events.append(ev.JobMoved(at=now, key=other, position=at_edge, stand=stand, by=caller.user, top=top, place=at + 1))
         position = edge + step
     events.append(ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=top, place=place))
     return events
@@ -129,9 +127,14 @@ def _among_own(
     for (position, stand), row in _settled(cluster, line, slots, to, swap):
         if (position, stand) != row[:2] or row[3] == key:
             moved = ev.JobMoved(
-                at=now, key=row[3], position=position, stand=stand, by=caller.user, top=ask.top,
+                at=now,
+                key=row[3],
+                position=position,
+                stand=stand,
+                by=caller.user,
+                top=ask.top,
                 place=place if row[3] == key else line.index(row) + 1,
-            )  # fmt: skip
+            )
             events.append(moved)
     return place, events
 

@@ -37,8 +37,11 @@ WITH_ALL = frozenset(
 _TOLD = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail")
 _LIMITS = {"W": "run", "c": "cpu", "M": "mem", "v": "swap", "p": "processes"}
 _RESET: dict[str, dict[str, Any]] = {
-    "Jdn": {"description": ""}, "Nn": {"notify_end": False}, "un": {"mail_user": ""}, "on": {"output": ""},
-}  # fmt: skip
+    "Jdn": {"description": ""},
+    "Nn": {"notify_end": False},
+    "un": {"mail_user": ""},
+    "on": {"output": ""},
+}
 
 
 def why_not(cluster: Cluster, ask: Modify) -> str:
@@ -55,9 +58,15 @@ def modify(
     """The event for a job that runs; the text that it has then. ``why_not`` has been asked."""
     old = cluster.specs.rows[job.spec]
     draft = Draft(
-        spec=old, text=text, conf=cluster.conf, local=local, name=job.name,
-        known_hosts=known_names(cluster), known_resources=known_resources(cluster), ran=_ran(job, now),
-    )  # fmt: skip
+        spec=old,
+        text=text,
+        conf=cluster.conf,
+        local=local,
+        name=job.name,
+        known_hosts=known_names(cluster),
+        known_resources=known_resources(cluster),
+        ran=_ran(job, now),
+    )
     if why := _why_not_files(cluster, text, ask.options):
         raise Refused(why)
     _reset(draft, ask.options)
@@ -77,11 +86,16 @@ def modify(
         amounts = tuple((part.host, reserved(part, draft.spec, old, cluster.conf)) for part in parts)
     decided.events.append(
         ev.JobModified(
-            at=now, key=job.key, spec=number, name=_name(cluster, job, draft, ask.options), by=caller.user,
-            changes=tuple(_change(name, value) for name, value in ask.options.items()), reserved=amounts,
+            at=now,
+            key=job.key,
+            spec=number,
+            name=_name(cluster, job, draft, ask.options),
+            by=caller.user,
+            changes=tuple(_change(name, value) for name, value in ask.options.items()),
+            reserved=amounts,
             amended=_amended(cluster, draft, text),
         )
-    )  # fmt: skip
+    )
     return draft.text
 
 

@@ -17,7 +17,12 @@ def accepted(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBoo
     if not events or recorded is None:
         return Decided(events=events)
     cycle = RecordedCycle(
-        version=plan.version, first=cluster.version + 1, count=len(events), at=now, seed=seed, anew=recorded.anew,
+        version=plan.version,
+        first=cluster.version + 1,
+        count=len(events),
+        at=now,
+        seed=seed,
+        anew=recorded.anew,
         data=recorded.data,
-    )  # fmt: skip
+    )
     return Decided(events=events, cycles=[cycle], answer={"kept": True})

@@ -16,9 +16,7 @@ from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 
 
-def accept(
-    cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now: float, reserved: Reserved
-) -> list[ev.Event]:
+def accept(cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now: float, reserved: Reserved) -> list[ev.Event]:
     """The events, if it still may be so; the ledger has it then."""
     job = cluster.jobs.rows.get(growth.key)
     spec = None if job is None else cluster.specs.rows[job.spec]

@@ -12,9 +12,7 @@ from lavad.core.plan.plan import Placement
 from lavad.core.rules.ledger import Ledger
 
 
-def held(
-    ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float
-) -> list[Event]:
+def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float) -> list[Event]:
     """Events for what still is free."""
     events: list[Event] = []
     for placement in holds:

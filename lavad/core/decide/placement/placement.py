@@ -103,7 +103,12 @@ class _Draft:
         uid = f"{self.seed}{len(self.events):x}"
         self.events.append(
             JobDispatched(
-                at=self.now, key=placement.key, attempt=attempt, uid=uid, parts=placement.parts, way=placement.way,
+                at=self.now,
+                key=placement.key,
+                attempt=attempt,
+                uid=uid,
+                parts=placement.parts,
+                way=placement.way,
                 alone=placement.alone,
             )
         )
@@ -141,9 +146,7 @@ def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
     return cluster.specs.rows.get(number) if placement.spec in (0, number) else None
 
 
-def why_not_placed(
-    ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float, reserved: Reserved
-) -> int:
+def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float, reserved: Reserved) -> int:
     """Why a placement does not hold on the cluster as the ledger sees it, 0: it holds."""
     cluster = ledger.cluster
     if spec.queue not in cluster.queue_conf:

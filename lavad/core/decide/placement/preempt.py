@@ -107,9 +107,7 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
             shrinking.setdefault(one.key, []).extend(one.parts)
         elif one.how == SUSPEND:
             why = f"Job was preempted by job <{show(one.beneficiary)}>"
-            events.append(
-                JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary)
-            )
+            events.append(JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary))
         else:
             kind = "kill" if one.how == "kill" else one.how
             wish = Wish(kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate")
@@ -120,11 +118,17 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
         if job.run is not None:
             events.append(
                 JobShrank(
-                    at=now, key=key, attempt=job.run.number, number=job.run.resizes + 1, parts=tuple(parts), forced=True,
-                    command=cluster.specs.rows[job.spec].resize_command, beneficiary=beneficiary,
+                    at=now,
+                    key=key,
+                    attempt=job.run.number,
+                    number=job.run.resizes + 1,
+                    parts=tuple(parts),
+                    forced=True,
+                    command=cluster.specs.rows[job.spec].resize_command,
+                    beneficiary=beneficiary,
                     why=f"Job <{show(beneficiary)}> needs it",
                 )
-            )  # fmt: skip
+            )
     return events
 
 

@@ -54,9 +54,14 @@ def leaves(job: Job, part: Part, end: End | None, gone: bool, now: float) -> tup
 def shrink_now(job: Job, run: Attempt, part: Part, why: str, now: float) -> ev.JobShrank:
     """A host is lost: it is to leave, whatever the job thinks of it, and the job is told."""
     return ev.JobShrank(
-        at=now, key=job.key, attempt=run.number, number=run.resizes + 1, parts=(portion(part, part.slots),), forced=True,
+        at=now,
+        key=job.key,
+        attempt=run.number,
+        number=run.resizes + 1,
+        parts=(portion(part, part.slots),),
+        forced=True,
         why=why,
-    )  # fmt: skip
+    )
 
 
 def settled(key: int, run: Attempt, now: float) -> list[ev.Event]:

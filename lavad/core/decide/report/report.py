@@ -47,17 +47,13 @@ def find_part(cluster: Cluster, key: int, uid: str, host: str) -> tuple[Job, Att
     return None
 
 
-def prepared(
-    cluster: Cluster, key: int, uid: str, host: str, address: str, now: float, door: str = ""
-) -> list[ev.Event]:
+def prepared(cluster: Cluster, key: int, uid: str, host: str, address: str, now: float, door: str = "") -> list[ev.Event]:
     """A host is ready for its part; when all are, and none is silent, the gang is told to go."""
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
     job, run, part = found
-    events: list[ev.Event] = [
-        ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address, door=door)
-    ]
+    events: list[ev.Event] = [ev.PartPrepared(at=now, key=key, attempt=run.number, host=host, address=address, door=door)]
     if part.grown:
         return events if part.leaving else [*events, ev.GangReleased(at=now, key=key, attempt=run.number)]
     if job.state is not JobState.UNKWN and may_go(with_part(run, host, state=PartState.PREPARED)):
@@ -71,17 +67,13 @@ def may_go(run: Attempt) -> bool:
     return ready and not run.refused and run.verdict is None
 
 
-def started(
-    cluster: Cluster, key: int, uid: str, host: str, pid: int, at: float, cwd: str, now: float
-) -> list[ev.Event]:
+def started(cluster: Cluster, key: int, uid: str, host: str, pid: int, at: float, cwd: str, now: float) -> list[ev.Event]:
     """A part runs."""
     found = find_part(cluster, key, uid, host)
     if found is None or found[2].state is PartState.RUNNING or found[2].end is not None:
         return []
     job, run, _ = found
-    events: list[ev.Event] = [
-        ev.PartStarted(at=now, key=key, attempt=run.number, host=host, pid=pid, started=at, cwd=cwd)
-    ]
+    events: list[ev.Event] = [ev.PartStarted(at=now, key=key, attempt=run.number, host=host, pid=pid, started=at, cwd=cwd)]
     if run.resize is not None:
         events += leave.settled(job.key, with_part(run, host, state=PartState.RUNNING), now)
     return events
@@ -218,9 +210,7 @@ def _over(cluster: Cluster, job: Job, now: float, end: End | None = None) -> lis
     return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
 
 
-def _again(
-    cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None
-) -> ev.JobRequeued | None:
+def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
     """The event that lets the job wait again, if it is to."""
     if _killed(run) is not None:
         return None
@@ -261,9 +251,7 @@ def _again(
     return None
 
 
-def _start_again(
-    cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None
-) -> ev.JobRequeued | None:
+def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
     """After a start that failed: later and elsewhere; held, or no more, where the queue says so of pre-execution."""
     state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
     reason, why = PEND_START_FAIL, run.refused

@@ -30,7 +30,5 @@ def lost(run: Attempt) -> tuple[str, ...]:
     """Hosts that fell silent, and of a job on several those that lost their part."""
     several = len(run.parts) > 1
     return tuple(
-        part.host
-        for part in run.parts
-        if part.state is PartState.FENCED or (several and part.end is not None and part.end.lost)
+        part.host for part in run.parts if part.state is PartState.FENCED or (several and part.end is not None and part.end.lost)
     )

@@ -27,9 +27,7 @@ def _find(cluster: Cluster, key: int, uid: str, host: str, rank: int, number: in
     return (job, run, task) if run.parts[task.place] is part and task.number == number else None
 
 
-def task_started(
-    cluster: Cluster, key: int, uid: str, host: str, rank: int, number: int, pid: int, now: float
-) -> list[ev.Event]:
+def task_started(cluster: Cluster, key: int, uid: str, host: str, rank: int, number: int, pid: int, now: float) -> list[ev.Event]:
     """A task runs that was started late, or again."""
     found = _find(cluster, key, uid, host, rank, number)
     if found is None or found[2].state is not TaskState.WAITING:
@@ -48,9 +46,15 @@ def task_ended(
     job, run, task = found
     spec = cluster.specs.rows[job.spec]
     event = ev.TaskEnded(
-        at=now, key=key, attempt=run.number, rank=rank, number=number, status=status, limit=limit,
+        at=now,
+        key=key,
+        attempt=run.number,
+        rank=rank,
+        number=number,
+        status=status,
+        limit=limit,
         name=task_name(spec, task),
-    )  # fmt: skip
+    )
     if run.verdict is not None or run.refused:
         return [event] if run.leave else []  # it was ended with the job
     run = ended(run, event)
@@ -61,9 +65,10 @@ def task_ended(
         return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]
     match on_end(spec, run, rank, limit, job.retries, now):
         case Retry(delay=delay, why=why):
-            return [event, ev.TaskRetried(
-                at=now, key=key, attempt=run.number, rank=rank, number=number + 1, delay=delay, why=why
-            )]  # fmt: skip
+            return [
+                event,
+                ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=number + 1, delay=delay, why=why),
+            ]
         case Judgement(end=verdict, again=again):
             return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again)]
     return [event]

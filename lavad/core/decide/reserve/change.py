@@ -158,6 +158,10 @@ def _disable(cluster: Cluster, row: Reservation, ask: ChangeReservation, now: fl
 
 
 _VERBS: dict[str, Callable[[Cluster, Reservation, ChangeReservation, float, datetime], Reservation]] = {
-    "": _values, "addhost": _add_hosts, "rmhost": _remove_hosts, "adduser": _add_users, "rmuser": _remove_users,
+    "": _values,
+    "addhost": _add_hosts,
+    "rmhost": _remove_hosts,
+    "adduser": _add_users,
+    "rmuser": _remove_users,
     "disable": _disable,
-}  # fmt: skip
+}

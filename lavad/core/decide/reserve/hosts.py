@@ -33,9 +33,7 @@ class Wanted(Protocol):
     def system(self) -> bool: ...
 
 
-def choose_hosts(
-    cluster: Cluster, row: Reservation, ask: Wanted, now: float, local: datetime
-) -> tuple[tuple[str, int], ...]:
+def choose_hosts(cluster: Cluster, row: Reservation, ask: Wanted, now: float, local: datetime) -> tuple[tuple[str, int], ...]:
     """Host and slots for a new reservation; raises Refused where there are too few."""
     names = find_hosts(cluster, ask.hosts, ask.resreq)
     free = Free(cluster, row, now, local)
@@ -111,12 +109,26 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Value]:
     facts = cluster.hosts.rows[name].facts
     conf = cluster.host_conf.get(name)
     values: dict[str, Value] = {
-        "ncpus": facts.ncpus, "nprocs": facts.nprocs, "ncores": facts.ncores or facts.ncpus, "nthreads": facts.nthreads,
-        "maxmem": facts.max_mem, "maxswp": facts.max_swap, "maxtmp": facts.max_tmp, "mem": facts.max_mem,
-        "swp": facts.max_swap, "tmp": facts.max_tmp, "ngpus": len(facts.gpus), "hname": name, "server": True,
-        "type": (conf.type if conf else "") or facts.type, "model": (conf.model if conf else "") or facts.model,
-        "slots": most(cluster, name), "maxslots": most(cluster, name), "status": "ok", "healthy": True,
-    }  # fmt: skip
+        "ncpus": facts.ncpus,
+        "nprocs": facts.nprocs,
+        "ncores": facts.ncores or facts.ncpus,
+        "nthreads": facts.nthreads,
+        "maxmem": facts.max_mem,
+        "maxswp": facts.max_swap,
+        "maxtmp": facts.max_tmp,
+        "mem": facts.max_mem,
+        "swp": facts.max_swap,
+        "tmp": facts.max_tmp,
+        "ngpus": len(facts.gpus),
+        "hname": name,
+        "server": True,
+        "type": (conf.type if conf else "") or facts.type,
+        "model": (conf.model if conf else "") or facts.model,
+        "slots": most(cluster, name),
+        "maxslots": most(cluster, name),
+        "status": "ok",
+        "healthy": True,
+    }
     for own, text in conf.resources if conf is not None else ():
         try:
             values[own] = float(text) if text else True

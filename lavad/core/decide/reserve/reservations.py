@@ -37,10 +37,20 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
         if queue not in cluster.queue_conf:
             raise Refused(f"{queue}: No such queue")
     row = Reservation(
-        name=_name(cluster, ask.name, kind, users), kind=kind, users=users, begin=begin, end=end, window=window, open=ask.open,
-        whole_hosts=ask.unit == "host", no_suspend=ask.no_suspend, queues=queues, description=ask.description,
-        creator=caller.user, created=now,
-    )  # fmt: skip
+        name=_name(cluster, ask.name, kind, users),
+        kind=kind,
+        users=users,
+        begin=begin,
+        end=end,
+        window=window,
+        open=ask.open,
+        whole_hosts=ask.unit == "host",
+        no_suspend=ask.no_suspend,
+        queues=queues,
+        description=ask.description,
+        creator=caller.user,
+        created=now,
+    )
     hosts = choose_hosts(cluster, row, ask, now, local)
     row = moved(row, hosts=hosts)
     check_creator(cluster.conf, row, caller, local)

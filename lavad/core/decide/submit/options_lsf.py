@@ -169,4 +169,4 @@ def migrate(draft: Draft, value: OptionValue) -> None:
 def host_limits(draft: Draft, value: OptionValue) -> None:
     """``-hl``: memory is limited for the job as a whole on each host, by its control group. lava has no other way there."""
     if value and "memory" not in draft.conf.params.enforce:
-        raise Refused("-hl: This needs LSB_RESOURCE_ENFORCE=\"memory\" in lsf.conf")
+        raise Refused('-hl: This needs LSB_RESOURCE_ENFORCE="memory" in lsf.conf')

@@ -90,12 +90,18 @@ def _role(draft: Draft, one: RoleAsk) -> Role:
         raise Refused(f"role {name}: Bad command")
     count = _number(name, "count", one.count, 1, MAX_TASKS)
     return Role(
-        name=name, count=count, least=_number(name, "least", one.least or count, 1, count),
-        slots=_number(name, "slots", one.slots, 1, 100_000), resreq=_resreq(draft, name, one.resreq),
-        gpus=_number(name, "gpus", one.gpus, 0, 1024), limits=_limits(draft, one),
-        restart=_word(f"role {name}: ", "restart", one.restart, RESTARTS), spread=one.spread, kind=kind,
+        name=name,
+        count=count,
+        least=_number(name, "least", one.least or count, 1, count),
+        slots=_number(name, "slots", one.slots, 1, 100_000),
+        resreq=_resreq(draft, name, one.resreq),
+        gpus=_number(name, "gpus", one.gpus, 0, 1024),
+        limits=_limits(draft, one),
+        restart=_word(f"role {name}: ", "restart", one.restart, RESTARTS),
+        spread=one.spread,
+        kind=kind,
         actions=_actions(f"role {name}: ", one.actions),
-    )  # fmt: skip
+    )
 
 
 def _resreq(draft: Draft, name: str, text: str) -> str:
@@ -123,10 +129,15 @@ def _only_simple(req: resreq.ResReq) -> None:
     """Roles say by themselves what spans hosts; raises Refused for what a requirement may not say beside them."""
     fades = any(use.duration for rusage in req.rusage for use in rusage.uses)
     for what, asked in (
-        ("n*{...}", bool(req.compound)), ("{...}||{...}", bool(req.alternatives)), ("span[]", req.span is not None),
-        ("same[]", bool(req.same)), ("cu[]", req.cu is not None), ("affinity[]", req.affinity is not None),
-        ("rusage with ||", len(req.rusage) > 1), ("rusage for a time", fades),
-    ):  # fmt: skip
+        ("n*{...}", bool(req.compound)),
+        ("{...}||{...}", bool(req.alternatives)),
+        ("span[]", req.span is not None),
+        ("same[]", bool(req.same)),
+        ("cu[]", req.cu is not None),
+        ("affinity[]", req.affinity is not None),
+        ("rusage with ||", len(req.rusage) > 1),
+        ("rusage for a time", fades),
+    ):
         if asked:
             raise Refused(f"Bad resource requirement: {what} cannot be used with roles")
 
@@ -140,9 +151,13 @@ def _limits(draft: Draft, one: RoleAsk) -> Limits:
 def _alone(draft: Draft, role: str, options: dict[str, OptionValue]) -> Draft:
     """What options of bsub mean for a role by itself; raises Refused with its name."""
     alone = Draft(
-        spec=replace(draft.spec, resreq="", limits=Limits(), launch=""), text=JobText(command=""), conf=draft.conf,
-        local=draft.local, known_hosts=draft.known_hosts, known_resources=draft.known_resources,
-    )  # fmt: skip
+        spec=replace(draft.spec, resreq="", limits=Limits(), launch=""),
+        text=JobText(command=""),
+        conf=draft.conf,
+        local=draft.local,
+        known_hosts=draft.known_hosts,
+        known_resources=draft.known_resources,
+    )
     try:
         read_options(alone, options)
     except Refused as why:
@@ -192,11 +207,14 @@ def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
     if not 0 <= ask.nproc <= 100_000:
         raise Refused(f"nproc {ask.nproc} is not between 0 and 100000")
     return Policy(
-        framework=_word("", "framework", ask.framework, FRAMEWORKS), success=_success(ask.success, roles),
+        framework=_word("", "framework", ask.framework, FRAMEWORKS),
+        success=_success(ask.success, roles),
         clean=_word("", "clean", ask.clean, CLEAN),
-        launcher_start=_word("", "launcher_start", ask.launcher_start, LAUNCHER_START), backoff=ask.backoff,
-        nproc=ask.nproc, actions=_actions("", ask.actions),
-    )  # fmt: skip
+        launcher_start=_word("", "launcher_start", ask.launcher_start, LAUNCHER_START),
+        backoff=ask.backoff,
+        nproc=ask.nproc,
+        actions=_actions("", ask.actions),
+    )
 
 
 def _success(rule: str, roles: tuple[Role, ...]) -> str:

@@ -31,6 +31,7 @@ def apply_host_spec(draft: Draft, queue: QueueConf) -> None:
     spec = draft.spec
     if host:
         draft.spec = replace(
-            spec, run_host=spec.run_host or (host if spec.limits.run is not None else ""),
+            spec,
+            run_host=spec.run_host or (host if spec.limits.run is not None else ""),
             cpu_host=spec.cpu_host or (host if spec.limits.cpu is not None else ""),
-        )  # fmt: skip
+        )

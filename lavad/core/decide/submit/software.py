@@ -40,9 +40,11 @@ def step_of(name: str, inside: str) -> Step:
 
 
 _EXAMPLE = {
-    "modules": '-a "modules(gcc/12 openmpi)"', "conda": '-a "conda(myenv)"', "venv": '-a "venv(/path/to/venv)"',
+    "modules": '-a "modules(gcc/12 openmpi)"',
+    "conda": '-a "conda(myenv)"',
+    "venv": '-a "venv(/path/to/venv)"',
     "container": '-a "container(/path/image.sif)"',
-}  # fmt: skip
+}
 
 
 def _container(image: str, *options: str) -> Step:
@@ -53,8 +55,10 @@ def _container(image: str, *options: str) -> Step:
             raise Refused(f"container({option}): only runner=… and pull=… may follow the image")
         given[key] = value
     if given["runner"] == "docker":
-        raise Refused("container(runner=docker): docker starts containers outside of the job, where lava can neither limit "
-                      "nor end them; use podman or apptainer")  # fmt: skip
+        raise Refused(
+            "container(runner=docker): docker starts containers outside of the job, where lava can neither limit "
+            "nor end them; use podman or apptainer"
+        )
     if given["runner"] and given["runner"] not in RUNNERS:
         raise Refused(f"container(runner={given['runner']}): the runners are {', '.join(RUNNERS)}")
     if given["pull"] not in PULLS:

@@ -33,16 +33,28 @@ from lavad.core.site.share_rights import has_share
 MAX_COMMAND = 2**20
 KEYWORDS = frozenset(("all", "others", "allremote"))
 _LIMIT_NAMES = {
-    "run": "RUNLIMIT", "cpu": "CPULIMIT", "mem": "MEMLIMIT", "swap": "SWAPLIMIT", "file": "FILELIMIT",
-    "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT", "processes": "PROCESSLIMIT",
+    "run": "RUNLIMIT",
+    "cpu": "CPULIMIT",
+    "mem": "MEMLIMIT",
+    "swap": "SWAPLIMIT",
+    "file": "FILELIMIT",
+    "data": "DATALIMIT",
+    "stack": "STACKLIMIT",
+    "core": "CORELIMIT",
+    "processes": "PROCESSLIMIT",
     "threads": "THREADLIMIT",
-}  # fmt: skip
+}
 
 
 def submit(
-    cluster: Cluster, ask: Submit, caller: Caller, now: float, local: datetime, known: Known = NOTHING,
+    cluster: Cluster,
+    ask: Submit,
+    caller: Caller,
+    now: float,
+    local: datetime,
+    known: Known = NOTHING,
     former: Former | None = None,
-) -> Decided:  # fmt: skip
+) -> Decided:
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``former``:
     the job that is restarted.
     """
@@ -88,20 +100,27 @@ def known_resources(cluster: Cluster) -> frozenset[str]:
     return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
 
 
-def read_draft(
-    cluster: Cluster, ask: Submit, caller: Caller, local: datetime, former: Former | None = None
-) -> Draft:
+def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, former: Former | None = None) -> Draft:
     """The options of a submission, read."""
     conf = cluster.conf
     spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
     text = JobText(
-        command=ask.command, script=ask.script, env=ask.env_hash, cwd=ask.cwd, home=ask.home, umask=ask.umask & 0o777,
+        command=ask.command,
+        script=ask.script,
+        env=ask.env_hash,
+        cwd=ask.cwd,
+        home=ask.home,
+        umask=ask.umask & 0o777,
         shell=ask.shell,
-    )  # fmt: skip
+    )
     draft = Draft(
-        spec=spec, text=text, conf=conf, local=local,
-        known_hosts=known_names(cluster), known_resources=known_resources(cluster),
-    )  # fmt: skip
+        spec=spec,
+        text=text,
+        conf=conf,
+        local=local,
+        known_hosts=known_names(cluster),
+        known_resources=known_resources(cluster),
+    )
     if former is not None:
         restart.begin(draft, ask, former, caller.host)
     read_options(draft, ask.options)
@@ -140,7 +159,13 @@ def apply_app(draft: Draft) -> None:
         slots = most = app.default_slots
     may_resize = not why_not_resizable(spec.launch) and not spec.roles
     draft.spec = replace(
-        spec, app=app.name, gpu=gpu, checkpoint=checkpoint, slots=slots, max_slots=most, requeue=spec.requeue or app.requeue,
+        spec,
+        app=app.name,
+        gpu=gpu,
+        checkpoint=checkpoint,
+        slots=slots,
+        max_slots=most,
+        requeue=spec.requeue or app.requeue,
         estimate=spec.estimate or app.estimate,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
         resreq=_with_app(app, spec.resreq),
@@ -148,7 +173,7 @@ def apply_app(draft: Draft) -> None:
         resizable=spec.resizable or (bool(app.resizable) and may_resize),
         autoresize=spec.autoresize or (app.resizable == "auto" and may_resize),
         resize_command=spec.resize_command or app.resize_command,
-    )  # fmt: skip
+    )
     draft.text = replace(
         draft.text, pre_exec=draft.text.pre_exec or app.pre_exec, post_exec=draft.text.post_exec or app.post_exec
     )
@@ -311,7 +336,13 @@ def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str)
 
 
 def _submitted(
-    cluster: Cluster, draft: Draft, name: ArraySpec | str, queue: QueueConf, now: float, named: bool, caller: Caller,
+    cluster: Cluster,
+    draft: Draft,
+    name: ArraySpec | str,
+    queue: QueueConf,
+    now: float,
+    named: bool,
+    caller: Caller,
     depends: Resolved | None,
 ) -> Decided:
     job = next_job_id(cluster)
@@ -322,15 +353,20 @@ def _submitted(
     text = replace(draft.text, array_spec="" if array is None else draft.name, on_hold=draft.held)
     events.append(
         ev.JobSubmitted(
-            at=now, key=job, spec=spec, held=draft.held, by=caller.user,
+            at=now,
+            key=job,
+            spec=spec,
+            held=draft.held,
+            by=caller.user,
             name=array.name if array is not None else str(name),
             indices=array.indices if array is not None else None,
             limit=(array.limit or 0) if array is not None else 0,
             spec_text=draft.name if array is not None else "",
             restart=draft.restart,
-            depend=depends[0] if depends is not None else None, ended=depends[1] if depends is not None else (),
+            depend=depends[0] if depends is not None else None,
+            ended=depends[1] if depends is not None else (),
         )
-    )  # fmt: skip
+    )
     answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
     return Decided(events=events, answer=answer, texts=[(job, text)])
 
@@ -357,4 +393,3 @@ def spec_number(cluster: Cluster, spec: Spec, events: list[ev.Event], now: float
     number = cluster.next_spec + sum(isinstance(event, ev.SpecAdded) for event in events)
     events.append(ev.SpecAdded(at=now, spec=number, value=spec))
     return number
-

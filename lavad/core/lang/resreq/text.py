@@ -18,19 +18,63 @@ from lavad.core.lang.resreq.grammar import COMPARISONS, Affinity, Expr, ResReqEr
 from lavad.core.lang.resreq.sections import Cu, Order, Rusage, Span, Use
 
 __all__ = [
-    "BUILT_IN", "Affinity", "Cu", "Expr", "ResReq", "ResReqError", "Rusage", "Span", "Use",
-    "combine", "default_type", "in_mb", "merge", "names_in", "parse", "show", "unknown_names",
-]  # fmt: skip
+    "BUILT_IN",
+    "Affinity",
+    "Cu",
+    "Expr",
+    "ResReq",
+    "ResReqError",
+    "Rusage",
+    "Span",
+    "Use",
+    "combine",
+    "default_type",
+    "in_mb",
+    "merge",
+    "names_in",
+    "parse",
+    "show",
+    "unknown_names",
+]
 
 MAX_TEXT = 8192
 BUILT_IN = frozenset(
     (
-        "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem",
-        "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf", "type", "model", "status", "rexpri", "server", "hname",
-        "slots", "maxslots", "ngpus", "nprocs", "ncores", "nthreads", "healthy", "ngpus_physical",
-        "ngpus_shared", "ngpus_excl_p",
+        "r15s",
+        "r1m",
+        "r15m",
+        "ut",
+        "pg",
+        "io",
+        "ls",
+        "it",
+        "tmp",
+        "swp",
+        "mem",
+        "ncpus",
+        "ndisks",
+        "maxmem",
+        "maxswp",
+        "maxtmp",
+        "cpuf",
+        "type",
+        "model",
+        "status",
+        "rexpri",
+        "server",
+        "hname",
+        "slots",
+        "maxslots",
+        "ngpus",
+        "nprocs",
+        "ncores",
+        "nthreads",
+        "healthy",
+        "ngpus_physical",
+        "ngpus_shared",
+        "ngpus_excl_p",
     )
-)  # fmt: skip
+)
 PACKING = ("binpack", "spread")
 """Words of order[] that are no resources: the fullest or the emptiest host first."""
 _KEYWORDS = "select|filter|order|rusage|span|same|cu|affinity"
