@@ -15,8 +15,8 @@ from config.check.report import report
 from config.read.load import Loaded
 from config.read.load import load as load_files
 from config.text.logmask import level_of
+from lavad.configure.database import database_url
 from lavad.configure.site import core_conf
-from lavad.master.database import database_url
 from lavad.master.master import Master, Site
 from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch

@@ -1,0 +1,1 @@
+"""A cluster on one machine (``lava up``): its folder, daemons, certificates and shells."""

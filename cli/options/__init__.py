@@ -1,0 +1,1 @@
+"""LSF's single-dash options, and what commands take beside them. May import client."""

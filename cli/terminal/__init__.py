@@ -1,0 +1,1 @@
+"""Interactive jobs and remote tasks, seen from the user's terminal. May import submit and below."""

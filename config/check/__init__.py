@@ -1,0 +1,1 @@
+"""What one entry says against another. May import values and below."""

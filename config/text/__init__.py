@@ -1,0 +1,1 @@
+"""LSF's files as text: lines, sections, conditions, NAME=value. May import model."""

@@ -1,0 +1,1 @@
+"""Configurations that lava writes or shows. May import model and text."""

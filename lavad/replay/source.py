@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from config.read.load import load
-from lavad.master.database import database_url
+from lavad.configure.database import database_url
 from lavad.replay.history import Item, of_file, of_store
 from lavad.store.read import Reader
 

@@ -1,0 +1,1 @@
+"""One process of a part: its description, start, signals, accounting. May import system."""

@@ -1,0 +1,1 @@
+"""The starter itself: orders of the agent, the pool of shepherds, the journal. May import all of starter."""

@@ -1,0 +1,1 @@
+"""Listings for administrators: badmin's history and status, lsacct. May import jobs and below."""

@@ -1,0 +1,1 @@
+"""Listings of jobs: bjobs, bhist, bacct and their kin, one command a file. May import facts and frame."""

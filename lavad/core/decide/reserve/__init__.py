@@ -1,0 +1,1 @@
+"""Advance reservations: brsvadd, brsvmod, brsvdel. May import decide.base."""
