@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from config.model.cluster import ApplicationConfig, ClusterConfig
+from lavad.configure.queues import requeue_words
 from lavad.core.job.spec import Limits
 from lavad.core.lang.resreq.text import in_mb
 from lavad.core.site.conf import AppConf
@@ -37,9 +38,6 @@ def _controls(app: ApplicationConfig) -> str:
 
 def _app(app: ApplicationConfig, unit_mb: float) -> AppConf:
     tasks = app.tasklimit
-    rule = app.requeue_exit_values
-    words = ["all"] if rule.all else [str(value) for value in rule.values]
-    words += [f"~{value}" for value in rule.never]
     period = "" if app.chkpnt_period is None else f" {app.chkpnt_period // 60}"
     return AppConf(
         name=app.name,
@@ -63,7 +61,7 @@ def _app(app: ApplicationConfig, unit_mb: float) -> AppConf:
         pre_timeout=app.job_preproc_timeout,
         post_timeout=app.job_postproc_timeout,
         include_post=app.job_include_postproc,
-        requeue=" ".join(words),
+        requeue=requeue_words(app.requeue_exit_values),
         success_exit_values=" ".join(map(str, app.success_exit_values)),
         max_requeue=app.max_job_requeue,
         nice=app.nice,

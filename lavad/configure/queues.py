@@ -66,7 +66,7 @@ def queue_conf(queue: QueueConfig, params: FileParams) -> QueueConf:
         host_pre_exec=queue.host_pre_exec,
         host_post_exec=queue.host_post_exec,
         job_starter=queue.job_starter,
-        requeue_exit_values=_requeue(queue.requeue_exit_values),
+        requeue_exit_values=requeue_words(queue.requeue_exit_values),
         thresholds=thresholds_of(queue.thresholds),
         stop_cond=in_mb(queue.stop_cond, params.resreq_unit_mb),
         resume_cond=in_mb(queue.resume_cond, params.resreq_unit_mb),
@@ -148,7 +148,8 @@ def _preemption(queue: QueueConfig) -> str:
     return " ".join(words)
 
 
-def _requeue(rule: RequeueExit) -> str:
+def requeue_words(rule: RequeueExit) -> str:
+    """REQUEUE_EXIT_VALUES of a queue or an application profile, as it is written."""
     words = ["all"] if rule.all else [str(value) for value in rule.values]
     words += [f"~{value}" for value in rule.never]
     if rule.excluding:

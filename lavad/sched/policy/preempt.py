@@ -6,6 +6,8 @@ while; what victims give up beyond the need stays unused in this cycle.
 
 from __future__ import annotations
 
+import re
+
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts
@@ -22,6 +24,7 @@ from lavad.sched.policy.queue_shares import Surplus, slots_of
 from lavad.sched.state.cycle_state import View
 from lavad.sched.state.eligible import Base
 
+_SUSPEND = re.compile(r"SUSPEND\[(.*?)\](?= (?:RESUME|TERMINATE)\[|$)", re.DOTALL)
 GRACE = 300.0
 """Seconds for which a job that was resumed is not preempted again."""
 MOST = 1000
@@ -36,8 +39,8 @@ def how_of(queue: QueueConf | None, spec: Spec) -> str:
         return preempt.SUSPEND
     if "PREEMPT" in queue.terminate_when:
         return "kill"
-    _, found, control = queue.job_controls.partition("SUSPEND[")
-    what = control.partition("]")[0] if found else ""
+    found = _SUSPEND.search(queue.job_controls)
+    what = found[1] if found else ""
     if "brequeue" in what:
         return "requeue"
     if ("CHKPNT" in what or "bmig" in what) and (spec.checkpoint is not None or spec.rerunnable):
