@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.captured import remove_users
+from tests.support.live.captured import remove_users
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.compat.captured_overrides import OVERRIDDEN
 from tests.compat.captured_walk import WALK
-from tests.support.captured import CAPTURES, Captured, can_be_others
+from tests.support.live.captured import CAPTURES, Captured, can_be_others
 
 pytestmark = pytest.mark.skipif(not can_be_others(), reason="needs root and useradd: the captures are of several users")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.reference_rows import ROWS
-from tests.support.captured import Captured, Ran, can_be_others
+from tests.support.live.captured import Captured, Ran, can_be_others
 
 pytestmark = pytest.mark.skipif(not can_be_others(), reason="needs root and useradd: the sentences are of several users")
 

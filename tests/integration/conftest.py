@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent_host import AgentHost, fake_master, running
-from tests.support.fake_master import FakeMaster
-from tests.support.starters import rig
+from tests.support.daemons.agent_host import AgentHost, fake_master, running
+from tests.support.daemons.fake_master import FakeMaster
+from tests.support.daemons.starters import rig
 
 __all__ = ["host", "master", "rig"]
 

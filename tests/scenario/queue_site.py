@@ -15,7 +15,7 @@ from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.site.conf import QueueConf
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 LOCAL = datetime(2026, 11, 20, 12, 0)
 PARAMS = "Begin Parameters\nDEFAULT_QUEUE = q\nMBD_SLEEP_TIME = 10\nMAX_USER_PRIORITY = 100\nEnd Parameters\n"

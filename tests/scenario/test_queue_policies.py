@@ -15,7 +15,7 @@ from lavad.queries.facts import exceptions
 from lavad.queries.frame.view import View
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
-from tests.support.query_cluster import QueryCluster
+from tests.support.worlds.query_cluster import QueryCluster
 
 PROOFS = Proofs()
 ANN, BOB, EVE = {"user": "ann"}, {"user": "bob"}, {"user": "eve"}

@@ -10,7 +10,7 @@ from config.read.load import load
 from config.values import known
 from config.values.fields import OTHER_NAMES, QUEUE
 from config.values.without_effect import MISSING, NEEDLESS
-from tests.integration.test_site_queue_table import PROVEN
+from tests.integration.site.test_queue_table import PROVEN
 from tests.scenario import test_queue_parameters, test_queue_policies
 
 STORIES = [proof for table in (test_queue_parameters.PROOFS, test_queue_policies.PROOFS) for proof in table.values()]

@@ -10,7 +10,7 @@ from lavad.core.decide.control.hosts import switch_hosts
 from lavad.core.lang.asks import Caller, Hosts
 from lavad.core.site.rights import may_control
 from tests.scenario.queue_site import CLUSTER, QueueSite
-from tests.support.site_world import read_site, site_world
+from tests.support.worlds.site_world import read_site, site_world
 
 GROUPS = (
     "Begin HostGroup\nGROUP_NAME GROUP_MEMBER GROUP_ADMIN\nrack (h1 h2) (ann dev)\nrow (rack h3) ()\nEnd HostGroup\n"

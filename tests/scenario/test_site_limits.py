@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS
-from tests.support.site_world import read_site, site_world
+from tests.support.worlds.site_world import read_site, site_world
 
 FILES = {
     "lsb__queues": "Begin Queue\nQUEUE_NAME=day\nEnd Queue\nBegin Queue\nQUEUE_NAME=night\nEnd Queue\n",

@@ -9,7 +9,7 @@ from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
 from lavad.core.site.pend_reason import LOAD, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.sched.state.scheduler_cache import Memory
-from tests.support.world import World, one_host
+from tests.support.worlds.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")
 

@@ -31,8 +31,8 @@ from lavad.store.batch import Batch, batch_of
 from tests.sim.agents import Host, Order, Report
 from tests.sim.net import Stream
 from tests.sim.timeline import Timeline
-from tests.support.snapshot import snapshot
-from tests.support.world import QUIET
+from tests.support.worlds.snapshot import snapshot
+from tests.support.worlds.world import QUIET
 
 Decide = Callable[[Cluster, float], Decided]
 Answer = Callable[["dict[str, Any] | None", str], None]

@@ -22,8 +22,8 @@ from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf, R
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import Memory
 from tests.sim.checks import Broken, Promises, check_gangs, check_gpus, check_hosts, check_licences, check_limits, check_shares
-from tests.support.virtual_time import VirtualSite
-from tests.support.world import World
+from tests.support.worlds.virtual_time import VirtualSite
+from tests.support.worlds.world import World
 
 HOSTS = ("h1", "h2", "h3")
 LONGEST = 30

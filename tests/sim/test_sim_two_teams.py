@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lavad.core.events import job as ev
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
-from tests.support.world import World
+from tests.support.worlds.world import World
 
 HOUR = 3600.0
 SLOTS = 64

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chaos import Chaos
-from tests.support.cluster import Cluster
+from tests.support.live.chaos import Chaos
+from tests.support.live.cluster import Cluster
 
 JOBS = int(os.environ.get("LAVA_SOAK_JOBS", "500"))
 SEEDS = [int(seed) for seed in os.environ.get("LAVA_SOAK_SEEDS", "11 12").split()]

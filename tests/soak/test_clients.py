@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.live.cluster import Cluster
 
 CLIENTS = Path(__file__).parents[3] / "shared" / "clients"
 RUN_ALL = CLIENTS / "run_all.sh"

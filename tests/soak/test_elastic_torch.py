@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.live.cluster import Cluster
+from tests.support.live.wheels import environment
 from tests.support.wait import wait_until
-from tests.support.wheels import environment
 
 TRAIN = Path(__file__).parents[2] / "examples" / "elastic" / "train.py"
 

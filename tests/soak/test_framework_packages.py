@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster
-from tests.support.netns import NetnsCluster, why_not
-from tests.support.wheels import environment
+from tests.support.live.cluster import Cluster
+from tests.support.live.netns import NetnsCluster, why_not
+from tests.support.live.wheels import environment
 
 PACKAGES = {
     "torch": ("torch", "numpy", "lightning"),

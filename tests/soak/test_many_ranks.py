@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 TICKS = os.sysconf("SC_CLK_TCK")

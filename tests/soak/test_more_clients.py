@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.soak import client_programs as programs
-from tests.support.cluster import Cluster
-from tests.support.wheels import environment
+from tests.support.live.cluster import Cluster
+from tests.support.live.wheels import environment
 
 CLIENTS = {
     "cylc": (programs.CYLC, "cylc-flow==8.5.4"),

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from cli.local.folder import BINDIR
-from tests.support.inside import run_script
-from tests.support.netns import NetnsCluster, why_not
-from tests.support.ranks import compiled
-from tests.support.wheels import environment
+from tests.support.live.inside import run_script
+from tests.support.live.netns import NetnsCluster, why_not
+from tests.support.live.ranks import compiled
+from tests.support.live.wheels import environment
 
 TCP = "export UCX_TLS=tcp,self FI_PROVIDER=tcp OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self; "
 """Both hosts share a kernel: without this a library would find a shorter way than the network."""

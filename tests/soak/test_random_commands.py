@@ -11,8 +11,8 @@ import pytest
 
 from cli.local.folder import BINDIR
 from tests.soak.test_chaos import check_replay
-from tests.support.cluster import Cluster
-from tests.support.random_commands import ADDED, Careless
+from tests.support.live.cluster import Cluster
+from tests.support.live.random_commands import ADDED, Careless
 from tests.support.wait import wait_until
 
 COMMANDS = int(os.environ.get("LAVA_SOAK_COMMANDS", "1000"))

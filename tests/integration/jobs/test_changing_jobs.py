@@ -1,0 +1,76 @@
+"""Jobs that are changed while they run, warned before their run limit, and restarted from a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    made = Cluster(tmp_path_factory.mktemp("changing"), hosts=1, slots=4)
+    with made:
+        conf = next(Path(made.folder.path).rglob("lsf.conf"))
+        conf.write_text(conf.read_text().replace("LSB_STDOUT_DIRECT=Y", "LSB_STDOUT_DIRECT=N") + "LSB_MOD_ALL_JOBS=Y\n")
+        made.run("badmin reconfig")
+        yield made
+
+
+def test_a_new_run_limit_ends_a_job_that_has_run_longer(cluster: Cluster) -> None:
+    job = cluster.submit("-o out1 sleep 600")
+    cluster.wait_for(job, "RUN")
+    assert cluster.run(f"bmod -W 5 -J other {job}").stdout == f"Parameters of job <{job}> are being changed\n"
+    assert "RUNLIMIT" in cluster.run(f"bjobs -l {job}").stdout
+    assert cluster.run(f"bjobs -noheader -o job_name {job}").stdout.strip() == "other"
+    refused = cluster.run(f"bmod -q normal {job}", ok=False)
+    text = "Job parameters cannot be changed now; non-repetitive job is running. Job not modified.\n"
+    assert (refused.returncode, refused.stderr) == (255, text)
+    cluster.run(f"bkill {job}")
+    cluster.wait_end(job)
+
+
+def test_output_files_of_a_running_job_are_delivered_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    job = cluster.submit(f"-o old -e olderr 'echo words; echo err >&2; until [ -e {go} ]; do sleep 0.1; done'", cwd=tmp_path)
+    cluster.wait_for(job, "RUN")
+    cluster.run(f"bmod -oo new -e newerr -We+ 5 {job}", cwd=tmp_path)
+    assert cluster.run(f"bjobs -noheader -o 'estimated_run_time' {job}").stdout.startswith("5.")
+    go.touch()
+    cluster.wait_end(job)
+    assert "words\n" in wait_until(lambda: (tmp_path / "new").exists() and (tmp_path / "new").read_text(), 10, "the new file")
+    assert (tmp_path / "newerr").read_text() == "err\n"
+    assert not (tmp_path / "old").exists()
+    assert not (tmp_path / "olderr").exists()
+
+
+@pytest.mark.parametrize("action", ["URG", "command"])
+def test_a_job_is_warned_before_its_run_limit(cluster: Cluster, action: str) -> None:
+    seen = cluster.folder.path / f"warned.{action}"
+    script = cluster.folder.path / "warn.sh"
+    script.write_text(f"#!/bin/sh\necho $LSB_JOBID > {seen}\n")
+    script.chmod(0o755)
+    what = "URG" if action == "URG" else str(script)
+    program = f'trap "echo \\$LSB_JOBID > {seen}" URG; while :; do sleep 0.1; done'
+    job = cluster.submit(f"-W 1 -wt 1 -wa {what} -o out2 '{program}'")
+    wait_until(lambda: seen.exists() and seen.read_text() == f"{job}\n", 20, lambda: f"the warning\n{cluster.logs()}")
+    cluster.run(f"bkill {job}")
+    cluster.wait_end(job)
+
+
+def test_brestart_goes_on_from_the_checkpoint(cluster: Cluster) -> None:
+    folder = cluster.folder.path / "ck"
+    program = "echo $LSB_RESTART $LAVA_CKPT_GENERATION `ls $LSB_CHKPNT_DIR`"
+    job = cluster.submit(f"-k {folder} -o out.%J '{program}'")
+    cluster.wait_end(job)
+    refused = cluster.run(f"brestart {folder} {job}", ok=False)
+    assert refused.stderr == "Checkpoint log is not found or is corrupted. Job not submitted.\n"
+    (folder / str(job) / "gen-3").mkdir()
+    (folder / str(job) / "gen-3" / "MANIFEST").touch()
+    done = cluster.run(f"brestart {folder} {job}").stdout
+    again = int(done.split("<")[1].split(">")[0])
+    assert cluster.wait_end(again) == ["DONE"]
+    assert "Y 3 gen-3" in (cluster.folder.path / f"out.{again}").read_text().splitlines()

@@ -1,0 +1,90 @@
+"""Options of bsub that act on the host of execution: copies of files, spooled input, limits, an end before the beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("options")) as found:
+        yield found
+
+
+def test_files_come_and_go_with_the_job(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("one\n")
+    (tmp_path / "log").write_text("before\n")
+    job = cluster.submit("-f 'in > copy' -f 'log << copy' -o out 'cat copy; echo two >> copy'", cwd=tmp_path)
+    assert cluster.wait_end(job) == ["DONE"]
+    assert (tmp_path / "out").read_text().startswith("one\n")
+    assert (tmp_path / "log").read_text() == "before\none\ntwo\n"
+    assert (tmp_path / "in").read_text() == "one\n"
+    assert ', Copy Files "in > copy", "log << copy"' in cluster.run(f"bjobs -UF -a {job}").stdout
+    assert cluster.wait_end(cluster.submit("-f 'missing > copy' true", cwd=tmp_path)) == ["EXIT"]
+
+
+def test_input_is_as_it_was(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"bytes \xff\n")
+    job = cluster.submit("-H -is in -o out cat", cwd=tmp_path)
+    (tmp_path / "in").unlink()
+    cluster.run(f"bresume {job}")
+    assert cluster.wait_end(job) == ["DONE"]
+    assert (tmp_path / "out").read_bytes().startswith(b"bytes \xff\n")
+    done = cluster.run("bsub -is nosuch true", ok=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (255, "nosuch: No such file or directory. Job not submitted.\n")
+
+
+def test_limits(cluster: Cluster, tmp_path: Path) -> None:
+    done = cluster.run("ulimit -S -c 0; ulimit -S -s 4096; bsub -ul -I 'ulimit -c; ulimit -s'")
+    assert done.stdout.splitlines()[1:] == ["0", "4096"]
+    assert cluster.run("ulimit -S -s 4096; bsub -ul -S 2MB -I 'ulimit -s'").stdout.splitlines()[1:] == ["2048"]
+    script = "import threading as t, time; [t.Thread(target=time.sleep, args=(60,)).start() for _ in range(8)]"
+    job = cluster.submit(f"-T 4 \"python3 -c '{script}'\"")
+    assert cluster.wait_end(job) == ["EXIT"]
+    assert "TERM_THREADLIMIT" in cluster.run(f"bjobs -l -a {job}").stdout
+
+
+def test_a_pre_execution_that_ends_the_job(cluster: Cluster) -> None:
+    job = cluster.submit("-E 'exit 99' true")
+    assert cluster.wait_end(job) == ["EXIT"]
+
+
+def test_conditions_on_post_execution(cluster: Cluster, tmp_path: Path) -> None:
+    """-Ep is run, and post_done and post_err are about how it ended."""
+    good = cluster.submit(f"-Ep 'echo $LSB_JOBEXIT_STAT > {tmp_path}/status' 'exit 3'")
+    bad = cluster.submit("-Ep 'exit 5' true")
+    assert cluster.wait_end(good) == ["EXIT"]
+    assert cluster.wait_end(bad) == ["DONE"]
+    assert (tmp_path / "status").read_text() == "768\n"
+    for condition, status in (
+        (f"post_done({good})", 0),
+        (f"post_err({bad})", 0),
+        (f"post_err({good})", 255),
+        (f"post_done({bad})", 255),
+    ):
+        assert cluster.run(f"bwait -w '{condition}'", ok=False).returncode == status, condition
+    both = cluster.submit(f"-w 'post_done({good}) && post_err({bad})' true")
+    assert cluster.wait_end(both) == ["DONE"]
+    assert "Post job process failed" in cluster.run(f"bhist -l {bad}").stdout
+
+
+def test_the_sites_eexec(cluster: Cluster, tmp_path: Path) -> None:
+    folder = Path(cluster.environ["LSF_SERVERDIR"])
+    folder.mkdir(exist_ok=True)
+    eexec = f"{{ echo $LS_EXEC_T $LSB_JOBID; cat; }} >> {tmp_path}/seen; exit 5"
+    for name, text in (("esub", "echo from esub"), ("eexec", eexec)):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    cluster.kill("agent-host1")
+    cluster.up()
+    job = cluster.submit(f"'echo job >> {tmp_path}/seen'")
+    assert cluster.wait_end(job) == ["DONE"]
+    seen = (tmp_path / "seen").read_text()
+    assert seen == f"START {job}\nfrom esub\njob\nEND {job}\nfrom esub\n"
+    for name in ("esub", "eexec"):
+        (folder / name).unlink()

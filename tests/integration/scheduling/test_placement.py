@@ -1,0 +1,82 @@
+"""Compute units, processors, GPUs and reservations for a time, on a running cluster, as its commands show them (issue line 4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+UNITS = """
+Begin ComputeUnit
+NAME  MEMBER          TYPE
+r1    (host1)         rack
+r2    (host2 host3)   rack
+End ComputeUnit
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAVA_SIM_TOPOLOGY", "2x1x4x2")
+        one = Cluster(tmp_path_factory.mktemp("placed"), hosts=3, slots=8, options=("--gpus", "8"))
+        with one:
+            conf = one.folder.conf
+            params, hosts = conf / "lsb.params", conf / "lsb.hosts"
+            params.write_text(params.read_text().replace("End Parameters", "COMPUTE_UNIT_TYPES = rack!\nEnd Parameters"))
+            hosts.write_text(hosts.read_text() + UNITS)
+            one.run("badmin reconfig -f")
+            yield one
+
+
+def job(cluster: Cluster, options: str, command: str = "sleep 60") -> str:
+    return cluster.run(f"bsub -o out.%J {options} {command}").stdout.split("<")[1].partition(">")[0]
+
+
+def hosts_of(cluster: Cluster, number: str) -> str:
+    wait_until(lambda: cluster.run(f"bjobs -noheader -o 'stat exec_host' {number}").stdout.startswith("RUN"), 20, "it runs")
+    counts = Counter(cluster.run(f"bjobs -noheader -o exec_host {number}").stdout.strip().split(":"))
+    return " ".join(f"{count}*{host}" for host, count in counts.items())
+
+
+def test_a_gang_goes_to_one_rack(cluster: Cluster) -> None:
+    first, second = job(cluster, "-n 10 -R 'cu[maxcus=1]'"), job(cluster, "-n 3 -R 'cu[pref=bestfit]'")
+    assert hosts_of(cluster, first) in ("8*host2 2*host3", "8*host3 2*host2")
+    assert hosts_of(cluster, second) in ("3*host2", "3*host3")
+    assert "r2            rack           host2 host3 " in cluster.run("bmgroup -cu").stdout
+    cluster.run(f"bkill {first} {second}")
+
+
+def test_processors_and_gpus_are_given_and_shown(cluster: Cluster) -> None:
+    number = job(
+        cluster,
+        "-m host1 -n 2 -gpu num=4:j_exclusive=yes -R 'affinity[core(2,same=socket):membind=localprefer]'",
+        "'echo $LSB_BIND_CPU_LIST $CUDA_VISIBLE_DEVICES; cat $LSB_AFFINITY_HOSTFILE; sleep 60'",
+    )
+    assert hosts_of(cluster, number) == "2*host1"
+    shown = cluster.run(f"bjobs -l -aff {number}").stdout
+    assert " host1               core   core   -      /0/0/0 /0/0/1   pref  0    -\n" in shown
+    assert "core0(*0 *8)" in cluster.run("bhosts -l -aff host1").stdout
+    cluster.run(f"bkill {number}")
+    path = cluster.folder.path / f"out.{number}"
+    wait_until(lambda: path.exists() and "host1" in path.read_text(), 20, "output")
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("0,1,2,3,8,9,10,11 GPU-")
+    assert lines[1:3] == ["host1 0,1,8,9 0 2", "host1 2,3,10,11 0 2"]
+
+
+def test_a_reservation_ends_before_its_job(cluster: Cluster) -> None:
+    wide = "-m host1 -R 'rusage[tmp=1:duration=2s]'"
+    number = job(cluster, wide)
+    hosts_of(cluster, number)
+    wait_until(lambda: " 1M" not in reserved(cluster), 20, "nothing is reserved any more")
+    assert cluster.run(f"bjobs -noheader -o stat {number}").stdout.strip() == "RUN"
+    cluster.run(f"bkill {number}")
+
+
+def reserved(cluster: Cluster) -> str:
+    return next(line for line in cluster.run("bhosts -l host1").stdout.splitlines() if line.startswith(" Reserved"))

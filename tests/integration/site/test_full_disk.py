@@ -1,0 +1,84 @@
+"""The disk under the store fills up: a clear refusal, nothing half done, and everything goes on once there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemons.starters import Rig
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False)
+    if done.returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _fill(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while os.write(descriptor, b"x" * 4096):
+            pass
+    os.close(descriptor)
+
+
+def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> None:
+    tmp_path.chmod(0o755)
+    options = ("--database", f"sqlite:///{small_disk}/lavad.sqlite")
+    with Cluster(tmp_path / "cluster", hosts=1, slots=2, options=options) as cluster:
+        running = cluster.submit(f"-o /dev/null 'while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 3'")
+        cluster.wait_for(running, "RUN")
+        _fill(small_disk / "filler")
+        refused = cluster.run("for i in 1 2 3 4 5 6 7 8; do bsub -H -o /dev/null -J $i true || exit; done", ok=False)
+        assert refused.returncode == 255
+        assert refused.stderr == "The master's store is full. Job not submitted.\n"
+        accepted = refused.stdout.count("is submitted")
+        wait_until(lambda: "the lease is not renewed" in cluster.logs(), 30, cluster.logs)
+        (tmp_path / "go").touch()
+        assert len(cluster.run("bjobs -noheader -o jobid").stdout.split()) in (accepted, accepted + 1)
+        (small_disk / "filler").unlink()
+        cluster.wait_for(running, "EXIT", timeout=30)
+        assert cluster.run(f"bjobs -noheader -o exit_code {running}").stdout.strip() == "3"
+        later = cluster.submit("-o /dev/null true")
+        cluster.wait_for(later, "DONE")
+
+
+def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(small_disk: Path) -> None:
+    """Nothing that runs is touched by it; what was written while there was no room is not in the way of what comes later."""
+    rig = Rig(small_disk).start()
+    try:
+        rig.order(rig.part("runs", f"while [ ! -e {small_disk}/go ]; do sleep 0.05; done; exit 3"))
+        rig.pid_of("runs")
+        for number in range(30):
+            rig.run(f"before {number} " + "x" * 200, "true")
+        _fill(small_disk / "filler")
+        for uid in rig.list().keys() - {"runs"}:
+            rig.send({"do": "forget", "uids": [uid]})
+        refused = [f"refused {number} " + "x" * 200 for number in range(40)]
+        rig.order(*(rig.part(uid, "true") for uid in refused))
+        assert "journal" in rig.report(refused[0], "refused")["reason"]
+        (small_disk / "filler").unlink()
+        assert rig.run("later", "true")["status"] == 0
+        rig.order(rig.part("kept", "sleep 1000"))
+        rig.pid_of("kept")
+        (small_disk / "go").touch()
+        assert os.waitstatus_to_exitcode(rig.end("runs")["status"]) == 3
+        rig.kill()
+        rig.start()
+        assert {uid: part["state"] for uid, part in rig.list().items()} == {"runs": "gone", "later": "gone", "kept": "lost"}
+    finally:
+        rig.stop()

@@ -1,0 +1,77 @@
+"""Whole hosts, starters and shepherds die: rerunnable jobs run elsewhere, the others say honestly what is known."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.local.daemons import children
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    tmp_path.chmod(0o755)
+    with Cluster(tmp_path / "cluster", hosts=2, slots=4) as running:
+        yield running
+
+
+def exec_host(cluster: Cluster, job: int) -> str:
+    return cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip()
+
+
+def test_a_rerunnable_job_runs_elsewhere_when_its_host_dies(cluster: Cluster, tmp_path: Path) -> None:
+    """Only the lost host's jobs are touched."""
+    command = f"'echo $LAVA_HOST >>{tmp_path}/ran; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'"
+    job = cluster.submit(f"-r -m 'host2+5 host1' -o /dev/null {command}")
+    cluster.wait_for(job, "RUN")
+    first = exec_host(cluster, job)
+    other = cluster.submit(f"-m {'host1' if first == 'host2' else 'host2'} -o /dev/null sleep 60")
+    cluster.wait_for(other, "RUN")
+    cluster.kill_host(first)
+    wait_until(lambda: len((tmp_path / "ran").read_text().split()) == 2, 25, lambda: "the second run\n" + cluster.logs())
+    assert exec_host(cluster, job) != first
+    (tmp_path / "go").touch()
+    cluster.wait_for(job, "DONE")
+    assert len((tmp_path / "ran").read_text().split()) == 2
+    assert cluster.states(other) == ["RUN"]
+
+
+def test_a_job_that_must_not_run_twice_is_unkwn_while_its_host_is_silent(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit(f"-m host2 -o /dev/null 'while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 4'")
+    cluster.wait_for(job, "RUN")
+    cluster.kill("agent-host2", signal.SIGKILL)
+    cluster.wait_for(job, "UNKWN")
+    cluster.up()
+    cluster.wait_for(job, "RUN")
+    (tmp_path / "go").touch()
+    cluster.wait_for(job, "EXIT")
+    assert cluster.run(f"bjobs -noheader -o exit_code {job}").stdout.strip() == "4"
+
+
+def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-m host2 -o /dev/null 'setsid sleep 1000 & sleep 1000'")
+    cluster.wait_for(job, "RUN")
+    tree = children([cluster.pid("starter-host2")]) - {cluster.pid("starter-host2")}
+    assert tree
+    cluster.kill("starter-host2")
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree), 15, "all its processes to be gone")
+    cluster.up()
+    cluster.wait_for(job, "EXIT", timeout=30)
+    assert "lost" in cluster.run(f"bhist -l {job}").stdout + cluster.run(f"bjobs -l {job}").stdout
+
+
+def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
+    job = cluster.submit("-m host2 -o /dev/null sleep 1000")
+    cluster.wait_for(job, "RUN")
+    pids = children([cluster.pid("starter-host2")]) - {cluster.pid("starter-host2")}
+    title = f"lava-shepherd {job}"
+    shepherd = next(pid for pid in pids if Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") == title)
+    os.kill(shepherd, signal.SIGKILL)
+    cluster.wait_for(job, "EXIT", timeout=30)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 10, "its processes gone")

@@ -1,0 +1,60 @@
+"""One host, plain jobs: submitted, run, seen, ended; lavad killed in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    folder.chmod(0o755)
+    with Cluster(folder, hosts=1, slots=4) as running:
+        yield running
+
+
+def test_a_job_runs_and_its_output_is_in_the_file_it_named(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-o out.%J echo hello", cwd=tmp_path)
+    cluster.wait_for(job, "DONE")
+    text = wait_until(lambda: (tmp_path / f"out.{job}").read_text(), 5, "output")
+    assert "hello\n" in text
+
+
+def test_an_exit_code_is_kept(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-o /dev/null 'exit 3'", cwd=tmp_path)
+    cluster.wait_for(job, "EXIT")
+    assert cluster.run(f"bjobs -noheader -o exit_code {job}").stdout.strip() == "3"
+
+
+def test_an_array_runs_every_element_once(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-J 'a[1-20]%3' -o a.%J.%I 'echo element $LSB_JOBINDEX'", cwd=tmp_path)
+    assert len(cluster.wait_for(job, "DONE", timeout=60)) == 20
+    for index in range(1, 21):
+        lines = (tmp_path / f"a.{job}.{index}").read_text().splitlines()
+        assert lines.count(f"element {index}") == 1
+
+
+def test_bkill_ends_a_running_job_and_all_it_started(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-o k.out 'setsid sleep 1000 & echo $! >pid; sleep 1000'", cwd=tmp_path)
+    cluster.wait_for(job, "RUN")
+    pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 10, "pid"))
+    cluster.run(f"bkill {job}")
+    cluster.wait_for(job, "EXIT", timeout=40)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), 10, "the daemonised child to be gone")
+
+
+def test_a_running_job_survives_the_death_of_lavad(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit("-o s.out 'while [ ! -e go ]; do sleep 0.1; done; exit 7'", cwd=tmp_path)
+    cluster.wait_for(job, "RUN")
+    cluster.kill("lavad")
+    cluster.up()
+    assert cluster.states(job) == ["RUN"]
+    (tmp_path / "go").touch()
+    cluster.wait_for(job, "EXIT")
+    assert cluster.run(f"bjobs -noheader -o exit_code {job}").stdout.strip() == "7"

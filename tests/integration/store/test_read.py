@@ -1,0 +1,143 @@
+"""What a query process reads from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
+from lavad.store.accounting import Asked
+from lavad.store.errors import StoreRefused
+from lavad.store.read import Find, Reader
+from lavad.store.writer import Store
+from tests.support.stores.stores import commit, store, store_url  # noqa: F401
+
+ANN, BOB = Spec(user="ann", queue="normal"), Spec(user="bob", queue="night", project="p")
+
+
+@pytest.fixture
+def reader(store: Store, store_url: str) -> Iterator[Reader]:  # noqa: F811
+    """Jobs 1 to 4 (ann, bob, ann, bob) finished at 11 to 14, job 5 live, elements 1 and 3 of array 6 finished."""
+    cluster = Cluster()
+    specs = [ev.SpecAdded(at=1.0, spec=1, value=ANN), ev.SpecAdded(at=1.0, spec=2, value=BOB)]
+    jobs = [ev.JobSubmitted(at=2.0, key=n, spec=1 + (n + 1) % 2, name=f"Job_{n}") for n in range(1, 6)]
+    array = ev.JobSubmitted(at=3.0, key=6, spec=1, name="arr", indices=Ranges.span(1, 4), spec_text="arr[1-4]")
+    texts = [(n, JobText(command=f"echo {n}", env="h")) for n in range(1, 7)]
+    env = [("h", msgspec.msgpack.encode({"PATH": "/bin"}))]
+    commit(store, cluster, [*specs, *jobs, array], texts=texts, envs=env)
+    done = [ev.JobFinished(at=10.0 + n, key=n, state=JobState.DONE) for n in range(1, 5)]
+    elements = [ev.JobFinished(at=20.0, key=n << 32 | 6, state=JobState.EXIT, status=256) for n in (3, 1)]
+    commit(store, cluster, [*done, *elements])
+    opened = Reader.open(store_url)
+    yield opened
+    opened.close()
+
+
+def found(reader: Reader, **find: object) -> list[str]:
+    return [job.name for job in reader.finished_jobs(msgspec.convert(find, Find))]
+
+
+def test_texts(reader: Reader) -> None:
+    text = reader.text_of(5)
+    assert text == JobText(command="echo 5", env="h")
+    assert reader.text_of(99) is None
+    assert sorted(reader.texts(range(4, 1000))) == [4, 5, 6]
+    assert reader.env("h") == {"PATH": "/bin"}
+    assert reader.env("nothing") is None
+
+
+def test_specs(reader: Reader) -> None:
+    assert reader.specs([1, 2, 3]) == {1: ANN, 2: BOB}
+
+
+def test_finished_jobs_by_time(reader: Reader) -> None:
+    assert found(reader) == ["arr[3]", "arr[1]", "Job_4", "Job_3", "Job_2", "Job_1"]
+    assert found(reader, newest_first=False) == ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]
+    assert found(reader, since=13.0, until=20.0) == ["Job_4", "Job_3"]
+    assert found(reader, limit=2) == ["arr[3]", "arr[1]"]
+
+
+def test_finished_jobs_by_owner_queue_and_project(reader: Reader) -> None:
+    assert found(reader, user="bob") == ["Job_4", "Job_2"]
+    assert found(reader, queue="normal", until=19.0) == ["Job_3", "Job_1"]
+    assert found(reader, project="p") == ["Job_4", "Job_2"]
+    assert found(reader, user="nobody") == []
+
+
+def test_finished_jobs_by_name(reader: Reader) -> None:
+    assert found(reader, name="Job_2") == ["Job_2"]
+    assert found(reader, name="job_2") == []
+    assert found(reader, name="Job%") == []
+    assert found(reader, name="J*2") == ["Job_2"]
+    assert found(reader, name="arr") == ["arr[3]", "arr[1]"]
+    assert found(reader, name="arr[1]") == ["arr[1]"]
+
+
+def test_finished_jobs_by_key(reader: Reader) -> None:
+    assert found(reader, keys=[6]) == ["arr[3]", "arr[1]"]
+    assert found(reader, keys=[1 << 32 | 6, 6, 2]) == ["arr[3]", "arr[1]", "Job_2"]
+    assert found(reader, keys=[2 << 32 | 6, 5]) == []
+    assert found(reader, keys=list(range(1, 2000)), limit=3, newest_first=False) == ["Job_1", "Job_2", "Job_3"]
+    assert found(reader, keys=[]) == []
+
+
+def test_what_is_counted_of_finished_jobs(reader: Reader) -> None:
+    assert sorted(reader.finished_keys(13.0, None)) == [3, 4, key_of(6, 1), key_of(6, 3)]
+    assert reader.finished_keys(13.0, "bob") == [4]
+    marks = reader.finished_marks(14.0)
+    assert {(mark.key, mark.spec, mark.state) for mark in marks} == {
+        (4, 2, JobState.DONE),
+        (key_of(6, 1), 1, JobState.EXIT),
+        (key_of(6, 3), 1, JobState.EXIT),
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        (Asked(), ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]),
+        (Asked(users=("bob",)), ["Job_2", "Job_4"]),
+        (Asked(keys=(6, 1, 1, 5, 99)), ["Job_1", "arr[1]", "arr[3]"]),
+        (Asked(keys=(6, key_of(6, 3), 2), users=("ann",)), ["arr[1]", "arr[3]"]),
+        (Asked(keys=(key_of(6, 3), 2)), ["Job_2", "arr[3]"]),
+        (Asked(completed=(12.0, 13.0)), ["Job_2", "Job_3"]),
+        (Asked(names=("arr*",), states=(JobState.DONE,)), []),
+    ],
+)
+def test_pages_and_sums_are_about_the_same_jobs(reader: Reader, asked: Asked, names: list[str]) -> None:
+    assert [job.name for page in reader.pages(asked) for job in page] == names
+    sums = reader.sums(asked)
+    assert sums.done + sums.exited == len(names)
+
+
+def test_elements_of_a_live_array(reader: Reader) -> None:
+    assert [job.name for job in reader.finished_elements(6)] == ["arr[1]", "arr[3]"]
+    assert reader.finished_array(6) is None
+
+
+def test_history(reader: Reader) -> None:
+    assert [type(event).__name__ for _, event in reader.events_of(2)] == ["JobSubmitted", "JobFinished"]
+    assert len(reader.events_of(6)) == 3
+    assert [event.at for _, event in reader.events_between(11.0, 13.0)] == [11.0, 12.0]
+    assert len(reader.events_between(0.0, 99.0, limit=4)) == 4
+    assert [seq for seq, _ in reader.events_after(3, 2)] == [4, 5]
+    assert reader.version() == 14
+
+
+def test_a_reader_writes_nothing(reader: Reader) -> None:
+    with reader.engine.connect() as connection, pytest.raises(Exception, match=r"(?i)read-?only"):
+        connection.exec_driver_sql("DELETE FROM jobs")
+
+
+def test_a_reader_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused, match="there is no store"):
+        Reader.open(f"sqlite:///{tmp_path}/none.db")
+    assert list(tmp_path.iterdir()) == []

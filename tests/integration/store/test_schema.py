@@ -1,0 +1,108 @@
+"""Migrations, URLs, and the private PostgreSQL."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import lavad.store
+from lavad.store import private, schema
+from lavad.store.connect import parse_url
+from lavad.store.errors import StoreRefused
+from lavad.store.read import Reader
+from lavad.store.writer import Store
+from tests.support.stores.postgres import postgres_url
+from tests.support.stores.stores import store, store_url  # noqa: F401
+
+
+def test_the_migrations_make_the_tables(store: Store) -> None:  # noqa: F811
+    with store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+def test_head_is_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(lavad.store.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_current_head() == schema.HEAD
+
+
+def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa: F811
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    store.close()
+    with pytest.raises(StoreRefused, match="version 9999, newer than this lavad"):
+        Store.open(store_url)
+    with pytest.raises(StoreRefused, match="version 9999"):
+        Reader.open(store_url)
+
+
+def test_no_store_is_made_where_none_is_wanted(store_url: str) -> None:  # noqa: F811
+    with pytest.raises(StoreRefused, match="there is no store"):
+        Store.open(store_url, create=False)
+    Store.open(store_url).close()
+    Store.open(store_url, create=False).close()
+
+
+def test_sqlite_is_set_to_keep_what_it_commits(tmp_path: Path) -> None:
+    store = Store.open(f"sqlite:///{tmp_path}/lava.db")  # noqa: F811
+    with store.connection().begin():
+        ask = store.connection().exec_driver_sql
+        assert ask("PRAGMA journal_mode").scalar() == "wal"
+        assert ask("PRAGMA synchronous").scalar() == 2
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "story"),
+    [
+        ("nonsense", "not a database URL"),
+        ("mysql://u:secret@h/d", "only sqlite and postgresql"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:////no/such/folder/lava.db", "No such file or directory"),
+    ],
+)
+def test_urls_that_are_refused(url: str, story: str) -> None:
+    with pytest.raises(StoreRefused, match=story) as refused:
+        Store.open(url)
+    assert "secret" not in str(refused.value)
+
+
+def test_postgres_urls_use_psycopg() -> None:
+    assert parse_url("postgresql://h/d").drivername == "postgresql+psycopg"
+    assert parse_url("postgres://h/d").drivername == "postgresql+psycopg"
+
+
+def test_a_postgres_that_is_not_there_is_refused_without_its_password() -> None:
+    with pytest.raises(StoreRefused, match="sesame") as refused:
+        Store.open("postgresql://ann:open@127.0.0.1:1/sesame")
+    assert ":open" not in str(refused.value)
+
+
+def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:
+    postgres_url()  # the shared server must not be disturbed by another
+    with tempfile.TemporaryDirectory(prefix="lava-test-private-") as folder:
+        Path(folder).chmod(0o711)
+        # too long for a socket's path
+        server = Path(folder) / ("d" * 100) / "server"
+        server.parent.mkdir(mode=0o755)
+        url = private.start(server)
+        try:
+            assert private.start(server) == url
+            Store.open(url).close()
+            private.stop(server)
+            with pytest.raises(StoreRefused):
+                Store.open(url)
+            assert private.start(server) == url
+            Store.open(url, create=False).close()
+            with pytest.raises(StoreRefused, match="password"):
+                Store.open(sa.engine.make_url(url).set(password="wrong").render_as_string(hide_password=False))
+        finally:
+            private.stop(server)
+        private.stop(server)

@@ -1,0 +1,146 @@
+"""Modules, conda, venv and containers around a command: the shell texts run for real, as the user that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.launch.software import wrap
+from tests.support.live.image import make_image
+
+NOBODY = 65534
+
+
+def run(folder: Path, software: list[str], *argv: str, user: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LAVA_HOST": "host7", **env}
+    return subprocess.run(
+        wrap(software, argv),
+        env=given,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+    )
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    assert wrap([], ["a", "b c"]) == ["a", "b c"]
+
+
+def test_modules_are_loaded_in_order_after_a_purge(tmp_path: Path) -> None:
+    script(tmp_path / "init" / "sh", 'module() { [ "$2" != bad ] || return 1; SEEN="$SEEN<$*>"; export SEEN; }\n')
+    argv = ("sh", "-c", 'echo "$SEEN"')
+    done = run(tmp_path, ["modules\tgcc/12\topenmpi"], *argv, MODULESHOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "<purge><load gcc/12><load openmpi>\n")
+    done = run(tmp_path, ["modules\tgcc/12\tbad"], *argv, MODULESHOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (127, "", "lava: host7: module bad cannot be loaded\n")
+
+
+def test_a_conda_environment_by_name_and_by_path(tmp_path: Path) -> None:
+    """Found without running conda."""
+    env = tmp_path / "miniconda3" / "envs" / "train"
+    (env / "conda-meta").mkdir(parents=True)
+    script(env / "bin" / "hello", '#!/bin/sh\necho "$CONDA_DEFAULT_ENV $EXTRA"\n')
+    script(env / "etc" / "conda" / "activate.d" / "extra.sh", "export EXTRA=more\n")
+    assert run(tmp_path, ["conda\ttrain"], "hello").stdout == "train more\n"
+    assert run(tmp_path, [f"conda\t{env}"], "hello").stdout == f"{env} more\n"
+    (tmp_path / "elsewhere" / "b" / "conda-meta").mkdir(parents=True)
+    assert run(tmp_path, ["conda\tb"], "printenv", "CONDA_PREFIX", CONDA_ENVS_PATH=f"/x:{tmp_path}/elsewhere").stdout == (
+        f"{tmp_path}/elsewhere/b\n"
+    )
+    done = run(tmp_path, ["conda\tnone"], "hello")
+    assert (done.returncode, done.stderr) == (127, "lava: host7: there is no conda environment none here\n")
+
+
+def test_a_venv_and_one_that_is_not_there(tmp_path: Path) -> None:
+    """Python is the environment's; arguments stay as they are."""
+    script(tmp_path / "v" / "bin" / "python", '#!/bin/sh\nprintf "%s|" "$VIRTUAL_ENV" "$@"\n')
+    (tmp_path / "v" / "pyvenv.cfg").write_text("")
+    for path in (f"{tmp_path}/v", "v", "~/v"):
+        assert run(tmp_path, [f"venv\t{path}"], "python", "a b", "$c", "").stdout == f"{tmp_path}/v|a b|$c||"
+    done = run(tmp_path, ["venv\tw"], "python")
+    assert (done.returncode, done.stderr) == (127, "lava: host7: there is no virtual environment in w\n")
+
+
+def test_a_program_that_is_not_there_is_127(tmp_path: Path) -> None:
+    script(tmp_path / "v" / "bin" / "python", "#!/bin/sh\n")
+    (tmp_path / "v" / "pyvenv.cfg").write_text("")
+    assert run(tmp_path, ["venv\tv"], "no-such-program").returncode == 127
+
+
+def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> None:
+    """A fake runtime; the command behind the image stays as it is. Pull policies."""
+    script(tmp_path / "bin" / "apptainer", '#!/bin/sh\nprintf "%s|" "$@"\n')
+    script(tmp_path / "bin" / "podman", '#!/bin/sh\nprintf "%s|" "$@"\n')
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    (tmp_path / "i.sif").touch()
+    done = run(tmp_path, ["container\ti.sif\t\tmissing"], "prog", "a b", PATH=path)
+    assert done.stdout == f"--silent|exec|--bind|{tmp_path}|--pwd|{tmp_path}|i.sif|prog|a b|"
+    done = run(tmp_path, ["container\ti.sif\t\tmissing"], "prog", PATH=path, CUDA_VISIBLE_DEVICES="GPU-1")
+    assert "--nv|i.sif|prog|" in done.stdout
+    done = run(tmp_path, ["container\tdocker://x\tapptainer\tnever"], "prog", PATH=path)
+    assert (done.returncode, "pull=never" in done.stderr) == (127, True)
+    done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", "a b", PATH=path)
+    assert "--pull=always|" in done.stdout
+    assert done.stdout.endswith("|x:1|prog|a b|")
+    done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", PATH=path, PMI_FD="7")
+    assert (done.returncode, "podman hands no PMI connection on" in done.stderr) == (127, True)
+
+
+def test_what_is_not_there_is_said_by_name(tmp_path: Path) -> None:
+    def why(step: str) -> str:
+        done = run(tmp_path, [step], "true", PATH=str(tmp_path / "only"))
+        assert done.returncode == 127
+        return done.stderr
+
+    (tmp_path / "only").mkdir()
+    for name in ("id", "dirname"):
+        (tmp_path / "only" / name).symlink_to(shutil.which(name) or "/bin/false")
+    assert "there is no apptainer, singularity or podman here, and it is no folder" in why("container\tx.sif\t\tmissing")
+    assert "there is no podman here" in why("container\tx.sif\tpodman\tmissing")
+    assert "there is no unshare here" in why(f"container\t{tmp_path}\tunshare\tmissing")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach (pytest's own are private)."""
+    folder = Path(tempfile.mkdtemp(prefix="lava-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+@pytest.mark.parametrize("user", [None, NOBODY])
+def test_a_folder_is_a_container(open_folder: Path, user: int | None) -> None:
+    """Its own root, the user's own identity and folder, and nothing of the image can be written."""
+    if user is not None and os.geteuid() != 0:
+        pytest.skip("needs root to be another user")
+    image = make_image(open_folder / "image")
+    work = open_folder / "work"
+    work.mkdir()
+    work.chmod(0o777)
+    lines = "cat /etc/lava-release; id -u; pwd; touch made; touch /etc/x 2>/dev/null || echo read-only"
+    done = run(work, [f"container\t{image}\tunshare\tmissing"], "sh", "-c", lines, user=user)
+    if "may not mount" in done.stderr or "unshare failed" in done.stderr:
+        pytest.skip("no user namespaces here")
+    uid = os.geteuid() if user is None else user
+    assert (done.returncode, done.stdout) == (0, f"inside\n{uid}\n{work}\nread-only\n"), done.stderr
+    assert (work / "made").stat().st_uid == uid
+    assert sorted(path.name for path in image.iterdir()) == ["bin", "etc", "lib", "lib64"]

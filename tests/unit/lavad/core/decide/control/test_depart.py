@@ -1,0 +1,56 @@
+"""Hosts that leave the cluster."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.depart import depart
+from lavad.core.decide.control.hosts import silent
+from lavad.core.events import job as ev
+from lavad.core.site.conf import HostConf
+from tests.unit.lavad.core.conftest import Bench
+
+
+def named(bench: Bench, *names: str, **more: object) -> None:
+    conf = replace(bench.cluster.conf, hosts=tuple(HostConf(name=name) for name in names), **more)
+    bench.take(Decided(events=[ev.Configured(at=bench.now, conf=conf)]))
+
+
+def go(bench: Bench, host: str) -> list[ev.Event]:
+    events = depart(bench.cluster, host, bench.now)
+    bench.take(Decided(events=events))
+    return events
+
+
+def test_a_host_that_is_no_longer_named_leaves_once_its_jobs_have_ended(bench: Bench) -> None:
+    key = bench.placed("RUN")
+    run = bench.job(key).run
+    assert run is not None
+    host = run.parts[0].host
+    others = [name for name in bench.cluster.hosts.rows if name != host]
+    named(bench, *others)
+    [closed] = go(bench, host)
+    assert isinstance(closed, ev.HostSwitched)
+    assert go(bench, host) == []
+    assert bench.job(key).state.name == "RUN"
+    bench.finish(key)
+    [left] = go(bench, host)
+    assert isinstance(left, ev.HostLeft)
+    assert list(bench.cluster.hosts.rows) == others
+    assert go(bench, host) == []
+    bench.bsub()
+    assert {host for slots in bench.step().values() for host in slots} <= set(others)
+
+
+def test_a_dynamic_host_leaves_after_its_timeout(bench: Bench) -> None:
+    host = next(iter(bench.cluster.hosts.rows))
+    params = replace(bench.cluster.conf.params, dynamic_timeout=600.0, open_hosts=True)
+    named(bench, "other", params=params)
+    assert go(bench, host) == []
+    bench.take(Decided(events=silent(bench.cluster, host, bench.now)))
+    assert go(bench, host) == []
+    bench.now += 601
+    [left] = go(bench, host)
+    assert isinstance(left, ev.HostLeft)
+    assert go(bench, "other") == []

@@ -1,0 +1,52 @@
+"""brun: a job that an administrator forces to run."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.decide.control.force import force
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Checkpoint
+from lavad.core.lang.asks import Caller, Refused, Run
+from lavad.core.site.conf import QueueConf
+from tests.support.worlds.preempting import states, step, world_of
+from tests.support.worlds.world import World
+
+BOSS = Caller(user="boss", uid=1, host="h1")
+NIGHT = QueueConf(name="q", priority=30, run_window="8:00-18:00")
+
+
+def brun(world: World, job: int, **options: bool) -> None:
+    world.configure(admins=("boss",))
+    world.apply(*force(world.cluster, Run(job=str(job), **options), BOSS, world.now, f"uid{job}").events)
+
+
+def test_with_f_a_closed_run_window_does_not_suspend_it() -> None:
+    world = world_of(NIGHT)
+    world.local = (1, 19 * 3600)
+    plain, forced = world.submit(queue="q"), world.submit(queue="q")
+    step(world)
+    assert states(world, plain, forced) == ["PEND", "PEND"]
+    brun(world, plain)
+    brun(world, forced, force=True)
+    step(world)
+    assert states(world, plain, forced) == ["SSUSP", "RUN"]
+
+
+@pytest.mark.parametrize(("afresh", "wanted"), [(False, 3), (True, -1)])
+def test_with_b_it_starts_over(afresh: bool, wanted: int) -> None:
+    world = world_of()
+    spec = world.spec(checkpoint=Checkpoint(folder="/ck", method="app"))
+    job = world.cluster.next_job
+    world.apply(ev.JobSubmitted(at=world.now, key=job, spec=spec, name="job", restart=3))
+    brun(world, job, afresh=afresh)
+    row = world.cluster.jobs.rows[job]
+    assert row.run is not None
+    assert (row.checkpoint, row.run.checkpoint) == (wanted, wanted)
+
+
+def test_a_job_that_binds_cpus_is_not_placed_without_its_cpus() -> None:
+    world = world_of()
+    job = world.submit(resreq="affinity[core(1)]")
+    with pytest.raises(Refused, match=r"binds CPUs \(affinity\[\]\)"):
+        brun(world, job)

@@ -1,0 +1,167 @@
+"""Hosts greet, fall silent, come back with or without what ran there, and are given up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from lavad.core.decide.control import control
+from lavad.core.decide.control.hosts import expired, greeted, silent, switch_hosts
+from lavad.core.events import job as ev
+from lavad.core.lang.asks import Hosts, Kill, Refused, Select
+from lavad.core.lang.states import HostState, JobState, PartState, TermReason
+from lavad.core.rules.effects import StartPart, effects_due
+from lavad.core.site.host import Facts
+from tests.unit.lavad.core.conftest import ADMIN, ALICE, Bench
+
+KINDS = [{}, {"rerunnable": True}]
+
+
+def greet(bench: Bench, host: str, known: Mapping[str, str] | None = None, boot: str = "", sent: bool = True) -> list[str]:
+    """The names of the events of a greeting."""
+    old = bench.cluster.hosts.rows.get(host)
+    facts = Facts(ncpus=4, max_mem=16_000, boot_id=boot or (old.facts.boot_id if old else ""))
+    if not boot and old is not None:
+        facts = old.facts
+    events = greeted(bench.cluster, host, facts, known or {}, bench.now, lambda run: sent)
+    return [type(event).__name__ for event in bench.take(events)]
+
+
+def booted(bench: Bench) -> None:
+    """All hosts have a boot id."""
+    for host in ("h1", "h2", "h3"):
+        bench.apply(ev.HostJoined(at=bench.now, host=host, facts=Facts(ncpus=4, max_mem=16_000, boot_id="one")))
+
+
+def test_a_new_host_joins_and_a_known_one_is_just_up(bench: Bench) -> None:
+    assert greet(bench, "h9", boot="one") == ["HostJoined", "HostUp"]
+    assert greet(bench, "h9") == []
+    assert greet(bench, "h9", boot="two") == ["HostJoined"]
+    bench.take(silent(bench.cluster, "h9", bench.now))
+    assert greet(bench, "h9") == ["HostUp"]
+
+
+@pytest.mark.parametrize("state", ["RUN", "USUSP", "SSUSP"])
+def test_a_silent_hosts_job_is_unkwn_and_then_what_it_was(bench: Bench, state: str) -> None:
+    key = bench.placed(state)
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    assert bench.cluster.hosts.rows["h1"].state is HostState.UNAVAIL
+    assert bench.job(key).state is JobState.UNKWN
+    assert silent(bench.cluster, "h1", bench.now) == []
+    assert greet(bench, "h1", {bench.uid(key): "running"}) == ["HostUp", "JobFound"]
+    assert bench.job(key).state.name == state
+
+
+@pytest.mark.parametrize("wanted", ["USUSP", "RUN"])
+def test_what_a_user_wanted_outlives_a_silence(bench: Bench, wanted: str) -> None:
+    """The stop or go that the host has not confirmed is asked of it again."""
+    key = bench.placed("USUSP")
+    bench.said("stopped", key, "h1", True)
+    if wanted == "RUN":
+        bench.apply(ev.JobResumed(at=bench.now, key=key))
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    greet(bench, "h1", {bench.uid(key): "running"})
+    assert bench.job(key).state.name == wanted
+
+
+def test_a_gang_is_found_when_all_its_hosts_speak(bench: Bench) -> None:
+    key = bench.placed(slots=8)
+    for host in ("h1", "h2"):
+        bench.take(silent(bench.cluster, host, bench.now))
+    known = {bench.uid(key): "running"}
+    assert greet(bench, "h1", known) == ["HostUp"]
+    assert greet(bench, "h2", known) == ["HostUp", "JobFound"]
+
+
+@pytest.mark.parametrize("fields", KINDS)
+@pytest.mark.parametrize("unknown", [True, False])
+def test_a_host_that_no_longer_has_a_job(bench: Bench, fields: dict[str, bool], unknown: bool) -> None:
+    key = bench.placed("UNKWN" if unknown else "RUN", **fields)
+    names = greet(bench, "h1")
+    assert names[-1] == ("JobRequeued" if fields else "JobFinished")
+    if not fields:
+        assert bench.outcome(key).outcome.reason is TermReason.TERM_UNKNOWN
+
+
+@pytest.mark.parametrize("fields", KINDS)
+@pytest.mark.parametrize("boot", ["one", "two"])
+@pytest.mark.parametrize("sent", [True, False])
+def test_an_offer_that_a_host_does_not_know(bench: Bench, fields: dict[str, bool], boot: str, sent: bool) -> None:
+    """It is made anew, unless it may have run there before the host was booted, and may not run twice."""
+    booted(bench)
+    key = bench.submit(**fields)
+    bench.step()
+    names = greet(bench, "h1", boot=boot, sent=sent)
+    if boot == "two" and sent and not fields:
+        assert names == ["HostJoined", "JobFinished"]
+    else:
+        assert "JobFinished" not in names
+        assert [type(effect) for effect in effects_due(bench.job(key))] == [StartPart]
+
+
+@pytest.mark.parametrize("boot", ["one", "two"])
+def test_a_gang_that_was_not_told_to_go_is_offered_anew_or_given_up_whole(bench: Bench, boot: str) -> None:
+    booted(bench)
+    key = bench.submit(slots=8)
+    bench.step()
+    bench.said("prepared", key, "h2", "b:1")
+    assert "PartRefused" not in greet(bench, "h1", boot=boot)
+    assert bench.job(key).run.parts[0].state is PartState.OFFERED
+    assert greet(bench, "h2", boot=boot)[-1] == "PartRefused"
+    assert bench.said("gone", key, "h1")[-1] == "JobRequeued"
+
+
+def test_a_gang_goes_when_its_silent_host_is_back_prepared(bench: Bench) -> None:
+    key = bench.submit(slots=8)
+    bench.step()
+    bench.said("prepared", key, "h1", "a:1")
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    bench.said("prepared", key, "h2", "b:1")
+    assert greet(bench, "h1", {bench.uid(key): "prepared"}) == ["HostUp", "JobFound", "GangReleased"]
+
+
+@pytest.mark.parametrize("option", [{}, {"r": True}, {"k": "/ckpt"}])
+def test_an_expired_lease_fences_what_has_one(bench: Bench, option: dict[str, str]) -> None:
+    key = bench.bsub(**option)["job"]
+    bench.step()
+    bench.start(key)
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", bench.now))
+    assert bench.job(key).state is (JobState.PEND if option else JobState.UNKWN)
+
+
+def test_a_host_that_greeted_meanwhile_is_not_fenced(bench: Bench) -> None:
+    bench.placed(rerunnable=True)
+    assert expired(bench.cluster, "h1", bench.now) == []
+    assert expired(bench.cluster, "nosuch", bench.now) == []
+
+
+def test_a_killed_job_on_a_lost_host_ends_when_it_is_fenced(bench: Bench) -> None:
+    key = bench.placed("UNKWN", rerunnable=True)
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
+    assert bench.job(key).state is JobState.ZOMBI
+    bench.take(expired(bench.cluster, "h1", bench.now))
+    assert bench.outcome(key).state is JobState.EXIT
+
+
+def test_a_zombie_whose_host_is_back_runs_and_is_still_to_be_killed(bench: Bench) -> None:
+    key = bench.placed("UNKWN")
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
+    greet(bench, "h1", {bench.uid(key): "running"})
+    assert bench.job(key).state is JobState.RUN
+    assert [wish.kind for wish in bench.job(key).run.wishes] == ["kill"]
+
+
+@pytest.mark.parametrize(("close", "closed"), [(True, True), (False, False)])
+def test_an_administrator_opens_and_closes(bench: Bench, close: bool, closed: bool) -> None:
+    bench.take(switch_hosts(bench.cluster, Hosts(hosts=["all"], close=close), ADMIN, bench.now))
+    assert {host.closed for host in bench.cluster.hosts.rows.values()} == {closed}
+
+
+def test_others_do_not(bench: Bench) -> None:
+    decided = switch_hosts(bench.cluster, Hosts(hosts=["h1"], close=True), ALICE, bench.now)
+    assert decided.events == []
+    assert decided.answer["results"] == [{"host": "h1", "ok": False, "why": "User permission denied"}]
+    with pytest.raises(Refused, match="Bad host name"):
+        switch_hosts(bench.cluster, Hosts(hosts=["nosuch"], close=True), ADMIN, bench.now)

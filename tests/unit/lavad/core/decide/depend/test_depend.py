@@ -1,0 +1,279 @@
+"""Dependency conditions over a cluster in memory: who may start when, who never can, and what a look costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.named import NOTHING, Known, LookUp, resolve
+from lavad.core.decide.depend.depend import settle
+from lavad.core.events import job as ev
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState, TermReason
+from tests.support.worlds.world import World
+
+ALICE = Caller(user="alice", uid=1000, host="ol1")
+LOCAL = (1, 12 * 3600)
+
+
+class Waiters(World):
+    """A world that submits with conditions and settles them."""
+
+    def depend(self, text: str, array: str = "", orphan: bool = False, known: Known = NOTHING, **fields: Any) -> int:
+        indices = Ranges.parse(array) if array else None
+        depend, ended = resolve(self.cluster, text, ALICE, orphan, known, indices)
+        key = self.cluster.next_job
+        self.apply(
+            ev.JobSubmitted(
+                at=self.now,
+                key=key,
+                spec=self.spec(**fields),
+                name=f"job{key}",
+                indices=indices,
+                depend=depend,
+                ended=ended,
+            )
+        )
+        self.settle()
+        return key
+
+    def submit_unsettled(self, text: str) -> int:
+        depend, ended = resolve(self.cluster, text, ALICE, False, NOTHING, None)
+        key = self.cluster.next_job
+        self.apply(
+            ev.JobSubmitted(
+                at=self.now,
+                key=key,
+                spec=self.spec(),
+                name=f"fan{key}",
+                depend=depend,
+                ended=ended,
+            )
+        )
+        return key
+
+    def settle(self, most: int = 1000) -> int:
+        count = 0
+        while self.cluster.conditions.stirred:
+            events = settle(self.cluster, self.now, LOCAL, most)
+            self.apply(*events)
+            count += len(events)
+        check_invariants(self.cluster)
+        return count
+
+    def end(self, key: int, status: int = 0) -> None:
+        state = JobState.EXIT if status else JobState.DONE
+        self.apply(ev.JobFinished(at=self.now, key=key, state=state, status=status))
+        self.settle()
+
+    def blocked(self, key: int) -> int:
+        return self.cluster.jobs.rows[key].blocked
+
+
+@pytest.fixture
+def world() -> Waiters:
+    found = Waiters()
+    found.hosts("h1", slots=4)
+    return found
+
+
+def test_who_joins_others_is_told_how_their_condition_stands(world: Waiters) -> None:
+    first, other = world.submit(), world.submit()
+    waiting = [world.depend(f"done({first})") for _ in range(3)]
+    world.end(first, 256)
+    never = world.depend(f"done({first}) || done({first})", known=Known(jobs={first: Ended(exited=((1, Ranges.span(1, 1)),))}))
+    late = world.depend(f"done({first})")
+    assert {world.blocked(key) for key in (*waiting, never, late)} == {NEVER}
+    joined = [world.depend(f"done({other})") for _ in range(2)]
+    assert {world.blocked(key) for key in joined} == {BLOCKED}
+    assert not settle(world.cluster, world.now, LOCAL, 10)
+    world.cluster.conditions.stir_all()
+    assert world.settle() == 0
+    world.end(other)
+    assert {world.blocked(key) for key in joined} == {MET}
+
+
+def test_a_job_waits_for_another(world: Waiters) -> None:
+    first = world.submit()
+    second = world.depend(f"done({first})")
+    assert world.blocked(second) == BLOCKED
+    assert second not in world.pending()
+    world.end(first)
+    assert world.blocked(second) == MET
+    assert second in world.pending()
+    assert not world.cluster.ended.rows
+    assert not world.cluster.conditions.named
+
+
+def test_what_can_never_be_is_said(world: Waiters) -> None:
+    first = world.submit()
+    second = world.depend(f"done({first})")
+    world.end(first, 256)
+    assert world.blocked(second) == NEVER
+
+
+def test_an_orphan_ends(world: Waiters) -> None:
+    first = world.submit()
+    second = world.depend(f"done({first})", orphan=True)
+    third = world.depend(f"done({second})", orphan=True)
+    world.end(first, 256)
+    ended = world.cluster.finished
+    assert {ended[key].outcome.reason for key in (second, third)} == {TermReason.TERM_ORPHAN_SYSTEM}  # type: ignore[union-attr]
+
+
+def test_exit_codes_are_kept(world: Waiters) -> None:
+    first, other = world.submit(), world.submit()
+    good = world.depend(f"exit({first}, > 2) && ended({other})")
+    bad = world.depend(f"exit({first}, 7) && ended({other})")
+    world.end(first, 3 << 8)
+    assert (world.blocked(good), world.blocked(bad)) == (BLOCKED, NEVER)
+    world.end(other)
+    assert world.blocked(good) == MET
+
+
+def test_names_mean_ones_own_jobs(world: Waiters) -> None:
+    mine = world.submit("prep")
+    world.submit("prep", user="bob")
+    waits = world.depend("done(prep)")
+    assert world.cluster.jobs.rows[waits].depend.ids == ((mine,),)  # type: ignore[union-attr]
+    with pytest.raises(LookUp):
+        world.depend("done(nosuch)")
+    with pytest.raises(Refused, match="nosuch: No matching job found"):
+        world.depend("done(nosuch)", known=Known(names={"nosuch": ()}))
+
+
+def test_a_finished_job_is_looked_up(world: Waiters) -> None:
+    with pytest.raises(LookUp) as missing:
+        world.depend("done(77)")
+    assert missing.value.jobs == [77]
+    with pytest.raises(Refused, match="77: No matching job found"):
+        world.depend("done(77)", known=Known(jobs={77: None}))
+    waits = world.depend("done(77)", known=Known(jobs={77: Ended(done=Ranges.span(1, 1))}))
+    assert world.blocked(waits) == MET
+    never = world.depend("done(77)", known=Known(jobs={77: Ended(exited=((2, Ranges.span(1, 1)),))}))
+    assert world.blocked(never) == NEVER
+
+
+def test_element_by_element(world: Waiters) -> None:
+    first = world.submit("a", array="1-4")
+    second = world.depend(f"done({first}[*])", array="1-4")
+    array = world.cluster.arrays.rows
+    assert array[second].startable == Ranges()
+    world.end(2 << 32 | first)
+    assert array[second].startable == Ranges.span(2, 2)
+    world.end(3 << 32 | first, 256)
+    assert array[second].never == Ranges.span(3, 3)
+    world.apply(ev.ElementsKilled(at=world.now, key=first, elements=Ranges.span(4, 4)))
+    world.settle()
+    assert array[second].never == Ranges.span(3, 4)
+    with pytest.raises(Refused, match="Dependent arrays do not have the same size"):
+        world.depend(f"done({first}[*])", array="1-5")
+
+
+def test_what_was_read_of_a_live_array_is_too_old_once_it_has_ended(world: Waiters) -> None:
+    first = world.submit("a", array="1-2")
+    world.end(1 << 32 | first, 256)
+    with pytest.raises(LookUp) as missing:
+        world.depend(f"done({first}[*])", array="1-2")
+    assert (missing.value.jobs, missing.value.elements) == ([], [first])
+    known = Known(elements={first: Ended(exited=((1, Ranges.span(1, 1)),), indices=Ranges.span(1, 2))})
+    waits = world.depend(f"done({first}[*])", array="1-2", known=known)
+    assert world.cluster.arrays.rows[waits].never == Ranges.span(1, 1)
+    world.apply(ev.ElementsKilled(at=world.now, key=waits, elements=Ranges.span(1, 2)))
+    world.end(2 << 32 | first)
+    with pytest.raises(LookUp) as missing:
+        world.depend(f"done({first}[*])", array="1-2", known=known)
+    assert (missing.value.jobs, missing.value.elements) == ([first], [])
+
+
+def test_counts_of_an_array(world: Waiters) -> None:
+    first = world.submit("a", array="1-4")
+    two = world.depend(f"numdone({first}, >= 2)")
+    all_of_it = world.depend(f"numended({first}, *)")
+    world.end(1 << 32 | first)
+    assert world.blocked(two) == BLOCKED
+    world.end(2 << 32 | first)
+    assert world.blocked(two) == MET
+    world.apply(ev.ElementsKilled(at=world.now, key=first, elements=Ranges.span(3, 4)))
+    world.settle()
+    assert world.blocked(all_of_it) == MET
+
+
+def test_started(world: Waiters) -> None:
+    first = world.submit()
+    second = world.depend(f"started({first})")
+    world.step()
+    world.settle()
+    assert world.blocked(second) == MET
+
+
+def test_an_element_that_was_split_off_is_freed_too(world: Waiters) -> None:
+    first = world.submit()
+    array = world.depend(f"done({first})", array="1-3")
+    world.apply(ev.ElementSplit(at=world.now, key=2 << 32 | array))
+    assert world.blocked(2 << 32 | array) == BLOCKED
+    world.end(first)
+    assert world.blocked(2 << 32 | array) == MET
+    assert world.cluster.arrays.rows[array].startable == Ranges.parse("1,3")
+
+
+def test_bmod_takes_another_condition(world: Waiters) -> None:
+    first, other = world.submit(), world.submit()
+    waits = world.depend(f"done({first})")
+    depend, ended = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
+    row = world.cluster.jobs.rows[waits]
+    world.apply(
+        ev.JobModified(
+            at=world.now,
+            key=waits,
+            spec=row.spec,
+            name=row.name,
+            depends=True,
+            depend=depend,
+            ended=ended,
+        )
+    )
+    world.end(first)
+    assert world.blocked(waits) == BLOCKED
+    world.end(other)
+    assert world.blocked(waits) == MET
+
+
+def test_a_failed_commit_leaves_nothing(world: Waiters) -> None:
+    first = world.submit()
+    waits = world.depend(f"done({first})")
+    world.cluster.forget_changes()
+    world.end(first)
+    assert world.blocked(waits) == MET
+    world.cluster.undo_changes()
+    assert world.blocked(waits) == BLOCKED
+    check_invariants(world.cluster)
+    world.end(first)
+    assert world.blocked(waits) == MET
+
+
+def test_a_fan_is_one_condition_and_a_wait_for_many_asks_each_once(world: Waiters) -> None:
+    """A fan out and back in."""
+    first = world.submit()
+    fan = [world.submit_unsettled(f"done({first})") for _ in range(200)]
+    assert len(world.cluster.conditions.rows) == 1
+    last = world.depend("done(fan*)")
+    world.end(first)
+    assert all(world.blocked(key) == MET for key in fan)
+    for key in fan[:-1]:
+        world.apply(ev.JobFinished(at=world.now, key=key, state=JobState.DONE))
+        world.apply(*settle(world.cluster, world.now, LOCAL, 100))
+    assert world.blocked(last) == BLOCKED
+    world.end(fan[-1])
+    assert world.blocked(last) == MET
+
+
+def test_post_processing_has_ended_with_the_job(world: Waiters) -> None:
+    first = world.submit()
+    good, bad = world.depend(f"post_done({first})"), world.depend(f"post_err({first})")
+    world.end(first, 256)
+    assert (world.blocked(good), world.blocked(bad)) == (MET, NEVER)

@@ -1,0 +1,58 @@
+"""A job that waits again avoids the host of the rank that failed first, or that hung."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.decide.control import control
+from lavad.core.decide.report import suspect
+from lavad.core.events import job as ev
+from lavad.core.job.job import Attempt, End, Part, Suspect
+from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Requeue, Select
+from lavad.core.site.conf import QueueConf
+from tests.unit.lavad.core.conftest import Bench
+
+
+def run_of(rank: int, status: int = 256, slots: tuple[int, ...] = (2, 4, 2)) -> Attempt:
+    parts = tuple(Part(host=f"h{number}", slots=count) for number, count in enumerate(slots, 1))
+    return Attempt(number=1, uid="u", dispatched=1.0, parts=parts, verdict=End(status=status, first_rank=rank))
+
+
+@pytest.mark.parametrize(
+    ("rank", "launch", "host"),
+    [
+        (0, "mpi", "h1"),
+        (1, "mpi", "h1"),
+        (2, "mpi", "h2"),
+        (5, "pytorch(gpu)", "h2"),
+        (7, "mpi", "h3"),
+        (1, "torchrun", "h2"),
+        (-1, "mpi", ""),
+        (9, "mpi", ""),
+    ],
+)
+def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
+    spec = Spec(user="u", queue="normal", slots=8, launch=launch)
+    assert suspect.first_failed(run_of(rank), spec) == ((host,) if host else ())
+    assert suspect.first_failed(run_of(rank, 0), spec) == ()
+    assert suspect.first_failed(run_of(0, slots=(8,)), spec) == ()
+
+
+def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", requeue_exit_values="3"))
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    hosts = [part.host for part in bench.job(key).run.parts]
+    for host in hosts:
+        bench.ended(key, host, 3 << 8, first_rank=6, first_reason="rank 6")
+    assert bench.job(key).avoid == (hosts[1],)
+
+
+def test_a_requeue_of_a_job_that_hangs_avoids_the_host_of_the_rank(bench: Bench) -> None:
+    key = bench.placed()
+    host = bench.job(key).run.parts[0].host
+    suspects = (Suspect(3, "h9", 7, "idle"), Suspect(0, host, 1, "all"))
+    bench.apply(ev.RanksSuspected(at=bench.now, key=key, attempt=1, suspects=suspects))
+    bench.asked(control.requeue, Requeue(jobs=Select(ids=[str(key)])))
+    bench.ended(key, host, 9)
+    assert bench.job(key).avoid == ("h9",)

@@ -1,0 +1,84 @@
+"""The whole option table of bsub against wrong, empty, huge, negative and non-ASCII values: each is taken or refused in one line.
+
+What an option does is told in test_submit; here only that no value of any option is an accident.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.client.fail import Fail
+from cli.options.options import read_command_options
+from cli.submit.submit_options import FLAGS, REFUSED, VALUED, bsub_table
+from lavad.core.decide.submit.options import READERS
+from lavad.core.lang.asks import Refused
+from tests.unit.lavad.core.conftest import Bench
+
+CLIENT_ONLY = {"env", "Zs", "json", "yaml", "jsdl", "jsdl_strict", "pack", "K", "h", "V", "help"}
+SENT = sorted({*FLAGS.split(), *VALUED.split()} - CLIENT_ONLY)
+VALUES = [
+    "",
+    " ",
+    "-1",
+    "0",
+    "9" * 40,
+    "x" * 70_000,
+    "ü",
+    "\u2028",
+    "a\nb",
+    "a\0b",
+    "[",
+    "((((",
+    "1:2:3:4:5:6:7",
+    "%",
+    "-",
+    ":",
+    "=",
+]
+
+
+def refusal(bench: Bench, option: str, value: str | bool) -> str:
+    """Why it is refused, "" if it is not; nothing is queued by a refusal."""
+    before = bench.cluster.next_job
+    text = ""
+    try:
+        bench.bsub(**{option: value})
+    except Refused as refused:
+        text = refused.text if refused.exit_code == 255 else "another exit code"
+    assert (bench.cluster.next_job == before) is bool(text)
+    return text
+
+
+@pytest.mark.parametrize("option", SENT)
+def test_any_value_of_any_option(bench: Bench, option: str) -> None:
+    for value in [True, *VALUES]:
+        text = refusal(bench, option, value)
+        assert "\n" not in text.strip("\n") or "\n" in str(value), text[:200]
+        assert len(text) < 70_200
+
+
+@pytest.mark.parametrize("option", SENT)
+def test_an_option_works_or_is_refused_by_its_name(bench: Bench, option: str) -> None:
+    if option not in READERS:
+        assert refusal(bench, option, "1") == f"option -{option} is not supported by lava"
+    elif option in REFUSED.split():
+        with pytest.raises(Fail, match=f"option -{option} is not supported by lava"):
+            read_command_options(bsub_table(), [f"-{option}", "1", "true"])
+
+
+@pytest.mark.parametrize("option", [name for name in VALUED.split() if name not in REFUSED.split()])
+def test_a_missing_value(option: str) -> None:
+    for words in ([f"-{option}"], [f"-{option}", "-H", "true"]):
+        with pytest.raises(Fail, match=f"option requires an argument -- {option}$"):
+            read_command_options(bsub_table(), words)
+
+
+@settings(max_examples=300)
+@given(option=st.sampled_from(sorted(READERS)), value=st.text(max_size=40) | st.lists(st.text(max_size=12), max_size=3))
+def test_text_that_nobody_thought_of(option: str, value: str | list[str]) -> None:
+    with contextlib.suppress(Refused):
+        Bench().bsub(**{option: value})

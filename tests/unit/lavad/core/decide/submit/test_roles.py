@@ -1,0 +1,57 @@
+"""Jobs with roles: what is wrong with one is said by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.decide.submit.submit import submit
+from lavad.core.lang.asks import Refused, Submit
+from tests.support.worlds.roles import ask, role
+from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
+
+W = role()
+BAD: list[tuple[Submit, str]] = [
+    (ask(W, options={"n": "4"}), "-n cannot be used with roles"),
+    (ask(W, options={"gpu": "num=1:glink=yes"}), "GPU requirements glink and gtile cannot be used with roles"),
+    (ask(W, options={"a": ["mpi"]}), "-a mpi cannot be used with roles"),
+    (ask(role(software="pytorch")), "role worker: pytorch is no software of a role"),
+    (ask(role(software="container()")), "role worker: container: -a container needs something"),
+    (ask(W, role("Worker")), "role worker is given twice"),
+    (ask(role("a b")), "role 'a b'"),
+    (ask(role("all")), "role all"),
+    (ask(role(command=" ")), "role worker: No command"),
+    (ask(role(count=0)), "role worker: count 0"),
+    (ask(role(count=3, least=4)), "role worker: least 4"),
+    (ask(role(slots=0)), "role worker: slots 0"),
+    (ask(role(gpus=-1)), "role worker: gpus -1"),
+    (ask(role(restart="Sometimes")), "role worker: restart Sometimes: it is one of Never, OnFailure, Always, ExitCode"),
+    (ask(role(kind="boss")), "role worker: kind boss"),
+    (ask(role(resreq="select[")), "role worker: "),
+    (ask(role(resreq="select[nosuch>1]")), "role worker: unknown resource <nosuch>: Bad resource requirement syntax"),
+    (ask(role(resreq="span[hosts=1]")), "role worker: Bad resource requirement: span[] cannot be used with roles"),
+    (ask(W, options={"R": ["2*{mem>1}+1*{mem>2}"]}), "Bad resource requirement: n*{...} cannot be used with roles"),
+    (ask(role(limits={"M": "much"})), "role worker: much: Bad MEMLIMIT"),
+    (ask(role(limits={"W": "5"})), "role worker: -W is no limit of a role"),
+    (ask(role(env={"A=B": "1"})), "role worker: 'A=B'"),
+    (ask(role(actions=[("TaskFailed", "Explode", -1)])), "role worker: action Explode"),
+    (ask(role(actions=[("TaskSlept", "AbortJob", -1)])), "role worker: event TaskSlept"),
+    (ask(W, success="boss"), "success boss: it is a role"),
+    (ask(W, success="worker[1]"), "success worker[1]: role worker has 1 tasks"),
+    (ask(W, success="worker["), "success worker["),
+    (ask(role(kind="hold", command="")), "no role has a command"),
+    (ask(W, clean="never"), "clean never"),
+    (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, mpich, intelmpi, pytorch, tensorflow, volcano"),
+    (ask(W, launcher_start="later"), "launcher_start later"),
+    (ask(W, backoff=-1), "backoff -1"),
+    (ask(*(role(f"r{n}") for n in range(65))), "65 roles are too many"),
+    (ask(role(count=9999), role("b", count=9999)), "the roles have more than 10000 tasks"),
+]
+
+
+@pytest.mark.parametrize(("asked", "why"), BAD)
+def test_what_is_wrong_is_refused_by_name(bench: Bench, asked: Submit, why: str) -> None:
+    """Bad input: one line that names the role and the reason, and no job."""
+    with pytest.raises(Refused) as refused:
+        submit(bench.cluster, asked, ALICE, bench.now, LOCAL)
+    assert refused.value.text.startswith(why)
+    assert "\n" not in refused.value.text

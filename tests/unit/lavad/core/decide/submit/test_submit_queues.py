@@ -1,0 +1,199 @@
+"""bsub: the choice of the queue and what it gives, times, names, arrays, job ids, and how many may wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core.events import job as ev
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.asks import Caller, OptionValue, Refused
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import HostConf, Params, QueueConf, UserConf
+from tests.unit.lavad.core.conftest import ADMIN, ALICE, BOB, Bench
+
+Field = Callable[[Spec], Any]
+
+
+# -- queues --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_queue_is_said_to_be_it(bench: Bench) -> None:
+    assert bench.bsub()["default"] is True
+    answer = bench.bsub(q="normal")
+    assert (answer["queue"], answer["default"]) == ("normal", False)
+
+
+@pytest.mark.parametrize(("names", "queue"), [("nosuch night", "night"), ("night normal", "night"), ("normal night", "normal")])
+def test_the_first_queue_that_takes_it(bench: Bench, names: str, queue: str) -> None:
+    assert bench.bsub(q=names)["queue"] == queue
+
+
+QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
+    ({"users": ("bob",)}, {}, "q: User cannot use the queue"),
+    ({"users": ("all", "~alice")}, {}, "q: User cannot use the queue"),
+    ({}, {"x": True}, "q: Queue does not accept EXCLUSIVE jobs"),
+    ({"interactive": "only"}, {}, "Queue only accepts interactive jobs"),
+    ({"limits": Limits(run=600)}, {"W": "11"}, "RUNLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(cpu=600)}, {"c": "11"}, "CPULIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(mem=100)}, {"M": "101"}, "MEMLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"limits": Limits(processes=3)}, {"p": "4"}, "PROCESSLIMIT: Cannot exceed queue's hard limit(s)"),
+    ({"job_max_slots": 2}, {"n": "3"}, "Too many processors requested"),
+    ({"min_slots": 4}, {"n": "3"}, "Too few processors requested"),
+    ({"max_slots": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"user_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"hosts": ("h1", "h2")}, {"m": "h3"}, "h3: Host or host group is not used by the queue"),
+]
+
+
+@pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
+def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], text: str) -> None:
+    bench.queues(QueueConf(name="q", **fields))
+    with pytest.raises(Refused) as raised:
+        bench.bsub(q="q", **options)
+    assert raised.value.text == text
+
+
+def test_a_closed_queue(bench: Bench) -> None:
+    bench.queue_switch("night", open=False)
+    with pytest.raises(Refused, match="night: Queue has been closed"):
+        bench.bsub(q="night")
+    assert bench.bsub(q="night normal")["queue"] == "normal"
+
+
+def test_an_administrator_uses_any_queue(bench: Bench) -> None:
+    bench.queues(QueueConf(name="q", users=("bob",)))
+    assert bench.bsub(ADMIN, q="q")["queue"] == "q"
+    assert bench.bsub(BOB, q="q")["queue"] == "q"
+
+
+GIVEN: list[tuple[dict[str, Any], dict[str, OptionValue], Field, Any]] = [
+    ({"limits": Limits(run=600)}, {}, lambda s: s.limits.run, 600),
+    ({"limits": Limits(run=600), "defaults": Limits(run=60)}, {}, lambda s: s.limits.run, 60),
+    ({"limits": Limits(run=600), "defaults": Limits(run=60)}, {"W": "5"}, lambda s: s.limits.run, 300),
+    ({"rerunnable": True}, {}, lambda s: s.rerunnable, True),
+    ({"rerunnable": True}, {"rn": True}, lambda s: s.rerunnable, False),
+    ({"checkpoint": "/c 30"}, {}, lambda s: (s.checkpoint.folder, s.checkpoint.period), ("/c", 1800)),
+    ({"checkpoint": "/c 30"}, {"k": "/mine"}, lambda s: s.checkpoint.folder, "/mine"),
+    ({"default_slots": 4}, {}, lambda s: s.slots, 4),
+    ({"default_slots": 4}, {"n": "2"}, lambda s: s.slots, 2),
+    ({"gpu": "num=1"}, {}, lambda s: s.gpu.num, 1),
+    ({"exclusive": True}, {"x": True}, lambda s: s.exclusive, True),
+]
+
+
+@pytest.mark.parametrize(("fields", "options", "field", "wanted"), GIVEN, ids=[str(at) for at in range(len(GIVEN))])
+def test_what_a_queue_gives(
+    bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], field: Field, wanted: object
+) -> None:
+    bench.queues(QueueConf(name="q", **fields))
+    assert field(bench.spec_of(q="q", **options)) == wanted
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("", 50), ("1", 1), ("100", 100)])
+def test_user_priority(bench: Bench, given: str, wanted: int) -> None:
+    bench.configure(params=Params(max_user_priority=100))
+    assert bench.spec_of(**({"sp": given} if given else {})).priority == wanted
+    with pytest.raises(Refused, match="Bad user priority"):
+        bench.bsub(sp="101")
+
+
+# -- times ---------------------------------------------------------------------------------------------------------------
+
+
+def test_notices_of_times(bench: Bench) -> None:
+    notices = bench.bsub(b="13:00", t="14:00")["notices"]
+    assert [notice[:26] for notice in notices] == ["Job will be scheduled afte", "Job will be terminated by "]
+    assert notices[0].endswith("Fri Nov 20 13:00:00 2026")
+
+
+def test_an_end_before_its_beginning(bench: Bench) -> None:
+    with pytest.raises(Refused, match="Start time is later than termination time"):
+        bench.bsub(b="14:00", t="13:00")
+
+
+# -- names and arrays ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "indices", "limit"), [("a[1-4]", "1-4", 0), ("a[1-9:2]%3", "1-9:2", 3), ("[2,5]", "2,5", 0)])
+def test_an_array(bench: Bench, name: str, indices: str, limit: int) -> None:
+    job = bench.bsub(J=name)["job"]
+    array = bench.cluster.arrays.rows[job]
+    assert (array.indices.text(), array.limit, array.spec_text) == (indices, limit, name)
+    assert array.pending == array.indices
+
+
+def test_a_held_array_and_a_held_job(bench: Bench) -> None:
+    array = bench.cluster.arrays.rows[bench.bsub(J="a[1-3]", H=True)["job"]]
+    assert (array.pending.text(), array.held.text()) == ("", "1-3")
+    assert bench.job(bench.bsub(H=True)["job"]).state is JobState.PSUSP
+
+
+def test_a_job_without_a_name_is_called_by_its_command(bench: Bench) -> None:
+    assert bench.job(bench.bsub(command="echo a b")["job"]).name == "echo a b"
+    assert bench.job(bench.bsub(command="echo a\necho b\n")["job"]).name == "echo a;echo b"
+
+
+def test_equal_jobs_are_one_class(bench: Bench) -> None:
+    one, other, third = (bench.job(bench.bsub(J=name)["job"]) for name in ("a", "b", "c"))
+    assert one.spec == other.spec == third.spec
+    assert bench.job(bench.bsub(n="2")["job"]).spec != one.spec
+
+
+# -- ids and counts ------------------------------------------------------------------------------------------------------
+
+
+def test_job_ids_wrap_and_pass_over_live_jobs(bench: Bench) -> None:
+    bench.configure(params=Params(max_jobid=5))
+    jobs = [bench.bsub()["job"] for _ in range(5)]
+    assert jobs == [1, 2, 3, 4, 5]
+    for key in (2, 4):
+        bench.apply(ev.JobFinished(at=bench.now, key=key, state=JobState.EXIT))
+    assert [bench.bsub()["job"], bench.bsub(J="a[1-2]")["job"]] == [2, 4]
+    with pytest.raises(Refused, match="No job id is free"):
+        bench.bsub()
+
+
+@pytest.mark.parametrize(("array", "left"), [("", 2), ("a[1-2]", 1), ("a[1-3]", 0)])
+def test_too_many_pending(bench: Bench, array: str, left: int) -> None:
+    bench.configure(params=Params(max_pend_jobs=2))
+    options: dict[str, OptionValue] = {"J": array} if array else {}
+    for _ in range(left):
+        bench.bsub(**options)
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(**options)
+
+
+@pytest.mark.parametrize("users", [(("alice", 1), ("default", 9)), (("default", 9), ("alice", 1)), (("default", 1),)])
+def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], ...]) -> None:
+    bench.configure(users=tuple(UserConf(name=name, max_pend=most) for name, most in users))
+    bench.bsub()
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub()
+
+
+def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
+    bench.configure(hosts=(HostConf(name="later"),), host_groups=(("grp", ("h1",)),))
+    assert bench.spec_of(m="later grp").hosts == ("later", "grp")
+
+
+def test_what_is_refused_uses_no_id(bench: Bench) -> None:
+    with pytest.raises(Refused):
+        bench.bsub(q="nosuch")
+    assert bench.bsub()["job"] == 1
+
+
+def test_a_record_is_frozen(bench: Bench) -> None:
+    job = bench.job(bench.bsub()["job"])
+    assert isinstance(replace(job, name="x"), Job)
+    with pytest.raises(AttributeError):
+        job.name = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("caller", [ALICE, BOB, Caller(user="x" * 255, uid=5, host="")])
+def test_the_owner_is_the_caller(bench: Bench, caller: Caller) -> None:
+    assert bench.cluster.spec_of(bench.bsub(caller)["job"]).user == caller.user

@@ -1,0 +1,156 @@
+"""GPUs that are joined best go together; NVLink only where it is asked for; processors near them (1.9, 4.21)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from lavad.core.lang.gpureq import GpuReq, merge, parse
+from lavad.core.lang.topology import regular
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.rules.gpus import pick, room
+from lavad.core.site.gpu_links import choose
+from lavad.core.site.host import Facts, Gpu
+from tests.support.worlds.world import World
+
+TWO_BY_FOUR = tuple("".join("X" if a == b else "N" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8))
+SIX_AND_TWO = tuple("".join("X" if a == b else "N" if (a < 6) == (b < 6) else "D" for b in range(8)) for a in range(8))
+SWITCHES = tuple("".join("X" if a == b else "P" if a // 2 == b // 2 else "D" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8))  # fmt: skip # noqa: E501
+
+
+def cards(links: tuple[str, ...]) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(uuid=f"G{at}", index=at, model="H200", memory=140_000, links=row, numa=at // 4) for at, row in enumerate(links)
+    )
+
+
+def got(links: tuple[str, ...], req: str, taken: str = "", slots: int = 1) -> str:
+    uuids = pick(cards(links), {f"G{at}": 1_000_000 for at in map(int, taken)}, want(req), slots)
+    return "".join(uuid[1:] for uuid in uuids)
+
+
+def want(text: str) -> GpuReq:
+    return merge(parse(text), GpuReq())
+
+
+@pytest.mark.parametrize(
+    ("links", "req", "taken", "wanted"),
+    [
+        (TWO_BY_FOUR, "num=4", "", "0123"),
+        (TWO_BY_FOUR, "num=4", "0", "4567"),
+        (TWO_BY_FOUR, "num=2", "0", "12"),
+        (TWO_BY_FOUR, "num=3", "01", "456"),
+        (TWO_BY_FOUR, "num=6", "", "012345"),
+        (TWO_BY_FOUR, "num=5", "07", "12345"),
+        (SIX_AND_TWO, "num=2", "", "67"),
+        (SIX_AND_TWO, "num=4", "", "0123"),
+        (SIX_AND_TWO, "num=8", "", "01234567"),
+        (SWITCHES, "num=2", "0", "23"),
+        (SWITCHES, "num=4", "5", "0123"),
+        (SWITCHES, "num=3", "0", "123"),
+        (("",) * 8, "num=3", "1", "023"),
+    ],
+)
+def test_a_job_gets_what_is_joined_best_and_leaves_whole_islands(links, req, taken, wanted):
+    """A 4-GPU job takes one island of 2x4."""
+    assert got(links, req + ":j_exclusive=yes", taken) == wanted
+
+
+def test_nvlink_only():
+    """6 + 2 joined GPUs refuse a strict 8."""
+    eight, six, two = (want(f"num={n}:glink=yes:j_exclusive=yes") for n in (8, 6, 2))
+    assert room(cards(SIX_AND_TWO), {}, eight) == 6
+    assert room(cards(TWO_BY_FOUR), {"G0": 1_000_000}, two) == 4
+    assert room(cards(SIX_AND_TWO), {}, want("num=4/task:glink=yes")) == 4
+    assert room(cards(("",) * 8), {}, two) == 1
+    assert got(SIX_AND_TWO, "num=6:glink=yes:j_exclusive=yes") == "012345"
+    assert room(cards(SIX_AND_TWO), {"G1": 1_000_000}, six) == 5
+
+
+def test_each_task_has_its_own_island():
+    assert got(TWO_BY_FOUR, "num=3/task:glink=yes:j_exclusive=yes", slots=2) == "012456"
+    assert got(TWO_BY_FOUR, "num=2/task:j_exclusive=yes", "0", slots=3) == "124567"
+
+
+def test_gtile_is_by_numa_node():
+    assert got(TWO_BY_FOUR, "num=4:gtile=!:j_exclusive=yes") == "0145"
+    assert got(TWO_BY_FOUR, "num=3:gtile=2:j_exclusive=yes", "4") == "015"
+    taken = dict.fromkeys(("G4", "G5", "G6"), 1_000_000)
+    assert room(cards(TWO_BY_FOUR), taken, want("num=4:gtile=2:j_exclusive=yes")) == 3
+
+
+def test_shared_jobs_go_where_few_are_and_gpack_where_many_are():
+    gpus = cards(TWO_BY_FOUR)
+    taken = {"G0": 1, "G1": 1, "G5": 2}
+    assert pick(gpus, taken, want("num=2"), 1) == ("G2", "G3")
+    assert pick(gpus, taken, want("num=2:gpack=yes"), 1) == ("G0", "G5")
+
+
+def world(links: tuple[str, ...]) -> World:
+    world = World()
+    facts = Facts(ncpus=16, max_mem=64_000, gpus=cards(links), topology=regular(2, 1, 4, 2))
+    world.apply(ev.HostJoined(at=world.now, host="h1", facts=facts), ev.HostUp(at=world.now, host="h1"))
+    world.load("h1", mem=64_000.0)
+    return world
+
+
+def test_a_strict_job_waits_and_the_master_checks_it_too():
+    w = world(SIX_AND_TWO)
+    job = w.submit(gpu="num=8:glink=yes:j_exclusive=yes")
+    fits = w.submit(gpu="num=6:glink=yes:j_exclusive=yes")
+    assert list(w.step()) == [fits]
+    assert [name for name, _ in w.why_names(job)] == ["NEVER_GPUS", "GPU_BUSY"]
+    w.finish(fits)
+    wrong = w.submit(gpu="num=2:glink=yes:j_exclusive=yes")
+    part = Placed(host="h1", slots=1, gpus=("G5", "G6"))
+    assert accept_plan(w.cluster, Plan(w.cluster.version, (Placement(wrong, (part,)),)), w.now, "s") == []
+    part = replace(part, gpus=("G6", "G7"))
+    assert len(accept_plan(w.cluster, Plan(w.cluster.version, (Placement(wrong, (part,)),)), w.now, "s")) == 1
+
+
+def test_processors_near_the_gpus():
+    w = world(TWO_BY_FOUR)
+    first = w.submit(gpu="num=4:j_exclusive=yes", resreq="affinity[core(2)]")
+    second = w.submit(gpu="num=4:j_exclusive=yes", resreq="affinity[core(2)]")
+    w.step()
+    binds = [w.cluster.jobs.rows[job].run.parts[0].binds[0].cpus for job in (first, second)]  # type: ignore[union-attr]
+    assert binds == [(0, 1, 8, 9), (4, 5, 12, 13)]
+
+
+matrices = st.lists(st.sampled_from("NPBHDS"), min_size=28, max_size=28)
+
+
+@settings(max_examples=200)
+@given(matrices, st.sets(st.integers(0, 7), min_size=1), st.integers(1, 8))
+def test_no_choice_has_a_better_worst_island(kinds, free, count):
+    """The kind of links that a choice needs to be one island is never further than the nearest that could do."""
+    pairs = dict(zip(combinations(range(8), 2), kinds, strict=True))
+    rows = tuple("".join("X" if a == b else pairs[min(a, b), max(a, b)] for b in range(8)) for a in range(8))
+    gpus = cards(rows)
+    order = sorted(free)
+    found = choose(gpus, order, count, strict=False)
+    if count > len(order):
+        assert found == []
+        return
+    assert len(set(found)) == count
+    assert set(found) <= free
+
+    def level(some: tuple[int, ...]) -> int:
+        for near in range(1, 7):
+            edge, seen = [some[0]], set()
+            while edge:
+                at = edge.pop()
+                seen.add(at)
+                edge += [b for b in range(8) if b not in seen and rows[at][b] in "NPBHDS"[:near]]
+            if seen >= set(some):
+                return near
+        return 9
+
+    assert level(tuple(found)) == min(level(some) for some in combinations(order, count))

@@ -1,0 +1,176 @@
+"""Parameters of lsb.params, lsb.queues and lsb.applications, each proven by what becomes of a job."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core.decide.base.groups import add_group, clean_groups, unused_groups
+from lavad.core.decide.control.control import kill, resume, stop
+from lavad.core.decide.control.messages import post
+from lavad.core.decide.modify.position import move
+from lavad.core.decide.submit.submit import submit
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.rules.cpu_factor import scale
+from lavad.core.site.conf import AppConf, Params, QueueConf
+from lavad.sched.policy.suspend import TURN
+from tests.unit.lavad.core.conftest import ADMIN, ALICE, LOCAL, Bench
+
+
+def site(bench: Bench, **params: object) -> None:
+    bench.configure(params=replace(bench.cluster.conf.params, **params))
+
+
+def spec(bench: Bench, **options: str) -> Spec:
+    job = bench.bsub(**options)["job"]
+    found: Spec = bench.cluster.spec_of(job)
+    return found
+
+
+def text_of(bench: Bench, **options: str):  # type: ignore[no-untyped-def]
+    ask = Submit(command="sleep 1", cwd="/home/alice", options=dict(options))
+    return submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1]
+
+
+def test_groups_of_a_job_that_names_none(bench: Bench) -> None:
+    site(bench, default_group="/site", default_user_group="staff")
+    assert (spec(bench).group, spec(bench).user_group) == ("/site", "staff")
+    assert (spec(bench, g="/own").group, spec(bench, G="dev").user_group) == ("/own", "dev")
+    assert {"/site", "/own"} <= set(bench.cluster.groups.rows)
+
+
+def test_folders_of_a_job_that_names_none(bench: Bench) -> None:
+    site(bench, default_cwd="/scratch/%J", default_outdir="/out")
+    assert (text_of(bench).cwd, text_of(bench).output_dir) == ("/scratch/%J", "/out")
+    assert text_of(bench, cwd="/mine").cwd == "/mine"
+    bench.configure(apps=(AppConf(name="fluid", cwd="/fluid"),))
+    assert text_of(bench, app="fluid").cwd == "/fluid"
+
+
+def test_a_time_limit_is_given_for_the_default_host(bench: Bench) -> None:
+    site(bench, default_host_spec="h2")
+    assert (spec(bench, W="5").run_host, spec(bench).run_host) == ("h2", "")
+    bench.queues(QueueConf(name="normal", limit_host="h3"))
+    assert (spec(bench, W="5").run_host, spec(bench, W="5/h1").run_host, spec(bench, c="5").cpu_host) == ("h3", "h1", "h3")
+
+
+def test_limits_are_scaled_from_host_to_host(bench: Bench) -> None:
+    bench.configure(models=(("fast", 4.0), ("slow", 1.0)))
+    assert scale(bench.cluster, "fast", "slow") == 4.0
+    assert scale(bench.cluster, "elsewhere", "slow") == scale(bench.cluster, "fast", "elsewhere") == 1.0
+    assert scale(bench.cluster, "", "slow") == scale(bench.cluster, "fast", "fast") == 1.0
+
+
+@pytest.mark.parametrize(("code", "state"), [(3, "DONE"), (4, "DONE"), (5, "EXIT"), (0, "DONE")])
+def test_exit_values_that_mean_success(bench: Bench, code: int, state: str) -> None:
+    bench.queues(QueueConf(name="normal", success_exit_values="3 4"))
+    key = bench.placed()
+    bench.ended(key, "h1", code << 8)
+    assert bench.outcome(key).state is JobState[state]
+
+
+def test_an_application_says_what_success_is(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", success_exit_values="3"))
+    bench.configure(apps=(AppConf(name="a", success_exit_values="7"),))
+    own, other = bench.placed(app="a"), bench.placed(app="a")
+    bench.ended(own, next(iter(bench.running()[own])), 7 << 8)
+    bench.ended(other, next(iter(bench.running()[other])), 3 << 8)
+    assert (bench.outcome(own).state, bench.outcome(other).state) == (JobState.DONE, JobState.EXIT)
+
+
+def test_an_exit_value_requeues_only_so_often(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", requeue_exit_values="9", max_requeue=2))
+    key = bench.placed()
+    for _ in range(2):
+        assert bench.ended(key, "h1", 9 << 8) == ["JobRequeued"]
+        bench.later(10)
+        bench.step()
+        bench.start(key)
+    assert bench.ended(key, "h1", 9 << 8) == ["JobFinished"]
+    assert bench.outcome(key).state is JobState.EXIT
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_pre_execution_command_is_retried_only_so_often(bench: Bench, ends: bool) -> None:
+    bench.queues(QueueConf(name="normal", max_preexec=1, preexec_exit=ends))
+    key = bench.submit()
+    bench.step()
+    assert bench.said("refused", key, "h1", "pre_exec", "exit code 1") == ["PartRefused", "JobRequeued"]
+    assert bench.job(key).state is JobState.PEND
+    bench.later(600)
+    bench.step()
+    host = next(iter(bench.running()[key]))
+    bench.said("refused", key, host, "pre_exec", "exit code 1")
+    assert (bench.outcome(key) if ends else bench.job(key)).state is (JobState.EXIT if ends else JobState.PSUSP)
+
+
+def test_positions_are_for_administrators(bench: Bench) -> None:
+    site(bench, positions_by_admin=True)
+    job = bench.bsub()["job"]
+    with pytest.raises(Refused, match="User permission denied"):
+        move(bench.cluster, Move(job=str(job), top=True, place=1), ALICE, bench.now)
+
+
+def test_numbers_of_messages(bench: Bench) -> None:
+    site(bench, max_messages=4)
+    job = bench.bsub()["job"]
+    post(bench.cluster, Post(job=str(job), number=3, text="x"), ALICE, bench.now)
+    with pytest.raises(Refused, match="0 to 3"):
+        post(bench.cluster, Post(job=str(job), number=4, text="x"), ALICE, bench.now)
+
+
+def wishes(bench: Bench, key: int) -> list[tuple[str, TermReason]]:
+    run = bench.job(key).run
+    assert run is not None
+    return [(wish.kind, wish.reason) for wish in run.wishes]
+
+
+def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", run_window="8:00-18:00", terminate_when="WINDOW"))
+    key = bench.placed()
+    bench.local = (1, 18 * 3600 + 5)
+    bench.accept(bench.schedule())
+    assert bench.accept(bench.schedule()) == []
+    assert wishes(bench, key) == [("kill", TermReason.TERM_WINDOW)]
+
+
+def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
+    bench.queues(QueueConf(name="normal", stop_cond="select[ut>0.9]", terminate_when="LOAD"))
+    key = bench.placed()
+    bench.load("h1", ut=0.95)
+    bench.now += TURN
+    bench.accept(bench.schedule())
+    assert wishes(bench, key) == [("kill", TermReason.TERM_LOAD)]
+
+
+def test_records_of_older_stores_have_the_defaults() -> None:
+    assert ev.JobRequeued(at=1.0, key=1).requeues == 0
+    assert Params().max_messages == 128
+    assert QueueConf(name="q").limits == Limits()
+
+
+def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None:
+    bench.take(add_group(bench.cluster, AddGroup(group="/own/kept"), ALICE, bench.now))
+    job = bench.bsub(g="/made/below")["job"]
+    bench.bsub(g="/own/made")
+    assert unused_groups(bench.cluster) == []
+    bench.asked(kill, Kill(jobs=Select(ids=(str(job),))))
+    assert unused_groups(bench.cluster) == ["/made/below", "/made"]
+    bench.take(clean_groups(bench.cluster, bench.now))
+    assert set(bench.cluster.groups.rows) == {"/own", "/own/kept", "/own/made"}
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_who_resumes_what_an_administrator_suspended(bench: Bench, enabled: bool) -> None:
+    site(bench, user_resume=enabled)
+    running, waiting, array = bench.placed(), bench.placed("PEND"), bench.submit(array="1-3")
+    jobs = Select(ids=tuple(str(key) for key in (running, waiting, array)))
+    bench.asked(stop, Stop(jobs=jobs), ADMIN)
+    whys = {why for _, why in bench.asked(resume, Resume(jobs=jobs))}
+    assert whys == ({""} if enabled else {"User permission denied"})
+    assert {why for _, why in bench.asked(resume, Resume(jobs=jobs), ADMIN)} == {""}
+    bench.asked(stop, Stop(jobs=jobs))
+    assert {why for _, why in bench.asked(resume, Resume(jobs=jobs))} == {""}, "what they suspended themselves"

@@ -1,0 +1,62 @@
+"""A gang on very many hosts: one order a host to prepare and one to go, whatever the number of ranks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from lavad.core.decide.report import report
+from lavad.core.job.spec import JobText
+from lavad.engine import Committed
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.sessions import Session, Sessions
+from proto import agent_pb2 as pb
+from tests.support.worlds.world import World
+
+HOSTS, RANKS = 200, 10
+
+
+class Stored:
+    """A store's reader."""
+
+    def texts(self, jobs: list[int]) -> dict[int, JobText]:
+        return {job: JobText(command="prog") for job in jobs}
+
+
+def test_the_number_of_orders_goes_with_the_hosts() -> None:
+    """No order for a rank, and no host is told twice, however often its neighbours report."""
+    world = World()
+    names = [f"h{number:03d}" for number in range(HOSTS)]
+    world.hosts(*names, slots=RANKS)
+    sessions = Sessions()
+    streams = {name: Session(name, 0) for name in names}
+    for stream in streams.values():
+        sessions.open(stream)
+    outbox = Outbox(world.cluster, sessions, Texts(cast(Any, Stored())), b"secret", lambda: world.now)
+    key = world.submit(slots=HOSTS * RANKS, launch="mpi")
+    world.step()
+
+    def committed() -> None:
+        outbox.committed(Committed(world.cluster.version, (), (world.cluster.jobs.rows[key],), ()))
+
+    async def sent() -> list[tuple[str, pb.Order]]:
+        batches = [(name, await outbox._orders(stream, due)) for name, stream in streams.items() if (due := stream.take())]
+        return [(name, order) for name, batch in batches for order in batch.orders]
+
+    committed()
+    starts = asyncio.run(sent())
+    assert sorted(name for name, _ in starts) == names
+    assert [len(order.start.hosts) for _, order in starts] == [HOSTS] * HOSTS
+    assert all(order.start.hosts[order.start.place].host == name for name, order in starts)
+    uid = starts[0][1].uid
+    for name in names:
+        world.apply(*report.prepared(world.cluster, key, uid, name, "10.0.0.1:7", world.now))
+        committed()
+    goes = asyncio.run(sent())
+    assert sorted(name for name, _ in goes) == names
+    assert all(order.HasField("release") for _, order in goes)
+    for name in names:
+        world.apply(*report.started(world.cluster, key, uid, name, 7, world.now, "/", world.now))
+        committed()
+    assert asyncio.run(sent()) == []

@@ -1,0 +1,121 @@
+"""Orders that a host has not acted on go out again, a job that cannot be told keeps no other, and what is over is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText
+from lavad.engine import Engine
+from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.outbox import Outbox
+from lavad.hosts.sessions import OVERDUE, Session, Sessions
+from lavad.rpc.agents import Agents
+from proto import agent_pb2 as pb
+from tests.support.worlds.world import World
+
+
+class Stored:
+    """A store's reader: a command for each job, something odd for some."""
+
+    def __init__(self, odd: tuple[int, ...] = ()) -> None:
+        self.odd = odd
+
+    def texts(self, jobs: list[int]) -> dict[int, JobText]:
+        odd = cast(Any, 7)
+        return {job: JobText(command=odd if job in self.odd else f"job {job}") for job in jobs}
+
+
+class Bench:
+    def __init__(self, odd: tuple[int, ...] = ()) -> None:
+        self.world = World()
+        self.world.hosts("h", slots=8)
+        self.sessions = Sessions()
+        self.session = Session("h", 0)
+        self.sessions.open(self.session)
+        texts = Texts(cast(Any, Stored(odd)))
+        self.outbox = Outbox(self.world.cluster, self.sessions, texts, b"secret", lambda: self.world.now)
+
+    def dispatched(self) -> int:
+        key = self.world.submit()
+        self.world.step()
+        return key
+
+    def uid(self, key: int) -> str:
+        run = self.world.cluster.jobs.rows[key].run
+        assert run is not None
+        return run.uid
+
+    def told(self) -> list[int]:
+        """The jobs whose start goes out now."""
+        orders = asyncio.run(self.outbox._orders(self.session, self.session.take()))
+        known = {text.id for text in orders.texts} | {told.number for told in self.session.texts.values()}
+        assert all(order.start.text in known for order in orders.orders)
+        return [order.key for order in orders.orders if order.HasField("start")]
+
+    def after(self, seconds: float) -> list[int]:
+        self.world.now += seconds
+        self.outbox.overdue(self.session)
+        return self.told()
+
+
+def test_a_start_that_was_lost_is_sent_again_less_and_less_often() -> None:
+    bench = Bench()
+    key = bench.dispatched()
+    bench.outbox.greeted(bench.session)
+    bench.session.take()  # and it is lost
+    bench.outbox.greeted(bench.session)
+    assert bench.told() == []
+    found = [bench.after(OVERDUE) == [key] for _ in range(9)]
+    assert found == [False, True, True, False, True, False, False, False, True]
+
+
+def test_a_start_that_was_never_offered_goes_out() -> None:
+    bench = Bench()
+    key = bench.dispatched()
+    assert [bench.after(OVERDUE), bench.after(OVERDUE)] == [[], [key]]
+
+
+def test_what_has_begun_is_not_sent_again() -> None:
+    bench = Bench()
+    key = bench.dispatched()
+    bench.outbox.greeted(bench.session)
+    due = bench.session.take()
+    bench.world.apply(ev.PartStarted(at=bench.world.now, key=key, attempt=1, host="h", pid=1, started=1.0, cwd="/"))
+    bench.session.due = due
+    assert bench.told() == []
+    assert [bench.after(OVERDUE) for _ in range(4)] == [[]] * 4
+
+
+def test_a_job_that_cannot_be_told_keeps_no_other_from_starting() -> None:
+    bench = Bench(odd=(1,))
+    keys = [bench.dispatched() for _ in range(3)]
+    assert keys[0] == 1
+    bench.outbox.greeted(bench.session)
+    assert bench.told() == keys[1:]
+    assert not bench.session.due
+
+
+def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> None:
+    bench = Bench()
+    key = bench.dispatched()
+    clock: Callable[[], float] = lambda: 0.0  # noqa: E731
+
+    async def kills(*reports: pb.Report) -> list[str]:
+        engine = Engine(bench.world.cluster, cast(Any, None), clock, {})
+        none = cast(Any, None)
+        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, clock, (1.0, 1.0))
+        await agents._end_unknown(bench.session, reports)
+        sent = bench.session.outgoing
+        orders = [] if sent.empty() else sent.get_nowait().orders.orders  # type: ignore[union-attr]
+        return [order.uid for order in orders if order.HasField("kill")]
+
+    live = pb.Report(key=key, attempt=1, uid=bench.uid(key), started=pb.Started())
+    old = pb.Report(key=key, attempt=1, uid="old", started=pb.Started())
+    other = pb.Report(key=99, attempt=1, uid="other", stopped=pb.Stopped())
+    assert asyncio.run(kills(live)) == []
+    assert asyncio.run(kills(live, old, other, old)) == ["old", "other"]
+    bench.session.ending.add("old")
+    assert asyncio.run(kills(old)) == []

@@ -1,0 +1,37 @@
+"""bjobs -l: the requirement that a job was placed by, of those it would have taken."""
+
+from __future__ import annotations
+
+from lavad.core.events import job as ev
+from lavad.core.job.job import Placed
+from tests.support.worlds.query_cluster import QueryCluster, at
+
+
+def details(c: QueryCluster, job: int) -> list[str]:
+    text = c.ask("bjobs", str(job), UF=True)[0].partition("RESOURCE REQUIREMENT DETAILS:\n")[2]
+    return [" ".join(part.split()) for part in text.split(" Effective:")]
+
+
+def placed(resreq: str, way: int, slots: int = 1) -> list[str]:
+    c = QueryCluster()
+    c.submit(1, resreq=resreq, slots=slots, max_slots=slots)
+    parts = (Placed(host="ol1", slots=slots),)
+    c.feed(ev.JobDispatched(at=at("11:34:00"), key=1, attempt=1, uid="u", parts=parts, way=way))
+    return details(c, 1)
+
+
+def test_the_alternative_that_was_taken_is_the_effective_one() -> None:
+    combined, effective = placed("{select[cs] rusage[mem=100]} || {rusage[mem=50 || mem=20]}@5", way=2)
+    assert combined == "Combined: {select[cs] rusage[mem=100.00]} || {rusage[mem=50.00||mem=20.00]}@5"
+    assert effective == "select[type == local] order[r15s:pg] rusage[mem=20.00]"
+
+
+def test_a_compound_requirement_is_shown_part_by_part() -> None:
+    combined, effective = placed("2*{select[cs]}+1*{rusage[mem=5]}", way=0, slots=3)
+    assert combined == "Combined: 2*{select[cs] order[r15s:pg]}+1*{select[type == local] order[r15s:pg] rusage[mem=5.00]}"
+    assert effective == combined.removeprefix("Combined: ")
+
+
+def test_a_way_that_is_no_longer_configured_shows_all() -> None:
+    combined, effective = placed("rusage[mem=50 || mem=20]", way=9)
+    assert combined.removeprefix("Combined: ") == effective

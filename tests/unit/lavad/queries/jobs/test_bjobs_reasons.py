@@ -1,0 +1,184 @@
+"""bjobs -p, -s and -l: why a job waits or is suspended; what lava adds to -l."""
+
+from __future__ import annotations
+
+from lavad.core.events import job as ev
+from lavad.core.lang.gpureq import merge, parse
+from lavad.core.lang.states import JobState, TermReason
+from lavad.core.plan.volatile import PartUsage, TaskUsage, WhyClass
+from lavad.core.site.pend_reason import PendReason
+from tests.support.worlds.query_cluster import QueryCluster, at, element
+
+R = PendReason
+WHY = WhyClass(
+    (
+        (R.HOST_JOB_LIMIT, 2, ("ol1", "ol2")),
+        (R.HOST_RES_REQ, 3, ("ol3", "ol4")),
+        (R.LOAD_UNAVAIL, 1, ("ol7",)),
+    )
+)
+
+
+def waiting() -> QueryCluster:
+    c = QueryCluster()
+    c.submit(1)
+    c.soft.why[c.cluster.jobs.rows[1].spec] = WHY
+    return c
+
+
+def after_row(c: QueryCluster, **options: object) -> str:
+    return c.ask("bjobs", noheader=True, **options)[0].partition("\n")[2]
+
+
+def test_level_0_counts_hosts() -> None:
+    text = (
+        " Job slot limit reached: 2 hosts;\n Job's resource requirements not satisfied: 3 hosts;\n"
+        " Load information unavailable: 1 host;\n"
+    )
+    assert after_row(waiting(), p=True) == text
+    assert after_row(waiting(), p0=True) == text
+    assert after_row(waiting(), p="0") == text
+
+
+def test_level_1_is_the_key_reason() -> None:
+    assert after_row(waiting(), p1=True) == " Job slot limit reached: 2 hosts;\n"
+
+
+def test_levels_2_and_3_sort_hosts_into_candidates_and_others() -> None:
+    candidates = " Candidate host pending reasons (2 of 6 hosts):\n   Job slot limit reached: 2 hosts;\n"
+    assert after_row(waiting(), p2=True) == candidates
+    assert after_row(waiting(), p3=True) == (
+        f"{candidates}\n Non-candidate host pending reasons (4 of 6 hosts):\n"
+        "   Job's resource requirements not satisfied: 3 hosts;\n   Load information unavailable: 1 host;\n"
+    )
+
+
+def test_the_level_can_be_configured() -> None:
+    c = QueryCluster(pend_level=1)
+    c.submit(1)
+    c.soft.why[c.cluster.jobs.rows[1].spec] = WHY
+    assert after_row(c, p=True) == " Job slot limit reached: 2 hosts;\n"
+
+
+def test_long_reasons_name_hosts() -> None:
+    out = waiting().ask("bjobs", p=True, l=True)[0]
+    assert " Job slot limit reached: ol1, ol2;\n" in out
+    assert " Job's resource requirements not satisfied: 3 hosts (ol3, ol4, ...);\n" in out
+
+
+def test_reasons_of_a_job_alone_have_no_hosts() -> None:
+    c = waiting()
+    c.soft.why_job[1] = R.JOB_DEPEND
+    assert after_row(c, p=True) == " Job dependency condition not satisfied;\n"
+
+
+def test_a_new_job_and_a_held_one() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    assert after_row(c, p=True) == " New job is waiting for scheduling;\n"
+    c.feed(ev.JobHeld(at=at("11:34:00"), key=1, by="alice"))
+    assert after_row(c, p=True) == " The job was suspended by the user while pending;\n"
+
+
+def test_elements_share_the_reasons_of_their_array() -> None:
+    c = QueryCluster()
+    c.submit(5, name="a", indices="1-2", limit=1)
+    c.soft.why_job[5] = R.JOB_ARRAY_LIMIT
+    assert after_row(c, p=True).count("The job array has reached") == 2
+
+
+def test_suspend_reasons() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.feed(ev.JobSuspended(at=at("11:34:00"), key=1, by="alice"))
+    assert after_row(c, s=True) == " The job was suspended by user;\n"
+    c.feed(ev.JobResumed(at=at("11:34:01"), key=1))
+    c.feed(ev.JobSuspended(at=at("11:34:02"), key=1, by="openlava"))
+    assert after_row(c, s=True) == " The job was suspended by LSF admin or root;\n"
+    c.feed(ev.JobResumed(at=at("11:34:03"), key=1))
+    why = "Host load exceeded threshold: r1m"
+    c.feed(ev.JobSuspended(at=at("11:34:04"), key=1, state=JobState.SSUSP, why=why))
+    assert after_row(c, s=True) == f" {why};\n"
+    assert f" SUSPENDING REASONS:\n {why};\n" in c.ask("bjobs", l=True)[0]
+
+
+def test_a_long_record_shows_every_rank_and_the_sums() -> None:
+    """One row a rank: host, pid, CPU time, memory, threads, state and GPU; then the sums."""
+    c = QueryCluster(with_gpus=True)
+    gpu = merge(parse("num=2"))
+    c.submit(1, slots=2, max_slots=2, gpu=gpu)
+    c.start(1, hosts="ol2:2", gpus=("GPU-a", "GPU-b"))
+    tasks = (
+        TaskUsage(1, 202, 20.5, 2048, 1024, 3, 1, "S", 2000, 90),
+        TaskUsage(0, 201, 10.0, 2048, 1024, 5, 1, "R", 1000, 50),
+    )
+    usage = PartUsage(key=1, attempt=1, at=at("11:39:00"), cpu=30.5, rss=4096, threads=8, tasks=tasks)
+    c.soft.usage[1] = {"ol2": usage}
+    out = c.ask("bjobs", l=True)[0]
+    table = out.partition(" TASK USAGE:\n")[2].partition("\n\n")[0].splitlines()
+    assert [row.split() for row in table[1:]] == [
+        ["0", "ol2", "201", "10.0s", "2.0M", "1.0M", "5", "R", "1000M", "50%"],
+        ["1", "ol2", "202", "20.5s", "2.0M", "1.0M", "3", "S", "2000M", "90%"],
+        ["SUM", "1", "host", "2", "30.5s", "4.0M", "2.0M", "8", "3000M", "70%"],
+    ]
+    assert len({len(row) for row in table[1:]}) == 1
+    assert "The CPU time used is 30 seconds." in out
+    assert "Requested GPU <num=2:mode=shared:mps=no:j_exclusive=no>" in out.replace("\n" + " " * 21, "")
+    assert "GPU-b" in out.partition(" GPU ALLOCATION:")[2]
+
+
+def test_usage_of_an_attempt_that_is_over_is_not_shown() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.soft.usage[1] = {"ol2": PartUsage(key=1, attempt=7, at=at("11:39:00"), rss=4096)}
+    assert "Resource usage collected" not in c.ask("bjobs", l=True)[0]
+
+
+def test_ends_name_their_reason() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, "11:39:00", status=9, reason=TermReason.TERM_OWNER)
+    out = c.ask("bjobs", "1", l=True)[0]
+    assert "Fri Nov 20 11:39:00: Exited by signal 9. The CPU time used is 0.0 seconds.\n" in out
+    assert "Fri Nov 20 11:39:00: Completed <exit>; TERM_OWNER: job killed by owner.\n" in out
+    assert " MAX MEM: 6 Mbytes;  AVG MEM: 6 Mbytes; MEM Efficiency: 0.00%\n" in out
+
+
+def test_a_job_killed_while_it_waited() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.finish(1, "11:39:00", reason=TermReason.TERM_OWNER)
+    out = c.ask("bjobs", "1", l=True)[0]
+    assert "Fri Nov 20 11:39:00: Exited\n" in out
+    assert "Completed <exit>; TERM_OWNER: job killed by owner.\n" in out
+
+
+def test_hpc_allocation_has_the_words_of_lsf_10() -> None:
+    c = QueryCluster(hpc_allocation=True, short_hostlist=True)
+    c.submit(1, name="n", slots=4, max_slots=4)
+    c.start(1, hosts="ol2:4")
+    joined = c.ask("bjobs", l=True)[0].replace("\n" + " " * 21, "")
+    assert "Started 4 Task(s) on Host(s) <4*ol2>, Allocated 4 Slot(s) on Host(s) <4*ol2>, Execution Home" in joined
+    assert ", 4 Task(s)" in joined
+    told = c.ask("bhist", l=True)[0].replace("\n" + " " * 21, "")
+    assert "Submitted from host <ol1>, to Queue <normal>, CWD" in told
+    assert "Dispatched 4 Task(s) on Host(s) <4*ol2>, Allocated 4 Slot(s) on Host(s) <4*ol2>, Effective RES_REQ" in told
+
+
+def test_an_element_says_its_index() -> None:
+    c = QueryCluster()
+    c.submit(5, name="arr", indices="1-2")
+    c.start(element(5, 2))
+    assert "[2] started on <ol2>" in c.ask("bjobs", "5[2]", l=True)[0]
+
+
+def test_time_left_with_a_limit() -> None:
+    c = QueryCluster(abs_runlimit=True)
+    c.submit(1, limits={"run": 7200})
+    c.start(1, "11:30:00")
+    assert c.ask("bjobs", WL=True)[0].splitlines()[1].endswith("Nov 20 11:33     1:50 L")
+    assert c.ask("bjobs", WP=True)[0].splitlines()[1].endswith("   8.33% L")
+    assert c.ask("bjobs", WF=True)[0].splitlines()[1].endswith("   Nov 20 13:30 L")

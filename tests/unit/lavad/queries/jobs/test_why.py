@@ -1,0 +1,33 @@
+"""lava why: what it says of jobs that are in no line."""
+
+from __future__ import annotations
+
+from lavad.core.events import job as ev
+from lavad.core.job.depend import BLOCKED
+from lavad.core.lang.ranges import Ranges
+from tests.support.worlds.query_cluster import QueryCluster, at, element
+
+
+def test_a_job_that_waits_for_others_has_no_place() -> None:
+    c = QueryCluster()
+    c.submit(1, name="first")
+    c.submit(2, name="second", dependency="done(1)")
+    c.submit(3, indices="1-3", dependency="done(1)")
+    for word, name in (("2", "2"), ("3", "3[1]"), ("3[2]", "3[2]")):
+        out, err, code = c.ask("why", word)
+        assert (err, code) == ("", 0)
+        assert out.startswith(f"Job <{name}>, User <alice>, Queue <normal>: 1 slot, waiting since")
+        assert "Position: not in line, as it waits for other jobs\n" in out
+        assert "\nWhy it waits\n Job dependency condition not satisfied;\n" in out
+    assert c.cluster.jobs.rows[2].blocked == BLOCKED
+
+
+def test_an_element_that_has_ended_is_not_held() -> None:
+    c = QueryCluster()
+    c.submit(3, indices="1-3")
+    c.start(element(3, 1))
+    c.finish(element(3, 1))
+    c.feed(ev.ElementsHeld(at=at("11:34:00"), key=3, elements=Ranges.span(2, 2)))
+    assert c.ask("why", "3[1]") == ("", "Job <3[1]> is not found or has finished\n", 255)
+    assert c.ask("why", "3[2]")[0] == "Job <3[2]>, User <alice>, Queue <normal>: it is held (bresume releases it)\n"
+    assert c.ask("why", "3[4]")[2] == 255

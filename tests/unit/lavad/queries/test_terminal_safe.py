@@ -1,0 +1,36 @@
+"""What one user writes into a job does nothing to the terminals of those who list it, and makes no rows of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.queries.render import shown
+from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster
+
+EVIL = "x\x1b]0;title\x07\x1b[2J\r0 root DONE\x9b31m\udc9b\x7f"
+
+
+@pytest.mark.parametrize("options", [{}, {"w": True}, {"l": True}, {"o": "command job_description"}, {"UF": True}])
+def test_no_control_character_is_in_a_listing(options: dict[str, object]) -> None:
+    c = QueryCluster()
+    c.submit(1, name=EVIL, text={"command": EVIL, "description": EVIL})
+    text, _, _ = c.ask("bjobs", "1", caller=ADMIN, **options)
+    assert text.isascii()
+    assert not [letter for letter in text if letter not in "\t\n" and not letter.isprintable()]
+
+
+def test_several_lines_of_a_command_are_one_line_of_a_table() -> None:
+    c = QueryCluster()
+    c.submit(1, name="job", text={"command": "one\ntwo\n"})
+    assert c.ask("bjobs", "1", o="jobid command", noheader=True)[0].split() == ["1", "one;two"]
+
+
+def test_the_owner_gets_the_own_script_as_it_is() -> None:
+    c = QueryCluster()
+    c.submit(1, text={"command": "x", "script": f"#!/bin/sh\r\n{EVIL}\n"})
+    assert c.ask("bjobs", "1", caller=ALICE, script=True)[0] == f"#!/bin/sh\r\n{EVIL}\n"
+
+
+@pytest.mark.parametrize("text", ["", "a\tb\nc", "größer 数", "\udcff"])
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text

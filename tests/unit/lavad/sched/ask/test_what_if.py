@@ -1,0 +1,183 @@
+"""``lava why``: the smallest change is the one that brute force finds; places and times are the scheduler's own."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits, Spec
+from lavad.core.site.conf import Conf, Params, QueueConf
+from lavad.sched.ask.estimate import latest, soonest, standing
+from lavad.sched.ask.trial import starts
+from lavad.sched.ask.what_if import find_changes
+from tests.support.worlds.world import World
+
+
+def small(slots: int = 4, mem: int = 8000, hosts: int = 3) -> World:
+    world = World(Conf(queues=(QueueConf("normal"), QueueConf("night", run_window="1:00-2:00"), QueueConf("other"))))
+    world.configure(params=Params(parallel_by_slot=True))
+    world.hosts(*(f"h{at}" for at in range(hosts)), slots=slots, mem=mem)
+    return world
+
+
+def committed(world: World) -> World:
+    """Nothing is left to undo, as in a replica between two frames."""
+    world.cluster.forget_changes()
+    return world
+
+
+def changes(world: World, key: int) -> list[str]:
+    committed(world)
+    return [change.text for change in find_changes(world.cluster, world.soft, world.now, world.local, key)]
+
+
+def would_start(world: World, key: int, spec: Spec) -> bool:
+    """In a world of its own, made anew from the events: submitted that way, would it start?"""
+    fresh = World(world.cluster.conf, world.now)
+    for host in world.cluster.hosts.rows.values():
+        fresh.apply(ev.HostJoined(at=fresh.now, host=host.name, facts=host.facts), ev.HostUp(at=fresh.now, host=host.name))
+    fresh.soft.load = world.soft.load
+    for other in world.cluster.started:
+        job = world.cluster.jobs.rows[other]
+        assert job.run is not None
+        number = fresh.cluster.next_spec
+        fresh.apply(ev.SpecAdded(at=fresh.now, spec=number, value=world.cluster.specs.rows[job.spec]))
+        fresh.apply(ev.JobSubmitted(at=fresh.now, key=other, spec=number, name="other"))
+        parts = tuple(_placed(part) for part in job.run.parts)
+        fresh.apply(ev.JobDispatched(at=fresh.now, key=other, attempt=1, uid=f"{other}", parts=parts))
+    number = fresh.cluster.next_spec
+    fresh.apply(ev.SpecAdded(at=fresh.now, spec=number, value=spec))
+    fresh.apply(ev.JobSubmitted(at=fresh.now, key=key, spec=number, name="it"))
+    return key in fresh.step()
+
+
+def _placed(part: object) -> object:
+    from lavad.core.job.job import Placed
+
+    return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)  # type: ignore[attr-defined]
+
+
+@settings(max_examples=60)
+@given(
+    running=st.lists(st.tuples(st.integers(1, 4), st.sampled_from([0, 1000, 3000, 5000])), max_size=6),
+    slots=st.integers(1, 12),
+    mem=st.sampled_from([0, 2500, 6000, 9000]),
+    span=st.sampled_from(["", "span[hosts=1]", "span[ptile=2]"]),
+)
+def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, int]], slots: int, mem: int, span: str) -> None:
+    world = small()
+    for count, amount in running:
+        world.submit(user="other", slots=count, resreq=f"rusage[mem={amount}]" if amount else "")
+        world.step()
+    resreq = " ".join(text for text in (f"rusage[mem={mem}]" if mem else "", span) if text)
+    key = world.submit(user="me", queue="other", slots=slots, resreq=resreq)
+    if key in world.step():
+        return
+    committed(world)
+    before = (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
+    found = find_changes(world.cluster, world.soft, world.now, world.local, key)
+    assert before == (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
+    check_invariants(world.cluster)
+    spec = world.cluster.spec_of(key)
+    for change in found:
+        assert would_start(world, key, change.spec), change.text
+    # brute force: no larger number of slots starts, and where no number does, none is told
+    told = next((change.spec.slots for change in found if change.spec.slots != slots and " and " not in change.text), None)
+    best = next((n for n in range(slots - 1, 0, -1) if would_start(world, key, replace(spec, slots=n, max_slots=n))), None)
+    if told is not None or best is not None:
+        assert told == best or all(" and " in change.text for change in found)
+    if span:
+        bare = replace(spec, resreq=f"rusage[mem={mem}]" if mem else "")
+        assert would_start(world, key, bare) == any(change.text == "no span[]" for change in found)
+
+
+def test_memory_is_found_to_the_megabyte() -> None:
+    world = small(hosts=1, mem=8000)
+    world.submit(resreq="rusage[mem=3000]")
+    world.step()
+    key = world.submit(user="me", resreq="rusage[mem=6500]")
+    assert world.step() == {}
+    assert changes(world, key)[0] == 'mem=5000 instead of 6500 (-R "rusage[mem=5000]")'
+
+
+def test_other_wishes() -> None:
+    world = small(hosts=2, slots=2)
+    taken = world.submit(slots=2, hosts=("h0",))
+    assert world.step() == {taken: {"h0": 2}}
+    key = world.submit(user="me", hosts=("h0",))
+    assert changes(world, key) == ["any host (no -m)"]
+    late = world.submit(user="me", queue="night", begin=world.now + 60)
+    assert "queue normal (bswitch normal), and" not in " ".join(changes(world, late))
+    assert changes(world, late) == []
+
+
+def test_two_changes_where_one_is_not_enough() -> None:
+    world = small(hosts=2, slots=2)
+    world.submit(slots=1, hosts=("h1",))
+    world.submit(slots=2, hosts=("h0",))
+    world.step()
+    key = world.submit(user="me", slots=2, hosts=("h0",))
+    assert changes(world, key) == ["any host (no -m), and 1 slots instead of 2 (-n 1)"]
+
+
+def test_a_gpu_job_and_fewer_gpus() -> None:
+    world = World()
+    world.hosts("h1", slots=8, gpus=4)
+    world.submit(gpu="num=3:mode=exclusive_process")
+    world.step()
+    key = world.submit(user="me", gpu="num=2:mode=exclusive_process")
+    assert world.step() == {}
+    assert changes(world, key) == ["1 GPUs instead of 2 (-gpu num=1)"]
+
+
+def test_position_counts_elements_and_names_those_before() -> None:
+    world = small(hosts=1, slots=1)
+    world.submit()
+    world.step()
+    array = world.submit(array="1-10", user="bob")
+    single = world.submit(user="cid")
+    mine = world.submit(user="me", queue="other")
+    place = standing(world.cluster, world.soft, world.now, world.local, mine)
+    assert (place.ahead, place.waiting, place.before, place.first) == (0, 1, 11, (array, single))
+    third = 3 << 32 | array
+    place = standing(world.cluster, world.soft, world.now, world.local, third)
+    assert (place.ahead, place.waiting, place.before) == (2, 11, 2)
+
+
+def test_start_is_estimated_from_run_limits() -> None:
+    world = small(hosts=1, slots=2)
+    for minutes in (30, 60):
+        key = world.submit(limits=Limits(run=minutes * 60))
+        world.step()
+        world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h0", started=world.now))
+    world.submit(user="bob", limits=Limits(run=7200))
+    mine = world.submit(user="me")
+    args = (committed(world).cluster, world.soft, world.now, world.local, mine)
+    assert not starts(*args)
+    assert soonest(*args) == world.now + 1800
+    assert latest(*args) == world.now + 3600
+    check_invariants(world.cluster)
+
+
+def test_without_run_limits_nothing_says_when() -> None:
+    world = small(hosts=1, slots=1)
+    world.submit()
+    world.step()
+    mine = world.submit(user="me")
+    args = (committed(world).cluster, world.soft, world.now, world.local, mine)
+    assert soonest(*args) is None
+    assert latest(*args) is None
+
+
+def test_an_element_of_an_array_is_tried_alone() -> None:
+    world = small(hosts=1, slots=4)
+    world.submit(slots=2)
+    world.step()
+    array = world.submit(user="me", array="1-3", slots=4)
+    key = 1 << 32 | array
+    assert changes(world, key) == ["2 slots instead of 4 (-n 2)"]
+    check_invariants(world.cluster)
+    assert len(world.cluster.arrays.rows[array].pending) == 3

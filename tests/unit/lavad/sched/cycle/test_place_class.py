@@ -1,0 +1,41 @@
+"""Many jobs of a class that looks at all hosts: a cycle places some, the next ones the rest; none is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.lang.topology import regular
+from lavad.sched.cycle import place_class as visit
+from lavad.sched.state.scheduler_cache import Memory
+from tests.support.worlds.world import World
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize("resreq", ["order[spread]", "1*{}+1*{select[ncpus>1]}", "same[model]", "affinity[core(1)]"])
+def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
+    monkeypatch.setattr(visit, "LOOKS", 9)
+    world = World()
+    world.memory = Memory(few=few)
+    world.hosts("h1", "h2", "h3", slots=8, topology=regular(1, 1, 8, 1))
+    world.submit(array="1-5", slots=2, resreq=resreq)
+    for _ in range(5):
+        world.submit(slots=2, resreq=resreq)
+    counts = []
+    while (placed := world.step()) and len(counts) < 9:
+        counts.append(len(placed))
+    assert sum(counts) == 10
+    assert max(counts) <= (10 if "affinity" in resreq else 3)
+
+
+@pytest.mark.parametrize("few", [1, 64])
+def test_hosts_that_have_nothing_for_a_class_are_asked_once_a_cycle(monkeypatch, few):
+    asked = []
+    real = visit.units
+    monkeypatch.setattr(visit, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
+    world = World()
+    world.memory = Memory(few=few)
+    world.hosts(*(f"h{at}" for at in range(20)), slots=8, topology=regular(1, 1, 1, 1))
+    world.hosts("z", slots=64, topology=regular(1, 1, 64, 1))
+    world.submit(array="1-60", resreq="affinity[core(1)]")
+    assert len(world.step()) == 60
+    assert len(asked) < 150

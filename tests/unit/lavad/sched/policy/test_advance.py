@@ -1,0 +1,325 @@
+"""Advance reservations in the scheduler and in the check of its plans (issue 3: closed and open, recurring, brsvadd …)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.reserve.reservations import add, turn
+from lavad.core.events import job as ev
+from lavad.core.job.spec import Limits
+from lavad.core.lang.asks import AddReservation, Caller, Refused
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.reservation import Reservation, is_active
+from lavad.sched.state.scheduler_cache import Memory
+from tests.support.worlds.world import World
+
+ROOT = Caller(user="root", uid=0, host="h1")
+NOON = datetime(2026, 11, 20, 12)
+
+
+def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4) -> World:
+    world = World(now=NOON.timestamp())
+    world.configure(queues=queues or (QueueConf(name="normal", priority=30),), params=Params(parallel_by_slot=True))
+    world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
+    return world
+
+
+def reserve(world: World, hosts: str = "h1", slots: int = 2, begin: str = "13:00", end: str = "14:00", **more: Any) -> str:
+    fields: dict[str, Any] = {"users": "alice"} | more
+    if not fields.get("window"):
+        fields |= {"begin": begin, "end": end}
+    ask = AddReservation(hosts=hosts, slots=slots, **fields)
+    local = datetime.fromtimestamp(world.now)
+    decided = add(world.cluster, ask, ROOT, world.now, local)
+    world.apply(*decided.events)
+    return str(decided.answer["name"])
+
+
+def submit(world: World, slots: int = 1, minutes: int = 0, **fields: Any) -> int:
+    return world.submit(slots=slots, limits=Limits(run=minutes * 60 or None), **fields)
+
+
+def step(world: World) -> Plan:
+    plan = world.schedule()
+    fresh = world.schedule(Memory())
+    columns = world.schedule(Memory(few=1))
+    for field in ("placements", "preemptions", "resumes", "promises", "wake_at"):
+        assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
+    events = world.accept(plan)
+    made = len(plan.placements) + len(plan.preemptions) + len(plan.resumes)
+    assert len(events) == made, "a plan made on this very version is accepted whole"
+    world.soft.why.update(plan.why)
+    check_invariants(world.cluster)
+    return plan
+
+
+def runs(world: World, key: int) -> bool:
+    return key in world.cluster.started and world.cluster.jobs.rows[key].state is JobState.RUN
+
+
+def reasons(world: World, key: int) -> set[int]:
+    return {code for code, _ in world.why(key)}
+
+
+def pass_time(world: World, seconds: float) -> None:
+    world.now += seconds
+    world.apply(*turn(world.cluster, world.now, datetime.fromtimestamp(world.now)).events)
+
+
+def test_a_job_starts_on_no_slot_that_a_reservation_takes_before_it_could_end() -> None:
+    world = world_of()
+    reserve(world, slots=3)
+    endless = submit(world, 2)
+    long = submit(world, 2, 90)
+    short = submit(world, 2, 59)
+    one = submit(world, 1, user="bob")
+    step(world)
+    assert [runs(world, key) for key in (endless, long, short, one)] == [False, False, True, True]
+    assert reasons(world, endless) == {PendReason.HOST_LESS_DURATION}
+
+
+def test_it_is_only_its_own_jobs_that_start_while_it_is_active() -> None:
+    world = world_of()
+    name = reserve(world, slots=3)
+    own = submit(world, 3, reservation=name)
+    more = submit(world, 1, reservation=name, project="other")
+    step(world)
+    assert reasons(world, own) == {PendReason.HOST_LESS_RSVSLOTS}
+    pass_time(world, 3600)
+    others = [submit(world, 1, user="bob") for _ in range(2)]
+    step(world)
+    assert [runs(world, key) for key in (own, more, *others)] == [True, False, True, False]
+    assert reasons(world, others[1]) == {PendReason.HOST_JOB_LIMIT}
+    world.finish(own)
+    step(world)
+    assert [runs(world, key) for key in (more, others[1])] == [True, False]
+    assert reasons(world, others[1]) == {PendReason.HOST_ADRSV_ACTIVE}
+    pass_time(world, 3600)
+    step(world)
+    assert runs(world, others[1]), "its time is over"
+
+
+def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_slots() -> None:
+    world = world_of()
+    old = [submit(world, 2, user="bob") for _ in range(2)]
+    step(world)
+    name = reserve(world, slots=2)
+    pass_time(world, 3600)
+    step(world)
+    assert all(runs(world, key) for key in old)
+    own = submit(world, 2, reservation=name)
+    step(world)
+    assert [runs(world, key) for key in (own, *old)] == [True, True, False], "the newest gives way"
+    step(world)
+    pass_time(world, 3600)
+    assert world.cluster.jobs.rows[own].run.wishes[0].kind == "kill"  # type: ignore[union-attr]
+    world.finish(own, 9)
+    step(world)
+    assert all(runs(world, key) for key in old), "they go on when it has expired"
+
+
+def test_without_suspension_its_jobs_wait() -> None:
+    world = world_of()
+    old = submit(world, 4, user="bob")
+    step(world)
+    name = reserve(world, no_suspend=True)
+    pass_time(world, 3600)
+    own = submit(world, 1, reservation=name)
+    step(world)
+    assert runs(world, old)
+    assert not runs(world, own)
+
+
+def test_at_the_end_of_an_open_one_its_jobs_are_suspended_and_go_on_as_any_other() -> None:
+    world = world_of()
+    name = reserve(world, slots=4, open=True)
+    pass_time(world, 3600)
+    own = submit(world, 3, reservation=name)
+    step(world)
+    pass_time(world, 3600)
+    assert world.cluster.jobs.rows[own].state is JobState.SSUSP
+    step(world)
+    assert runs(world, own)
+    late = submit(world, 1, reservation=name)
+    step(world)
+    assert reasons(world, late) == {PendReason.HOST_NO_RSVID}
+
+
+def test_nothing_starts_on_a_host_in_maintenance() -> None:
+    world = world_of(hosts=2)
+    name = reserve(world, "h1", 0, users="", system=True)
+    assert name == "system#0"
+    pass_time(world, 3600)
+    job = submit(world, 1, minutes=1)
+    step(world)
+    assert list(world.running()[job]) == ["h2"]
+
+
+def test_a_recurring_one_comes_again() -> None:
+    world = world_of()
+    reserve(world, slots=4, window="5:13:00-5:14:00")
+    first = next(iter(world.cluster.reservations.rows.values()))
+    assert (first.begin, first.end) == (world.now + 3600, world.now + 7200), "20 November 2026 is a Friday"
+    pass_time(world, 7200)
+    second = world.cluster.reservations.rows[first.name]
+    assert (second.begin, second.end) == (first.begin + 7 * 86400, first.end + 7 * 86400)
+
+
+def test_reservations_never_hold_more_of_a_host_than_it_has() -> None:
+    world = world_of(hosts=2)
+    reserve(world, "h1", 3)
+    assert reserve(world, "h1 h2", 2) == "alice#1"
+    assert world.cluster.reservations.rows["alice#1"].hosts == (("h1", 1), ("h2", 1))
+    with pytest.raises(Refused, match="Not enough processors to be reserved: 0 of 1"):
+        reserve(world, "h1", 1)
+    reserve(world, "h1", 4, begin="14:00", end="15:00")
+    reserve(world, "h1", 4, begin="12:00", end="13:00")
+
+
+def test_queues_of_the_reservation_may_use_its_hosts_until_it_begins() -> None:
+    world = world_of(QueueConf(name="normal", priority=30), QueueConf(name="low", priority=20))
+    reserve(world, slots=4, queues="low")
+    normal, low = submit(world, queue="normal"), submit(world, queue="low")
+    step(world)
+    assert [runs(world, key) for key in (normal, low)] == [False, True]
+
+
+def test_a_promise_is_not_made_for_slots_that_are_reserved_then() -> None:
+    big = QueueConf(name="big", priority=50, slot_reserve=100_000)
+    world = world_of(big, QueueConf(name="normal", priority=30))
+    first = submit(world, 3, 30, queue="normal")
+    step(world)
+    assert runs(world, first)
+    reserve(world, slots=2)
+    job = submit(world, 4, 45, queue="big")
+    plan = step(world)
+    assert plan.promises[job].start == world.now + 7200, "between 12:30 and 13:00 is too little time"
+
+
+jobs = st.fixed_dictionaries(
+    {
+        "slots": st.sampled_from([1, 1, 2, 3, 5]),
+        "minutes": st.sampled_from([0, 0, 5, 20, 45, 90]),
+        "queue": st.sampled_from(["normal", "big", "fill"]),
+        "reservation": st.sampled_from(["", "", "r1", "r2", "r3"]),
+        "exclusive": st.sampled_from([False, False, False, True]),
+    }
+)
+reservations = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["r1", "r2", "r3"]),
+        "hosts": st.sampled_from(["h1", "h1 h2", "h2 h3", "all"]),
+        "slots": st.sampled_from([1, 2, 4, 6]),
+        "ahead": st.sampled_from([0, 10, 30, 60]),
+        "length": st.sampled_from([10, 20, 60]),
+        "open": st.booleans(),
+        "no_suspend": st.sampled_from([False, False, True]),
+        "system": st.sampled_from([False, False, False, True]),
+    }
+)
+actions = st.one_of(
+    st.tuples(st.just("submit"), jobs),
+    st.tuples(st.just("submit"), jobs),
+    st.tuples(st.just("reserve"), reservations),
+    st.tuples(st.just("pass"), st.sampled_from([5, 10, 20])),
+    st.tuples(st.just("step"), st.none()),
+    st.tuples(st.just("finish"), st.integers(0, 20)),
+)
+
+
+def end_overdue(world: World) -> None:
+    """Jobs end when they are told to, and at their run limits at the latest."""
+    for key in list(world.cluster.started):
+        job = world.cluster.jobs.rows[key]
+        limit = world.cluster.specs.rows[job.spec].limits.run
+        run = job.run
+        assert run is not None
+        killed = any(wish.kind == "kill" for wish in run.wishes)
+        if killed or (limit is not None and job.state is JobState.RUN and world.now >= run.dispatched + limit + run.paused):
+            world.finish(key)
+
+
+def check_kept(world: World, started: set[int], had: set[int]) -> None:
+    """What starts leaves alone what is reserved, now and later, and no reservation is exceeded by its own jobs.
+
+    What only goes on (it was ``started``, but ``had`` no slots) leaves alone what is reserved now: it began before, and
+    gives way when the reservation does; else a job without a run limit would never go on beside one that recurs.
+    """
+    rows, specs = world.cluster.jobs.rows, world.cluster.specs.rows
+    for name, row in world.cluster.reservations.rows.items():
+        own: Counter[str] = Counter()
+        others: Counter[str] = Counter()
+        fresh: set[str] = set()
+        at = max(world.now, row.begin)
+        for key in world.cluster.started:
+            job, spec = rows[key], specs[rows[key].spec]
+            assert job.run is not None
+            parts = {} if job.lent else {part.host: part.slots for part in job.run.parts}
+            end = float("inf") if spec.limits.run is None else job.run.dispatched + job.run.paused + spec.limits.run
+            mine = world.cluster.reservations.rows.get(spec.reservation)
+            inside = mine is not None and is_active(mine, world.now)
+            if mine is not None and inside:
+                end = mine.end
+            if spec.reservation == name and is_active(row, world.now):
+                own.update(parts)
+            elif end > at or at == world.now:
+                others.update(parts)
+                if not inside and key not in (had if is_active(row, world.now) else started):
+                    fresh.update(parts)
+        for host, slots in row.hosts:
+            assert own[host] <= slots
+            if host in fresh:
+                assert others[host] + slots <= 4, (name, host)
+
+
+@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.lists(actions, max_size=25))
+def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> None:
+    world = world_of(
+        QueueConf(name="big", priority=50, slot_reserve=100_000),
+        QueueConf(name="fill", priority=40, backfill=True),
+        QueueConf(name="normal", priority=30),
+        hosts=3,
+    )
+    for kind, what in story:
+        if kind == "submit":
+            submit(world, **what)
+        elif kind == "pass":
+            pass_time(world, what * 60)
+            end_overdue(world)
+        elif kind == "finish" and world.cluster.started:
+            world.finish(list(world.cluster.started)[what % len(world.cluster.started)])
+        elif kind == "reserve":
+            try_reserve(world, what)
+        started = set(world.cluster.started)
+        had = {key for key in started if not world.cluster.jobs.rows[key].lent}
+        step(world)
+        check_kept(world, started, had)
+
+
+def try_reserve(world: World, what: dict[str, Any]) -> None:
+    times = [datetime.fromtimestamp(world.now + 60 * at) for at in (what["ahead"], what["ahead"] + what["length"])]
+    begin, end = (f"{at.month}:{at.day}:{at.hour}:{at.minute}" for at in times)
+    fields = {key: value for key, value in what.items() if key not in ("ahead", "length", "slots", "hosts")}
+    users = "" if what["system"] else "alice"
+    try:
+        reserve(world, what["hosts"], what["slots"], begin, end, **fields | {"users": users})
+    except Refused:
+        pass
+
+
+def test_events_of_reservations_replay() -> None:
+    row = Reservation(name="a#0", users=("a",), hosts=(("h1", 2),), begin=1.0, end=2.0)
+    world = world_of()
+    world.apply(ev.ReservationSet(at=world.now, value=row), ev.ReservationEnded(at=world.now, name="a#0"))
+    assert not world.cluster.reservations.rows

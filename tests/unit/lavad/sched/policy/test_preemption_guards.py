@@ -1,0 +1,122 @@
+"""Who is not preempted: NO_PREEMPT_RUN_TIME, NO_PREEMPT_FINISH_TIME, NO_PREEMPT_INTERVAL, MAX_JOB_PREEMPT, PREEMPT_DELAY …"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from config.values.values import Scope, minutes_or_percent
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.spec import Limits
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Params, QueueConf, Spared
+from tests.support.worlds.world import World
+
+
+def world_of(spared: Spared, high: Spared = Spared(), **params: Any) -> World:  # noqa: B008 - frozen
+    world = World()
+    queues = (
+        QueueConf(name="high", priority=50, preemption="PREEMPTIVE[low]", spared=high),
+        QueueConf(name="low", priority=10, spared=spared, exclusive=True),
+    )
+    world.configure(queues=queues, params=Params(parallel_by_slot=True, **params))
+    world.hosts("h1", slots=2)
+    return world
+
+
+def cycle(world: World) -> None:
+    plan = world.schedule()
+    world.accept(plan)
+    world.wake_at = plan.wake_at
+    check_invariants(world.cluster)
+
+
+@pytest.mark.parametrize(
+    ("spared", "after", "spares"),
+    [
+        (Spared(ran=600), 300, False),
+        (Spared(ran=600), 700, True),
+        (Spared(ran=-50), 1700, False),
+        (Spared(ran=-50), 1900, True),
+        (Spared(ends=600), 2900, False),
+        (Spared(ends=600), 3100, True),
+        (Spared(ends=-10), 3200, False),
+        (Spared(ends=-10), 3300, True),
+        (Spared(interval=120), 60, True),
+        (Spared(interval=120), 130, False),
+        (Spared(most=0), 60, True),
+    ],
+)
+def test_a_job_is_spared(spared: Spared, after: int, spares: bool) -> None:
+    world = world_of(spared)
+    victim = world.submit(queue="low", slots=2, limits=Limits(run=3600))
+    cycle(world)
+    world.now += after
+    job = world.submit(queue="high", slots=2)
+    cycle(world)
+    assert (job not in world.cluster.started) is spares
+    assert (world.cluster.jobs.rows[victim].state is JobState.RUN) is spares
+    if spared.interval and spares:
+        assert world.wake_at == world.now + 60
+
+
+def test_a_job_preempts_only_after_a_while() -> None:
+    world = world_of(Spared(), Spared(delay=30))
+    world.submit(queue="low", slots=2)
+    cycle(world)
+    job = world.submit(queue="high")
+    cycle(world)
+    assert job not in world.cluster.started
+    assert world.wake_at == world.now + 30
+    world.now += 30
+    cycle(world)
+    assert job in world.cluster.started
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_exclusive_jobs_are_left_alone_unless_the_site_says_otherwise(allowed: bool) -> None:
+    world = world_of(Spared(), preempt_exclusive=allowed)
+    victim = world.submit(queue="low", slots=2, exclusive=True)
+    cycle(world)
+    plain = world.submit(queue="low", slots=1)
+    cycle(world)
+    world.submit(queue="high", exclusive=True)
+    cycle(world)
+    assert plain not in world.cluster.started
+    assert world.cluster.jobs.rows[victim].state is JobState.RUN, "its host is exclusive even while it is suspended"
+
+
+def test_percentages_are_read() -> None:
+    assert [minutes_or_percent(text, Scope()) for text in ("10", "1:30", "40%")] == [600, 5400, -40]
+    for wrong in ("0%", "101%", "-3%", "x"):
+        with pytest.raises(ValueError):
+            minutes_or_percent(wrong, Scope())
+
+
+stories = st.lists(st.tuples(st.sampled_from(["low", "high", "pass", "finish"]), st.integers(1, 2)), max_size=25)
+
+
+@settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(stories, st.integers(0, 3), st.sampled_from([0, 100, 400]))
+def test_no_job_is_preempted_too_often_or_too_soon(story: list[tuple[str, int]], most: int, interval: int) -> None:
+    """No thrash: however the jobs come, each is preempted at most MAX_JOB_PREEMPT times, with NO_PREEMPT_INTERVAL between."""
+    world = world_of(Spared(most=most, interval=interval))
+    for kind, number in story:
+        if kind in ("low", "high"):
+            world.submit(queue=kind, slots=number)
+        elif kind == "finish" and world.cluster.started:
+            keys = [key for key in world.cluster.started if world.cluster.jobs.rows[key].state is JobState.RUN]
+            if keys:
+                world.finish(keys[number % len(keys)])
+        else:
+            world.now += 150 * number
+        before = {key: world.cluster.jobs.rows[key] for key in world.cluster.started}
+        cycle(world)
+        for key, old in before.items():
+            job = world.cluster.jobs.rows.get(key)
+            if job is not None and job.state is JobState.SSUSP and old.state is JobState.RUN:
+                assert job.preempted <= most
+                assert world.now - old.since >= interval

@@ -1,0 +1,194 @@
+"""Queues that own a part of the slots: weights, capabilities, guarantees, loans and reclaim (1.7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.plan.plan import Plan
+from lavad.core.rules import ownership
+from lavad.core.rules.ownership import Claim, deal
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.state.scheduler_cache import Memory
+from tests.support.worlds.world import World
+
+
+def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 12) -> World:
+    world = World()
+    world.configure(queues=queues, params=Params(parallel_by_slot=True))
+    world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
+    return world
+
+
+def step(world: World) -> Plan:
+    plan = world.schedule()
+    fresh = world.schedule(Memory())
+    columns = world.schedule(Memory(few=1))
+    for field in ("placements", "preemptions", "resumes", "promises"):
+        assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
+    world.accept(plan)
+    world.soft.why.update(plan.why)
+    check_invariants(world.cluster)
+    return plan
+
+
+def used(world: World) -> Counter[str]:
+    """Slots that the jobs of each queue have now."""
+    found: Counter[str] = Counter()
+    for key in world.cluster.started:
+        job = world.cluster.jobs.rows[key]
+        if not job.lent and job.run is not None:
+            found[world.cluster.specs.rows[job.spec].queue] += sum(part.slots for part in job.run.parts)
+    return found
+
+
+def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves() -> None:
+    """Q1 borrows all, Q2 returns, Q1's surplus is reclaimed only down to deserved."""
+    world = world_of(QueueConf(name="q1", weight=2), QueueConf(name="q2", weight=1))
+    for _ in range(12):
+        world.submit(queue="q1")
+    step(world)
+    assert used(world) == {"q1": 12}
+    for _ in range(12):
+        world.submit(queue="q2")
+    step(world)
+    assert used(world) == {"q1": 8, "q2": 4}
+    for _ in range(3):
+        assert not step(world).preemptions
+    waiting = next(key for key, job in world.cluster.jobs.rows.items() if job.run is None)
+    assert world.why(waiting) == [(PendReason.QUE_DESERVED, 0)]
+    for key in [key for key in world.cluster.started if world.cluster.spec_of(key).queue == "q2"]:
+        world.finish(key)
+    step(world)
+    assert used(world) == {"q1": 8, "q2": 4}, "q2 has more to run"
+
+
+def test_what_is_not_reclaimable_stays_and_gangs_go_whole() -> None:
+    world = world_of(QueueConf(name="q1", weight=1, reclaimable=False), QueueConf(name="q2", weight=1))
+    world.submit(queue="q1", slots=12)
+    step(world)
+    world.submit(queue="q2")
+    assert not step(world).preemptions
+    world = world_of(QueueConf(name="q1", weight=1), QueueConf(name="q2", weight=1))
+    world.submit(queue="q1", slots=8)
+    world.submit(queue="q1", slots=4)
+    step(world)
+    job = world.submit(queue="q2", slots=5)
+    step(world)
+    assert used(world) == {"q1": 12}, "8 would leave q1 below the 6 that it deserves, and 4 are too few"
+    world.finish(2)
+    step(world)
+    assert job in world.cluster.started or used(world)["q1"] == 8
+
+
+def test_a_capability_is_never_exceeded_and_a_guarantee_is_kept_free() -> None:
+    world = world_of(QueueConf(name="q1", weight=5), QueueConf(name="q2", guarantee=4), QueueConf(name="q3", capability=2))
+    for queue in ("q1", "q3"):
+        for _ in range(12):
+            world.submit(queue=queue)
+    step(world)
+    assert used(world) == {"q1": 7, "q3": 1}, "four are kept for q2"
+    for _ in range(5):
+        world.submit(queue="q2")
+    step(world)
+    assert used(world)["q2"] >= 4
+
+
+def test_what_those_in_need_cannot_use_is_lent() -> None:
+    world = world_of(QueueConf(name="q1", weight=1), QueueConf(name="q2", weight=1), hosts=1)
+    for _ in range(12):
+        world.submit(queue="q1")
+    for _ in range(12):
+        world.submit(queue="q2", gpu="num=1")
+    step(world)
+    assert used(world) == {"q1": 12}
+
+
+claims = st.lists(
+    st.builds(
+        Claim,
+        queue=st.uuids().map(str),
+        asked=st.integers(0, 40),
+        weight=st.integers(1, 9),
+        most=st.one_of(st.none(), st.integers(0, 30)),
+        guarantee=st.integers(0, 6),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(st.integers(0, 60), claims)
+def test_what_is_dealt_out(total: int, asked: list[Claim]) -> None:
+    deserved = deal(total, asked)
+    guaranteed = sum(claim.guarantee for claim in asked)
+    for claim in asked:
+        most = claim.asked if claim.most is None else min(claim.asked, claim.most)
+        assert min(claim.guarantee, most) <= deserved[claim.queue] <= most
+    assert sum(deserved.values()) <= max(total, guaranteed)
+    if guaranteed <= total and all(claim.guarantee <= deserved[claim.queue] for claim in asked):
+        wanted = sum(claim.asked if claim.most is None else min(claim.asked, claim.most) for claim in asked)
+        assert sum(deserved.values()) == min(total, wanted), "nothing is left over while somebody asks"
+
+
+queues = st.lists(
+    st.fixed_dictionaries(
+        {
+            "weight": st.integers(1, 4),
+            "guarantee": st.sampled_from([0, 0, 2, 4]),
+            "reclaimable": st.booleans(),
+            "capability": st.sampled_from([None, None, 6]),
+            "priority": st.integers(1, 3),
+        }
+    ),
+    min_size=2,
+    max_size=3,
+)
+actions = st.one_of(
+    st.tuples(st.just("submit"), st.integers(0, 2), st.sampled_from([1, 1, 1, 2, 4, 7])),
+    st.tuples(st.just("submit"), st.integers(0, 2), st.sampled_from([1, 2])),
+    st.tuples(st.just("finish"), st.integers(0, 20), st.just(0)),
+    st.tuples(st.just("step"), st.just(0), st.just(0)),
+)
+
+
+@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(queues, st.lists(actions, max_size=30))
+def test_guarantees_hold_and_reclaim_stops_at_what_is_deserved(confs: list[dict[str, Any]], story: list[Any]) -> None:
+    names = [f"q{at}" for at in range(len(confs))]
+    world = world_of(*(QueueConf(name=name, **conf) for name, conf in zip(names, confs, strict=True)))
+    by_name = world.cluster.queue_conf
+    for kind, number, slots in story:
+        if kind == "submit":
+            world.submit(queue=names[number % len(names)], slots=slots)
+        elif kind == "finish" and world.cluster.started:
+            world.finish(list(world.cluster.started)[number % len(world.cluster.started)])
+        world.now += 400
+        before = used(world)
+        deserved = deserves(world)
+        plan = step(world)
+        after = used(world)
+        lost = Counter[str]()
+        for one in plan.preemptions:
+            job = world.cluster.jobs.rows[one.key]
+            assert job.run is not None
+            lost[world.cluster.spec_of(one.key).queue] += sum(part.slots for part in job.run.parts)
+        for name, gone in lost.items():
+            assert by_name[name].reclaimable
+            assert before[name] - gone >= deserved[name], "nobody is brought below what it deserves"
+        for name, conf in by_name.items():
+            assert conf.capability is None or after[name] <= conf.capability
+            if after[name] > before[name] and after[name] > max(deserved[name], conf.guarantee):
+                others = sum(max(after[other], by_name[other].guarantee) for other in names if other != name)
+                assert after[name] + others <= 12 or any(after[o] > deserved[o] for o in names if o != name)
+
+
+def deserves(world: World) -> dict[str, int]:
+    """As the scheduler sees it before a cycle."""
+    cluster = world.cluster
+    return ownership.deal(12, ownership.claims(cluster, ownership.waiting_slots(cluster, 12)))

@@ -1,0 +1,136 @@
+"""Gangs start whole or not at all; without gangs two jobs can wait for each other for ever, and that is reported (1.3, 1.4)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import job as ev
+from lavad.core.lang.states import JobState
+from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.state.scheduler_cache import Memory
+from tests.support.worlds.world import World
+
+GANG = QueueConf(name="gang", priority=30)
+PARTS = QueueConf(name="parts", priority=30, gang=False)
+
+
+def world_of(hosts: int = 4, slots: int = 1, gpus: int = 1) -> World:
+    world = World()
+    world.configure(queues=(GANG, PARTS), params=Params(parallel_by_slot=True))
+    world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, gpus=gpus)
+    return world
+
+
+def cycle(world: World) -> list[ev.Event]:
+    plan = world.schedule()
+    fresh = world.schedule(Memory())
+    columns = world.schedule(Memory(few=1))
+    assert (plan.placements, plan.holds, plan.deadlocked) == (fresh.placements, fresh.holds, fresh.deadlocked)
+    assert (plan.placements, plan.holds, plan.deadlocked) == (columns.placements, columns.holds, columns.deadlocked)
+    events = world.accept(plan)
+    world.soft.why_job = plan.why_job
+    check_invariants(world.cluster)
+    return events
+
+
+def held_gpus(world: World) -> dict[int, int]:
+    rows = world.cluster.jobs.rows
+    return {key: sum(len(part.gpus) for part in rows[key].promised) for key in world.cluster.promised}
+
+
+@pytest.mark.parametrize(("hosts", "slots"), [(4, 1), (1, 4), (2, 2)])
+def test_two_gangs_of_four_gpus_on_four_gpus(hosts: int, slots: int) -> None:
+    """One runs, one waits for all four; then the second runs. Nothing is held idle."""
+    world = world_of(hosts, slots, slots)
+    one, two = (world.submit(queue="gang", slots=4, gpu="num=1/task") for _ in range(2))
+    cycle(world)
+    assert list(world.cluster.started) == [one]
+    assert not held_gpus(world)
+    world.finish(one)
+    cycle(world)
+    assert list(world.cluster.started) == [two]
+
+
+@pytest.mark.parametrize(("hosts", "slots"), [(4, 1), (1, 4), (2, 2)])
+def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, slots: int) -> None:
+    """Off, both hold 2, and the watchdog reports it."""
+    world = world_of(hosts, slots, slots)
+    one, two = (world.submit(queue="parts", slots=4, gpu="num=1/task") for _ in range(2))
+    cycle(world)
+    assert held_gpus(world) == {one: 2, two: 2}
+    events = cycle(world)
+    assert [type(event) for event in events] == [ev.JobDeadlocked] * 2
+    assert [world.soft.why_job[key] for key in (one, two)] == [PendReason.JOB_DEADLOCK] * 2
+    assert not cycle(world), "it is told once"
+    world.apply(ev.JobFinished(at=world.now, key=one, state=JobState.EXIT))
+    cycle(world)
+    cycle(world)
+    assert list(world.cluster.started) == [two], "killing one of them ends it"
+
+
+def test_what_it_holds_does_not_count_against_itself() -> None:
+    """A limit of as many slots as the job asks for lets it grow to them."""
+    world = world_of()
+    world.configure(queues=(GANG, QueueConf(name="parts", priority=30, gang=False, max_slots=4)))
+    first = world.submit(queue="gang", slots=2)
+    cycle(world)
+    job = world.submit(queue="parts", slots=4)
+    cycle(world)
+    assert sum(part.slots for part in world.cluster.jobs.rows[job].promised) == 2
+    world.finish(first)
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
+def test_one_that_takes_its_slots_one_by_one_starts_when_it_has_all() -> None:
+    world = world_of()
+    first = world.submit(queue="gang", slots=2, gpu="num=1/task")
+    cycle(world)
+    job = world.submit(queue="parts", slots=4, gpu="num=1/task")
+    cycle(world)
+    assert held_gpus(world) == {job: 2}
+    assert not any(isinstance(event, ev.JobDeadlocked) for event in cycle(world)), "the other one will end"
+    small = world.submit(queue="gang")
+    cycle(world)
+    assert small not in world.cluster.started, "what is held is nobody else's"
+    world.finish(first)
+    cycle(world)
+    world.finish(small)
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
+jobs = st.lists(st.tuples(st.integers(1, 8), st.sampled_from(["", "num=1/task", "num=2"])), min_size=1, max_size=8)
+
+
+@settings(max_examples=150, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(jobs, st.sampled_from([(4, 2), (2, 4), (8, 1), (1, 8)]))
+def test_of_random_gangs_some_job_always_makes_progress(gangs: list[tuple[int, str]], shape: tuple[int, int]) -> None:
+    """While any job waits that could run alone, some job runs."""
+    world = world_of(shape[0], shape[1], max(2, shape[1]))
+    for slots, gpu in gangs:
+        world.submit(queue="gang", slots=slots, gpu=gpu)
+    left = len(gangs)
+    while True:
+        cycle(world)
+        assert not held_gpus(world)
+        if not world.cluster.started:
+            break
+        world.finish(next(iter(world.cluster.started)))
+        left -= 1
+    waiting = list(world.cluster.jobs.rows)
+    for key in waiting:
+        for other in waiting:
+            if other != key:
+                world.apply(ev.JobHeld(at=world.now, key=other))
+        cycle(world)
+        assert key not in world.cluster.started, "it could have run"
+        for other in waiting:
+            if other != key:
+                world.apply(ev.JobReleased(at=world.now, key=other))

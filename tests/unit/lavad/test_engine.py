@@ -1,0 +1,365 @@
+"""The engine over a real SQLite store: one commit for all that waits, and what callers are told when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.decided import Decided
+from lavad.core.events import job as ev
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Refused
+from lavad.core.site.conf import Conf, Params
+from lavad.engine import Committed, Engine
+from lavad.store.batch import Batch
+from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused
+from lavad.store.founding import newest_answers
+from lavad.store.lease import Lease
+from lavad.store.load import load
+from lavad.store.writer import Store
+from tests.support.worlds.snapshot import difference, snapshot
+
+SPEC = Spec(user="ann", queue="normal")
+
+
+class Watched:
+    """A store that counts batches and fails when it is told to: before it writes, or after (nobody knows)."""
+
+    def __init__(self, store: Store) -> None:
+        self.real = store
+        self.batches: list[Batch] = []
+        self.failure: Exception | None = None
+        self.gate: asyncio.Event | None = None
+
+    def commit(self, batch: Batch) -> None:
+        failure, self.failure = self.failure, None
+        if isinstance(failure, StoreRefused):
+            raise failure
+        self.real.commit(batch)
+        self.batches.append(batch)
+        if failure is not None:
+            raise failure
+
+    def find_answer(self, uuid: str) -> bytes | None:
+        return self.real.find_answer(uuid)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
+    yield opened
+    opened.close()
+
+
+def bsub(cluster: Cluster, now: float) -> Decided:
+    """A job."""
+    events: list[ev.Event] = []
+    number = cluster.spec_numbers.get(SPEC)
+    if number is None:
+        number = cluster.next_spec
+        events.append(ev.SpecAdded(at=now, spec=number, value=SPEC))
+    job = cluster.next_job
+    events.append(ev.JobSubmitted(at=now, key=job, spec=number, name="n"))
+    return Decided(events=events, answer={"job": job}, texts=[(job, JobText(command="true"))])
+
+
+def refuse(cluster: Cluster, now: float) -> Decided:
+    raise Refused("No such queue")
+
+
+def fail(cluster: Cluster, now: float) -> Decided:
+    raise KeyError("a fault of the decision")
+
+
+def nothing(cluster: Cluster, now: float) -> Decided:
+    return Decided(answer={"seen": len(cluster.jobs.rows)})
+
+
+class Office:
+    """An engine in office over a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = Watched(store)
+        epoch = Lease(store.engine).acquire("me", 1000.0)
+        assert epoch is not None
+        self.epoch = epoch
+        self.cluster = load(store)
+        self.told: list[Committed] = []
+        self.engine = Engine(self.cluster, self.store, lambda: 1000.0, newest_answers(store, 100))  # type: ignore[arg-type]
+        self.engine.listen(self.told.append)
+
+    def begin(self, cluster: Cluster, now: float) -> Decided:
+        started: list[ev.Event] = [ev.MasterStarted(at=now, epoch=self.epoch, incarnation="i")]
+        return Decided(events=started)
+
+    def serve(self, work: Callable[[Engine], Awaitable[Any]]) -> Any:
+        """Do the work while the engine runs; what the engine died of is raised."""
+
+        async def main() -> Any:
+            running = asyncio.ensure_future(self.engine.run())
+            try:
+                await self.engine.ask(self.begin)
+                self.store.batches.clear()
+                self.told.clear()
+                doing = asyncio.ensure_future(work(self.engine))
+                await asyncio.wait({doing, running}, return_when=asyncio.FIRST_COMPLETED)
+                if running.done():
+                    doing.cancel()
+                    running.result()
+                return await doing
+            finally:
+                running.cancel()
+
+        return asyncio.run(main())
+
+    def check(self) -> None:
+        """Memory is what the disk has."""
+        check_invariants(self.cluster)
+        fresh = snapshot(load(self.store.real))
+        mine = snapshot(self.cluster)
+        for one in (fresh, mine):
+            del one["specs"], one["spec_numbers"], one["idle_specs"]
+        assert not difference(mine, fresh)
+
+
+@pytest.fixture
+def office(store: Store) -> Office:
+    return Office(store)
+
+
+async def gather(*asks: Awaitable[Any]) -> list[Any]:
+    return list(await asyncio.gather(*asks, return_exceptions=True))
+
+
+def test_all_that_waits_is_one_commit(office: Office) -> None:
+    answers = office.serve(lambda engine: gather(*(engine.ask(bsub, f"u{n}") for n in range(50))))
+    assert [answer["job"] for answer in answers] == list(range(1, 51))
+    assert len(office.store.batches) == 1
+    assert [len(told.changed) for told in office.told] == [50]
+    office.check()
+
+
+def test_what_comes_during_a_commit_makes_up_the_next(office: Office) -> None:
+    async def work(engine: Engine) -> list[Any]:
+        first = asyncio.ensure_future(engine.ask(bsub))
+        await asyncio.sleep(0)
+        return await gather(first, *(engine.ask(bsub) for _ in range(20)))
+
+    answers = office.serve(work)
+    assert len({answer["job"] for answer in answers}) == 21
+    assert len(office.store.batches) <= 3
+    office.check()
+
+
+@pytest.mark.parametrize("bad", [refuse, fail])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_refusal_fails_its_caller_only(office: Office, bad: Callable[[Cluster, float], Decided], place: int) -> None:
+    """So does a decision that is at fault: it has changed nothing."""
+    wishes = [bsub, bsub]
+    wishes.insert(place, bad)
+    answers = office.serve(lambda engine: gather(*(engine.ask(wish) for wish in wishes)))
+    refusal = answers.pop(place)
+    assert isinstance(refusal, Refused)
+    assert ("No such queue" in refusal.text) or ("internal error: KeyError" in refusal.text)
+    assert [answer["job"] for answer in answers] == [1, 2]
+    office.check()
+
+
+def test_asks_that_change_nothing_are_no_commit(office: Office) -> None:
+    answers = office.serve(lambda engine: gather(engine.ask(nothing), engine.ask(refuse)))
+    assert answers[0] == {"seen": 0}
+    assert office.store.batches == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [(StoreFull("store full"), "The master's store is full"), (StoreRefused("store: x"), "refused the change: store: x")],
+)
+def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failure: Exception, text: str) -> None:
+    async def work(engine: Engine) -> list[Any]:
+        await engine.ask(bsub)
+        before = snapshot(office.cluster)
+        office.store.failure = failure
+        answers = await gather(engine.ask(bsub, "a"), engine.ask(bsub), engine.ask(refuse), engine.ask(nothing))
+        assert snapshot(office.cluster) == before
+        again = await engine.ask(bsub, "a", None)
+        return [*answers, again]
+
+    one, two, refused, seen, again = office.serve(work)
+    assert text in one.text
+    assert text in two.text
+    assert refused.text == "No such queue"
+    assert isinstance(seen, Refused)
+    assert again == {"job": 2}
+    assert sorted(office.cluster.jobs.rows) == [1, 2]
+    assert len(office.told) == 2
+    office.check()
+
+
+def test_a_configuration_that_is_not_stored_is_not_in_force(office: Office) -> None:
+    conf = Conf(params=Params(max_jobid=7))
+
+    async def work(engine: Engine) -> None:
+        office.store.failure = StoreFull("full")
+        with pytest.raises(Refused):
+            await engine.ask(lambda cluster, now: Decided(events=[ev.Configured(at=now, conf=conf)]))
+
+    office.serve(work)
+    assert office.cluster.conf.params.max_jobid != 7
+    office.check()
+
+
+def unwritable(cluster: Cluster, now: float) -> Decided:
+    """A job whose text no database takes."""
+    decided = bsub(cluster, now)
+    decided.texts = [(job, JobText(command="echo \udcff")) for job, _ in decided.texts]
+    return decided
+
+
+def test_a_record_that_cannot_be_written_fails_its_own_caller_only(office: Office, store: Store) -> None:
+    answers = office.serve(lambda engine: gather(engine.ask(bsub), engine.ask(unwritable, "u-1"), engine.ask(bsub)))
+    assert [answers[0], answers[2]] == [{"job": 1}, {"job": 2}]
+    assert isinstance(answers[1], Refused)
+    assert "cannot be written" in str(answers[1])
+    assert sorted(load(store).jobs.rows) == [1, 2]
+    assert store.find_answer("u-1") is None
+    office.check()
+
+
+def test_an_unknown_outcome_ends_the_master_and_the_uuid_tells(office: Office, store: Store) -> None:
+    async def work(engine: Engine) -> None:
+        office.store.failure = OutcomeUnknown("connection lost")
+        await engine.ask(bsub, "a")
+
+    with pytest.raises(OutcomeUnknown):
+        office.serve(work)
+    after = Office(store)
+    assert after.serve(lambda engine: engine.ask(bsub, "a")) == {"job": 1}
+    assert sorted(after.cluster.jobs.rows) == [1]
+
+
+def test_a_retry_gets_the_same_answer(office: Office) -> None:
+    async def work(engine: Engine) -> list[Any]:
+        return [await engine.ask(bsub, "a"), await engine.ask(bsub, "a"), await engine.find_answer("a")]
+
+    assert office.serve(work) == [{"job": 1}] * 3
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_retry_gets_the_same_answer_after_a_restart(office: Office, store: Store, remembered: bool) -> None:
+    first = office.serve(lambda engine: engine.ask(bsub, "a"))
+    after = Office(store)
+    if not remembered:
+        after.engine = Engine(after.cluster, after.store, lambda: 1000.0, {})  # type: ignore[arg-type]
+
+    async def work(engine: Engine) -> Any:
+        return await engine.find_answer("a") if not remembered else await engine.ask(bsub, "a")
+
+    assert after.serve(work) == first
+    assert sorted(after.cluster.jobs.rows) == [1]
+
+
+def test_a_retry_beside_its_first_try_is_one_job(office: Office) -> None:
+    """The caller lost its connection while the first try still waited for its turn."""
+    answers = office.serve(lambda engine: gather(engine.ask(bsub, "a"), engine.ask(bsub, "a"), engine.ask(bsub, "b")))
+    assert [answer["job"] for answer in answers] == [1, 1, 2]
+    assert sorted(office.cluster.jobs.rows) == [1, 2]
+    office.check()
+
+
+def test_an_unknown_uuid_has_no_answer(office: Office) -> None:
+    assert office.serve(lambda engine: engine.find_answer("nosuch")) is None
+
+
+def test_several_decisions_of_one_caller_see_each_other(office: Office) -> None:
+    answers = office.serve(lambda engine: engine.ask_all([bsub, nothing, bsub]))
+    assert answers == [{"job": 1}, {"seen": 1}, {"job": 2}]
+    assert len(office.store.batches) == 1
+
+
+def several(count: int) -> Callable[[Cluster, float], Decided]:
+    """So many jobs, one a turn; the last one's answer says how many there are."""
+
+    def decide(cluster: Cluster, now: float) -> Decided:
+        decided = bsub(cluster, now)
+        if count > 1:
+            return Decided(events=decided.events, texts=decided.texts, more=several(count - 1))
+        return Decided(events=decided.events, texts=decided.texts, answer={"jobs": len(cluster.jobs.rows) + 1})
+
+    return decide
+
+
+def test_others_are_served_between_the_parts_of_an_ask(office: Office) -> None:
+    answers = office.serve(lambda engine: gather(engine.ask_all([several(4), nothing], "m"), engine.ask(bsub, "b")))
+    assert answers == [[{"jobs": 5}, {"seen": 5}], {"job": 2}]
+    assert [len(told.changed) for told in office.told] == [2, 1, 1, 1]
+    assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["b"], [], [], ["m"]]
+    office.check()
+
+
+def test_a_part_that_fails_is_told_and_those_before_it_stay(office: Office) -> None:
+    def fill(_: Committed) -> None:
+        if len(office.store.batches) == 2:
+            office.store.failure = StoreFull("full")
+
+    office.engine.listen(fill)
+    answers = office.serve(lambda engine: gather(engine.ask(several(4), "m")))
+    assert [str(answer) for answer in answers] == ["The master's store is full"]
+    assert len(office.cluster.jobs.rows) == 2
+    office.check()
+
+
+def test_a_record_that_cannot_be_written_costs_no_part_of_another_ask(office: Office) -> None:
+    bad = JobText(command="\ud800")
+
+    def wrong(cluster: Cluster, now: float) -> Decided:
+        return Decided(events=bsub(cluster, now).events, texts=[(cluster.next_job, bad)])
+
+    answers = office.serve(lambda engine: gather(engine.ask(several(3)), engine.ask(wrong)))
+    assert answers[0] == {"jobs": 3}
+    assert isinstance(answers[1], Refused)
+    office.check()
+
+
+def test_nothing_overtakes_what_was_refused_before_it(office: Office) -> None:
+    """Of one host's reports, none may be taken while an earlier one was not."""
+
+    async def work(engine: Engine) -> list[Any]:
+        office.store.failure = StoreFull("full")
+        first = engine.hand_in([bsub])
+        await asyncio.sleep(0)
+        second = engine.hand_in([bsub], after=first)
+        third = engine.hand_in([bsub], after=second)
+        other = engine.hand_in([bsub])
+        return await gather(first, second, third, other)
+
+    first, second, third, other = office.serve(work)
+    assert isinstance(first, Refused)
+    assert isinstance(second, Refused)
+    assert isinstance(third, Refused)
+    assert other == [{"job": 1}]
+
+
+def test_a_caller_that_went_away_harms_nobody(office: Office) -> None:
+    async def work(engine: Engine) -> Any:
+        gone = asyncio.ensure_future(engine.ask(bsub))
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await engine.ask(bsub)
+
+    assert office.serve(work)["job"] in (1, 2)
+    office.check()
+
+
+def test_an_illegal_event_ends_the_master_with_its_story(office: Office) -> None:
+    def wrong(cluster: Cluster, now: float) -> Decided:
+        return Decided(events=[ev.JobHeld(at=now, key=77)])
+
+    with pytest.raises(Exception, match="77"):
+        office.serve(lambda engine: engine.ask(wrong))
