@@ -1,6 +1,6 @@
 """The scheduler. Pure: a snapshot of the cluster and the time give a plan.
 
-Rooms from the bottom: order, needs, state, line and hosts, policy, cycle, ask; each imports those below it only.
+Rooms from the bottom: order and needs, state, line and hosts, policy, cycle, ask; each imports those below it only.
 
 May import core.
 """

@@ -52,6 +52,7 @@ class _Cycle:
 
     def run(self) -> None:
         """Visit the classes in line; one that may go on stands in line again with its next job."""
+        owners = self.draft.beyond.owners
         walk: Walk[Visit] = Walk(self.view)
         visits: dict[int, Visit] = {}
         while self.draft.left > 0 and (turn := walk.pop()) is not None:
@@ -59,13 +60,13 @@ class _Cycle:
             visit = visit or self._begin(number)
             if visit is None:
                 continue
-            if self.view.owners is not None:
+            if owners is not None:
                 visits[number] = visit
             place = visit.go(walk.bound())
             if place is not None and visit.next_key is not None:
                 walk.push(place, number, visit.next_key, visit)
-        if self.view.owners is not None and self.view.owners.waits:
-            self._lend(self.view.owners, visits)
+        if owners is not None and owners.waits:
+            self._lend(owners, visits)
 
     def _lend(self, owners: Owners, visits: dict[int, Visit]) -> None:
         """Visit those again that waited for queues with less than they deserve: what these could not use is lent."""

@@ -15,11 +15,12 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
 from lavad.sched.hosts.fit import units
+from lavad.sched.needs.bases import Base, Codes
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base, Codes, find_base
+from lavad.sched.state.eligible import find_base
 
 NAMES = 20
 """Host names kept of each reason."""

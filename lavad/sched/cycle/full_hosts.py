@@ -9,10 +9,11 @@ import numpy as np
 
 from lavad.core.plan.volatile import WhyClass
 from lavad.sched.cycle.explain import host_reasons
+from lavad.sched.needs.bases import Base, Crowd
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.slot_reservations import reserves
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base, Crowd, find_base
+from lavad.sched.state.eligible import find_base
 from lavad.sched.state.scheduler_cache import Known
 
 

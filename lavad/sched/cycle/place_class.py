@@ -25,10 +25,11 @@ from lavad.sched.hosts.packing import Packed
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.line.queue_iterator import order_now
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base, find_base
+from lavad.sched.state.eligible import find_base
 from lavad.sched.state.scheduler_cache import Known, Order
 
 _POSTPONED: dict[int, PendReason] = {PendReason.JOB_PRE_EXEC: PendReason.JOB_PRE_EXEC}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from lavad.core.decide.placement.preempt import holders
 from lavad.core.job.job import Array, Job
 from lavad.core.plan.plan import Placement, Plan
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
-from lavad.sched.policy.advance import Advance
 from lavad.sched.policy.elastic import Growths
 from lavad.sched.policy.incremental_alloc import Piecemeal, is_whole
 from lavad.sched.policy.preempt import Preemptor
@@ -18,7 +18,6 @@ from lavad.sched.policy.queue_shares import Owners
 from lavad.sched.policy.slot_reservations import Holds, reserves
 from lavad.sched.policy.suspend import Controls
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 MOST = 200
 """Jobs preempted in one cycle."""
@@ -29,17 +28,16 @@ class Beyond:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.controls = Controls(view)
-        self.preemptor = Preemptor(view)
+        self.owners = Owners(view) if view.memory.rules.owned else None
+        """What queues deserve, where they own anything."""
+        if self.owners is not None:
+            view.limits.policy = self.owners.left
+        self.controls = Controls(view, self.owners)
+        self.preemptor = Preemptor(view, self.owners)
         self.holds = Holds(view)
         self.growths = Growths(view)
         self.releases: list[int] = []
         self.piecemeal = Piecemeal(view)
-        if view.cluster.reservations.rows or view.memory.reservations:
-            view.advance = Advance(view)
-        if view.memory.rules.owned:
-            view.owners = Owners(view)
-            view.limits.policy = view.owners.left
 
     def begin(self) -> list[Placement]:
         """Stop what must stop; start what only waited for the jobs preempted for it to be gone."""
@@ -83,7 +81,7 @@ class Beyond:
         if need.spec.reservation:
             row = self.view.cluster.reservations.rows.get(need.spec.reservation)
             return row is not None and not row.no_suspend
-        owners = self.view.owners
+        owners = self.owners
         return need.spec.queue in self.view.memory.rules.preempts or (owners is not None and owners.may_reclaim(need))
 
     def promise(self, need: Need, base: Base, row: Job | Array, key: int) -> bool:
@@ -98,8 +96,8 @@ class Beyond:
         """The plan with all this in it."""
         view = self.view
         self.controls.resume(-1_000_000_000)
-        if view.owners is not None:
-            view.owners.lends = True
+        if self.owners is not None:
+            self.owners.lends = True
             self.controls.lend()
         for growing in self.growths.rest():
             self.show(growing)

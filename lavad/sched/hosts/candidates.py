@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from lavad.sched.hosts.rank import Ranks, ranked_array, ranked_rows
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.columns import Columns, Ints, Mask
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 CHUNK = 128
 """Hosts looked at before masks over all of them are worth their cost."""

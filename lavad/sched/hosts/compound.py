@@ -14,9 +14,10 @@ from lavad.core.lang.rusage_decay import joined
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts
 from lavad.sched.hosts.fit import units
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base, find_base
+from lavad.sched.state.eligible import find_base
 
 TRIES = 24
 """Orders of the parts that are tried for one job."""

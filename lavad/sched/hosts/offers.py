@@ -14,9 +14,9 @@ from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
 from lavad.sched.hosts.roles import find_roles
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 
 class Offers:

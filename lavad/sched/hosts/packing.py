@@ -14,10 +14,10 @@ from lavad.core.rules.gpus import wanted
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 Entry = tuple[bool, int, float, int, int]
 """(not one that must be first, less preferred by -m, how full, rank, row number): the smallest first."""

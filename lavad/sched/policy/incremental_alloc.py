@@ -16,9 +16,10 @@ from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import place_on, units
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
 from lavad.sched.line.line import keys_in_order
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base, find_base
+from lavad.sched.state.eligible import find_base
 
 MOST = 100
 """Jobs that may hold parts at one time."""

@@ -18,11 +18,11 @@ from lavad.core.plan.plan import Placement, Preemption
 from lavad.core.rules.per_slot import taken
 from lavad.core.site.conf import QueueConf
 from lavad.sched.hosts.offers import Offers
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.preemption_guards import is_spared, is_too_early
-from lavad.sched.policy.queue_shares import Surplus, slots_of
+from lavad.sched.policy.queue_shares import Owners, Surplus, slots_of
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 _SUSPEND = re.compile(r"SUSPEND\[(.*?)\](?= (?:RESUME|TERMINATE)\[|$)", re.DOTALL)
 GRACE = 300.0
@@ -51,8 +51,9 @@ def how_of(queue: QueueConf | None, spec: Spec) -> str:
 class Preemptor:
     """The preemptions of one cycle."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, owners: Owners | None) -> None:
         self.view = view
+        self.owners = owners
         self.preemptions: list[Preemption] = []
         self._victims: dict[str, list[Preemption]] = {}
         self._tries = 0
@@ -61,7 +62,7 @@ class Preemptor:
 
     def may(self, need: Need) -> bool:
         """Whether jobs of this class may preempt any that run."""
-        owners = self.view.owners
+        owners = self.owners
         if need.spec.reservation or (owners is not None and owners.may_reclaim(need) and owners.has_surplus(need.spec.queue)):
             return True
         lower = self.view.memory.rules.preempts.get(need.spec.queue, ())
@@ -102,7 +103,7 @@ class Preemptor:
         return placement
 
     def _note_reclaimed(self, unit: list[Preemption]) -> None:
-        owners = self.view.owners
+        owners = self.owners
         for one in unit if owners is not None else ():
             queue, slots = slots_of(self.view, one.key)
             if owners is not None:
@@ -124,7 +125,7 @@ class Preemptor:
         unit: list[Preemption] = []
         chosen: tuple[Placed, ...] = ()
         names = {self.view.rows[at].name for at in offers.order}
-        surplus = Surplus(self.view)
+        surplus = Surplus(self.view, self.owners)
         for victim in self._cheapest(offers.need):
             parts = preempt.given(self.view.cluster, victim)
             if victim.key in self.view.preempted or not names.intersection(part.host for part in parts):
@@ -192,7 +193,7 @@ class Preemptor:
 
     def _reclaimable(self, queue: str, levels: dict[str, int]) -> list[Preemption]:
         """Jobs of queues that have more than they deserve, the largest surplus first, then the newest and smallest."""
-        view, owners = self.view, self.view.owners
+        view, owners = self.view, self.owners
         costs = []
         for key in view.cluster.started if owners is not None else ():
             job = view.cluster.jobs.rows[key]

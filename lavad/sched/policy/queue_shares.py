@@ -91,13 +91,14 @@ class Owners:
 class Surplus:
     """What of each queue's surplus is left while victims are chosen."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, owners: Owners | None) -> None:
         self._view = view
+        self._owners = owners
         self._left: dict[str, int] = {}
 
     def take(self, key: int) -> bool:
         """Count a victim in, if that leaves its queue what it deserves."""
-        owners = self._view.owners
+        owners = self._owners
         queue, slots = slots_of(self._view, key)
         left = self._left.get(queue)
         if left is None:

@@ -18,9 +18,9 @@ from lavad.core.plan.volatile import Promise
 from lavad.core.rules.gpus import usable
 from lavad.sched.hosts.offers import Offers
 from lavad.sched.hosts.releases import NEVER, Shifted, releases, shift
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import Base
 
 DEPTH = 50
 """Promises of one cycle, if all waiting jobs are promised a start."""
@@ -153,8 +153,7 @@ class Holds:
             found.append((end, at, (hold.places, hold.need.spec)))
         if self.view.advance is not None:
             spec = Spec(user="", queue="")
-            later = sorted({edge for edge in self.view.advance.reserved.edges() if edge > self.view.now})
-            found += [(edge, -(1 << 40) - place, ((), spec)) for place, edge in enumerate(later)]
+            found += [(edge, -(1 << 40) - place, ((), spec)) for place, edge in enumerate(self.view.advance.edges)]
         return deque(sorted(found, key=lambda release: release[:2]))
 
     def _fill(self, hold: Hold, gone: list[Shifted]) -> None:

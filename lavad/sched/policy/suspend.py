@@ -18,6 +18,7 @@ from lavad.core.plan.plan import Suspension
 from lavad.core.site.conf import HostConf, QueueConf
 from lavad.core.site.pend_reason import INDICES
 from lavad.sched.needs.rows import Row, read_values
+from lavad.sched.policy.queue_shares import Owners
 from lavad.sched.state.cycle_state import View
 
 TURN = 10.0
@@ -30,8 +31,9 @@ STOP = "STOP_COND is true with current host load"
 class Controls:
     """The stops and resumes of one cycle."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, owners: Owners | None) -> None:
         self.view = view
+        self.owners = owners
         self.suspensions: list[Suspension] = []
         self.resumes: list[int] = []
         self.later: list[int] = []
@@ -79,7 +81,7 @@ class Controls:
 
     def _is_reclaimed(self, job: Job) -> bool:
         """Whether its queue has what it deserves without it."""
-        owners = self.view.owners
+        owners = self.owners
         if owners is None or not job.lent or job.run is None:
             return False
         queue = self.view.cluster.specs.rows[job.spec].queue

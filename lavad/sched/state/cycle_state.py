@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Placed
@@ -14,11 +14,8 @@ from lavad.core.rules.limits import Limits
 from lavad.sched.needs.columns import Columns, Ints
 from lavad.sched.needs.rows import Row
 from lavad.sched.order.fairshare import Shares
+from lavad.sched.state.advance_reservations import AdvanceReservations
 from lavad.sched.state.scheduler_cache import Memory
-
-if TYPE_CHECKING:
-    from lavad.sched.policy.advance import Advance
-    from lavad.sched.policy.queue_shares import Owners
 
 
 class View:
@@ -54,10 +51,11 @@ class View:
         """Numbers of the rows that were brought up to the ledger, one after the other."""
         self.restless = False
         """Whether the next cycle must look at everything again."""
-        self.advance: Advance | None = None
+        has_advance = bool(cluster.reservations.rows or memory.reservations)
+        self.advance = AdvanceReservations(self.ledger, memory, now) if has_advance else None
         """The advance reservations, where there are any."""
-        self.owners: Owners | None = None
-        """What queues deserve, where they own anything."""
+        for edge in self.advance.edges[:1] if self.advance is not None else ():
+            self.wake(edge)
         self._starts: dict[str, float] = {}
         for text in {text for texts in memory.host_windows.values() for text in texts}:
             self.wake_at_change(text)

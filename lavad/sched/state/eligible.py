@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.resreq.text import Expr
-from lavad.core.plan.volatile import WhyClass
 from lavad.core.site.conf import Thresholds
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
+from lavad.sched.needs.bases import Base, Codes
 from lavad.sched.needs.columns import Columns, Mask
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, host_type, read_load, read_values
@@ -24,39 +23,6 @@ from lavad.sched.state.cycle_state import View
 from lavad.sched.state.select_mask import select_mask
 
 Check = Callable[[Row], int]
-Codes = npt.NDArray[np.int32]
-
-
-class Crowd:
-    """What ``crowd`` knows of the hosts of a base, at one change of them within one cycle."""
-
-    __slots__ = ("changes", "most", "why")
-
-    def __init__(self, changes: tuple[int, int]) -> None:
-        self.changes = changes
-        self.most: dict[str, float] = {}
-        self.why: dict[tuple[str, bool], WhyClass] = {}
-
-
-class Base:
-    """Reasons of one ``base_key`` for all hosts, and what they were made from."""
-
-    __slots__ = ("array", "codes", "crowd", "full", "made", "most", "moving", "ok", "tops")
-
-    def __init__(self, codes: list[int] | Codes, moving: bool, made: tuple[int, int]) -> None:
-        self.codes = codes
-        """Plain for few hosts, else a numpy array."""
-        self.moving = moving
-        self.made = made
-        self.array: Codes = np.asarray(codes, dtype=np.int32)
-        self.ok: Mask = self.array == 0
-        self.crowd = Crowd((-1, -1))
-        self.full: tuple[int, WhyClass | None] = (-1, None)
-        """Why a class waits when all hosts are full, at this change of the columns."""
-        self.tops: dict[object, float] = {}
-        """Resource or GPU requirement to the most that any of these hosts has by itself."""
-        self.most: dict[tuple[bool, int], tuple[int, int]] = {}
-        """(whether CPUs bound the slots, ptile) to the (sum, maximum) of what empty hosts offer."""
 
 
 def find_base(view: View, need: Need) -> Base:

@@ -5,7 +5,7 @@ Rule: whatever is kept here names what it was made from, and is made anew when t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.versioned_table import Pending
@@ -19,15 +19,13 @@ from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
+from lavad.sched.needs.bases import Base
 from lavad.sched.needs.columns import FEW, Columns
 from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
 from lavad.sched.order.policy import Scorer
 from lavad.sched.order.ranking import Ranking, Stream
-
-if TYPE_CHECKING:
-    from lavad.sched.state.eligible import Base
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import NEVER, Reserved
 from lavad.core.site.reservation import is_active
 from lavad.sched.needs.columns import Ints
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.scheduler_cache import Memory
 
 _Key = tuple[object, ...]
 
@@ -37,25 +38,25 @@ class _Level:
         self.column: Ints | None = None
 
 
-class Advance:
-    """The reservations of one cycle."""
+class AdvanceReservations:
+    """The reservations of one cycle. ``show`` says which class the other methods answer for."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.reserved = Reserved(view.ledger, view.now, view.memory.ends)
+    def __init__(self, ledger: Ledger, memory: Memory, now: float) -> None:
+        self.now = now
+        self.reserved = Reserved(ledger, now, memory.ends)
+        self._by_name = memory.by_name
         self._levels: dict[_Key, _Level] = {}
         self._level = _Level({}, 0)
         self._reasons: npt.NDArray[np.int32] | None = None
-        self._edges = sorted({edge for edge in self.reserved.edges() if edge > view.now})
-        for edge in self._edges[:1]:
-            view.wake(edge)
-        state = tuple((row, is_active(row, view.now)) for row in self.reserved.rows.values())
-        if state != view.memory.reservations:
-            view.memory.reservations = state
-            view.memory.state_seen += 1
-            view.memory.improved = view.memory.cycle
-            view.memory.restless = True
-        known = view.memory.ends
+        self.edges = sorted({edge for edge in self.reserved.edges() if edge > now})
+        """Times still to come at which a reservation begins or ends."""
+        state = tuple((row, is_active(row, now)) for row in self.reserved.rows.values())
+        if state != memory.reservations:
+            memory.reservations = state
+            memory.state_seen += 1
+            memory.improved = memory.cycle
+            memory.restless = True
+        known = memory.ends
         for host in [host for host in known if host not in self.reserved.by_host]:
             del known[host]
 
@@ -64,7 +65,7 @@ class Advance:
         if not self.reserved.rows:
             return set()
         self.reserved.catch_up()
-        start = max(start, self.view.now)
+        start = max(start, self.now)
         before = self._level
         key = self._key_of(need, start)
         level = self._levels.get(key)
@@ -81,12 +82,12 @@ class Advance:
         if need.spec.reservation:
             return (need.spec.reservation,)
         own = need.spec.queue if any(need.spec.queue in row.queues for row in self.reserved.rows.values()) else ""
-        return (bisect_left(self._edges, _end(need, start)), bisect_right(self._edges, start), own, need.spec.exclusive)
+        return (bisect_left(self.edges, _end(need, start)), bisect_right(self.edges, start), own, need.spec.exclusive)
 
     def _renew(self, level: _Level, need: Need, start: float, hosts: Iterable[str]) -> None:
         for host in hosts if not need.spec.reservation else ():
             kept = self.reserved.kept(need.spec, host, start, _end(need, start))
-            row = self.view.memory.by_name.get(host)
+            row = self._by_name.get(host)
             if kept > 0:
                 level.kept[host] = kept
             else:
@@ -102,7 +103,7 @@ class Advance:
         if level.column is None:
             level.column = np.zeros(len(free), dtype=np.int64)
             for host, slots in level.kept.items():
-                row = self.view.memory.by_name.get(host)
+                row = self._by_name.get(host)
                 if row is not None:
                     level.column[row.at] = slots
         return free - level.column
@@ -115,7 +116,7 @@ class Advance:
         if self._reasons is None:
             self._reasons = np.zeros(len(free), dtype=np.int32)
             for host in self.reserved.by_host:
-                row = self.view.memory.by_name.get(host)
+                row = self._by_name.get(host)
                 if row is not None:
                     self._reasons[row.at] = self.reserved.reason(host)
         touched = (codes == 0) & (free > 0) & (self.column(free) < free)
