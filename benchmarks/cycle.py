@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.lang.arrays import Ranges

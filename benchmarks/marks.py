@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks.cycle import LOCAL, NOW, make, submit
 from benchmarks.line import Line, line
 from cli.local.folder import ROOT
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import Ranges

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import EMPTY, Ranges

@@ -20,8 +20,8 @@ import msgspec
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.depend.depend import local_of, settle
+from lavad.core.events import Event
 from lavad.core.events.apply import apply
-from lavad.core.events.job import Event
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused

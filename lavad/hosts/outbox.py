@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import JobModified, PartLeft
+from lavad.core.events import JobModified, PartLeft
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.resize import is_part
 from lavad.core.job.spec import JobText

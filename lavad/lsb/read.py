@@ -9,7 +9,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, Placed, Wish
 from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.ids import key_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import End, Job, Part, Wish
 from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.ids import index_of, job_of

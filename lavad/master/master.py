@@ -15,11 +15,11 @@ import msgspec
 from config.check.report import report
 from config.read.load import load as load_files
 from lavad.configure.site import core_conf
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.depend.depend import local_of
 from lavad.core.decide.placement.accept import accepted
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.windows import is_open, parse_windows
 from lavad.core.plan.plan import Plan

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import job_of

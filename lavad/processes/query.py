@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 
-from lavad.core.events.job import Event
+from lavad.core.events import Event
 from lavad.core.job.job import Job
 from lavad.queries.frame.view import View
 from lavad.queries.render import render

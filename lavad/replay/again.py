@@ -13,8 +13,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events.job import Event, JobDispatched, JobEvent
-from lavad.core.events.moves import IllegalMove
+from lavad.core.events import Event, IllegalMove, JobDispatched, JobEvent
 from lavad.core.lang.ids import show
 from lavad.core.plan.cycle_record import RecordedCycle, digest_of, fold_record, unpack
 from lavad.core.plan.plan import Plan

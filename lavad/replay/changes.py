@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.site.conf import Conf, HostConf, QueueConf, ShareConf
 from lavad.core.site.host import Facts, Host
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from config.read.load import load
 from lavad.configure.site import core_conf
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.site.conf import Conf
 from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
 from lavad.replay.measures import Measures, measure

@@ -12,7 +12,7 @@ from typing import IO
 
 import msgspec
 
-from lavad.core.events.job import AnyEvent
+from lavad.core.events import AnyEvent
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store.read import Reader
 
@@ -60,7 +60,7 @@ def of_store(reader: Reader) -> Iterator[Item]:
                 yield following
                 following = next(cycles, None)
             if seq <= top:
-                yield Numbered(seq, event)  # type: ignore[arg-type]
+                yield Numbered(seq, event)
         if not rows:
             return
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
-from lavad.core.events.moves import IllegalMove
+from lavad.core.events import IllegalMove
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.plan.volatile import Soft

@@ -14,14 +14,14 @@ from itertools import count
 
 import msgspec
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.depend.depend import local_of, settle
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.placement.rusage_decay import fade
 from lavad.core.decide.report import report
-from lavad.core.events import job as ev
+from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply
-from lavad.core.events.moves import IllegalMove
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState

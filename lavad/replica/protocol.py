@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.charge import Charge
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import AnyEvent, Event, JobRequeued
 from lavad.core.events.apply import apply
-from lavad.core.events.job import AnyEvent, Event, JobRequeued
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job

@@ -196,7 +196,7 @@ class Publisher:
 
     def committed(self, committed: Committed) -> None:
         """One commit, encoded once."""
-        frame = feed.frame(feed.Events(events=list(committed.events)))  # type: ignore[arg-type]
+        frame = feed.frame(feed.Events(events=list(committed.events)))
         for process in self.processes:
             process.send_frame(frame)
 

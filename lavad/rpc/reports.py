@@ -8,7 +8,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report import report as decide
 from lavad.core.decide.report import tasks as task_report
-from lavad.core.events.job import Event
+from lavad.core.events import Event
 from lavad.engine import Decide
 from lavad.rpc import convert
 from proto import agent_pb2 as pb

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.hung import suspected
-from lavad.core.events import job as ev
 from lavad.core.job.job import Attempt, Suspect
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import OVER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from lavad.core.events.job import JobDeadlocked
+from lavad.core.events import JobDeadlocked
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import show
 from lavad.engine import Committed

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
@@ -16,7 +17,6 @@ from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.migrations import migrations
 from lavad.core.decide.placement.rusage_decay import fade
 from lavad.core.decide.reserve.reservations import turn
-from lavad.core.events import job as ev
 from lavad.core.job.job import Wish
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import WAITING, HostState, JobState, TermReason

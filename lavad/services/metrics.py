@@ -18,9 +18,9 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import COLUMNS
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show

@@ -11,8 +11,8 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.lang import asks
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed

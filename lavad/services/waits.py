@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import JobFinished, PartPrepared, PartStarted
+from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.engine import Committed

@@ -10,7 +10,7 @@ import msgspec
 from lavad.core.cluster.charge import Charge
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.versioned_table import Table
-from lavad.core.events.job import Event, SpecAdded
+from lavad.core.events import Event, SpecAdded
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec

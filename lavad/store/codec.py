@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from lavad.core.cluster.charge import Charge
-from lavad.core.events.job import AnyEvent, Event
+from lavad.core.events import AnyEvent, Event
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec

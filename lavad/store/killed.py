@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lavad.core.events.job import ElementsKilled, Event
+from lavad.core.events import ElementsKilled, Event
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.states import JobState
 

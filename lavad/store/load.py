@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import Configured
+from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
 from lavad.store.connect import connect

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from lavad.core.events.job import Event
+from lavad.core.events import Event
 from lavad.core.job.depend import Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lavad.core.events.job import Configured, Event, JobEvent, JobSubmitted, MasterStarted
+from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted
 from lavad.core.job.job import Array, Job
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, row_id

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control.migrations import migrations
-from lavad.core.events import job as ev
 from lavad.core.lang.states import JobState
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.hosts.orders import warning

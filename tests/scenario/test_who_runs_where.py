@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
 from lavad.core.site.pend_reason import LOAD, about, index_names
 from lavad.core.site.pend_reason import PendReason as R

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report import report as reports
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.resize import is_part, uid_of

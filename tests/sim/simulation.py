@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control, resize
 from lavad.core.decide.submit import submit
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Caller, Kill, Migrate, OptionValue, Refused, Requeue, Resize, Resume, Select, Stop, Submit
 from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.ranges import Ranges

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.plan.plan import Plan
 from tests.sim.agents import Host
 from tests.sim.master import Master

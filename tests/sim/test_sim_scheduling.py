@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
-from lavad.core.events.moves import IllegalMove
+from lavad.core.events import IllegalMove
 from lavad.core.job.spec import Limits
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState

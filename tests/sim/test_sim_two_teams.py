@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
 from tests.support.worlds.world import World

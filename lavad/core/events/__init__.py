@@ -1,4 +1,135 @@
-"""The facts that change a cluster, which of them may follow which, and ``apply``, the only code that changes it.
+"""The facts that change a cluster, by subject, and ``apply``, the only code that changes it.
 
-May import cluster and below.
+``from lavad.core import events as ev`` names every event (``ev.JobFinished``). May import cluster and below.
 """
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING
+
+from lavad.core.events.attempt import (
+    CheckpointMade,
+    JobDispatched,
+    JobFound,
+    JobLost,
+    JobResumed,
+    JobSuspended,
+    JobWished,
+    RanksSuspected,
+    ReservationFaded,
+    WishGranted,
+)
+from lavad.core.events.base import Event, IllegalMove, JobEvent
+from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted
+from lavad.core.events.ending import JobFinished, JobRequeued
+from lavad.core.events.part import (
+    GangReleased,
+    PartEnded,
+    PartFenced,
+    PartGone,
+    PartPrepared,
+    PartRefused,
+    PartStarted,
+    PartStopped,
+)
+from lavad.core.events.pending import DependencyJudged, JobDeadlocked, JobHeld, JobReleased, SlotsReleased, SlotsReserved
+from lavad.core.events.resize import JobGrew, JobResized, JobShrank, PartLeft, ResizeAsked
+from lavad.core.events.site import (
+    Configured,
+    GroupDropped,
+    GroupSet,
+    HostDown,
+    HostJoined,
+    HostLeft,
+    HostSwitched,
+    HostUp,
+    MasterStarted,
+    QueueSwitched,
+    ReservationEnded,
+    ReservationSet,
+    SpecAdded,
+)
+from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
+from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TaskStarted
+
+
+def _kinds(kind: type[Event]) -> list[type[Event]]:
+    """The events below a base class, in the order of their definition."""
+    below = kind.__subclasses__()
+    return [kind] if not below else [found for each in below for found in _kinds(each)]
+
+
+EVENTS = tuple(_kinds(Event))
+if TYPE_CHECKING:
+    AnyEvent = Event
+else:
+    AnyEvent = functools.reduce(operator.or_, EVENTS)
+"""The union of all events, for decoders."""
+
+__all__ = [
+    "EVENTS",
+    "AnyEvent",
+    "CheckpointMade",
+    "Configured",
+    "DependencyJudged",
+    "ElementSplit",
+    "ElementsHeld",
+    "ElementsKilled",
+    "ElementsReleased",
+    "Event",
+    "GangReleased",
+    "GroupDropped",
+    "GroupSet",
+    "HostDown",
+    "HostJoined",
+    "HostLeft",
+    "HostSwitched",
+    "HostUp",
+    "IllegalMove",
+    "JobDeadlocked",
+    "JobDispatched",
+    "JobEvent",
+    "JobFinished",
+    "JobFound",
+    "JobGrew",
+    "JobHeld",
+    "JobJudged",
+    "JobLost",
+    "JobModified",
+    "JobMoved",
+    "JobReleased",
+    "JobRequeued",
+    "JobResized",
+    "JobResumed",
+    "JobRevived",
+    "JobShrank",
+    "JobSubmitted",
+    "JobSuspended",
+    "JobSwitched",
+    "JobWished",
+    "MasterStarted",
+    "MessagePosted",
+    "PartEnded",
+    "PartFenced",
+    "PartGone",
+    "PartLeft",
+    "PartPrepared",
+    "PartRefused",
+    "PartStarted",
+    "PartStopped",
+    "QueueSwitched",
+    "RanksSuspected",
+    "ReservationEnded",
+    "ReservationFaded",
+    "ReservationSet",
+    "ResizeAsked",
+    "SlotsReleased",
+    "SlotsReserved",
+    "SpecAdded",
+    "TaskEnded",
+    "TaskRetried",
+    "TaskStarted",
+    "WishGranted",
+]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import fold_cluster, fold_job, fold_part, fold_resize, fold_task
-from lavad.core.events.job import Event
+from lavad.core.events import EVENTS
+from lavad.core.events.base import FOLDS, Event
 
-_FOLDS: dict[type[Event], Callable[[Cluster, Any], None]] = {
-    **fold_cluster.FOLDS,
-    **fold_job.FOLDS,
-    **fold_part.FOLDS,
-    **fold_task.FOLDS,
-    **fold_resize.FOLDS,
-}
+_unfolded = [kind.__name__ for kind in EVENTS if kind not in FOLDS]
+if _unfolded:
+    raise ImportError(f"events without a fold: {', '.join(_unfolded)}")
 
 
 def apply(cluster: Cluster, event: Event) -> None:
-    """Fold one event; raises ``IllegalMove`` (cluster unchanged) where the table of moves forbids it."""
-    _FOLDS[type(event)](cluster, event)
+    """Fold one event; raises ``IllegalMove`` (cluster unchanged) where the event's moves forbid it."""
+    FOLDS[type(event)](cluster, event)
     cluster.version += 1

@@ -1,4 +1,4 @@
-"""Facts about a running job that grows or shrinks; see ``core.job.resize`` for how they follow one another.
+"""A running job that grows or shrinks; see ``core.job.resize`` for how the events follow one another.
 
 Rule: what is added is the job's at once; what is taken away is its own until ``PartLeft`` (a whole host) or until the
 shrink is over (slots of a host that it keeps).
@@ -6,13 +6,29 @@ shrink is over (slots of a host that it keeps).
 
 from __future__ import annotations
 
-from lavad.core.events.base import JobEvent
-from lavad.core.job.job import End, Placed
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move
+from lavad.core.events.records import live_job
+from lavad.core.job import resize
+from lavad.core.job.job import Attempt, End, Job, Placed, Resize
+
+
+def _found(cluster: Cluster, event: Any) -> tuple[Job, Attempt]:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    if job.run is None or job.run.number != event.attempt:
+        raise IllegalMove(f"attempt {event.attempt} is not the current one of {job}")
+    return job, job.run
 
 
 class JobGrew(JobEvent, frozen=True):
     """More hosts, or more slots of its own, for a running attempt."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     number: int
     """Counts the resizes of an attempt."""
@@ -22,9 +38,18 @@ class JobGrew(JobEvent, frozen=True):
     by: str = ""
 
 
+@folds(JobGrew)
+def _job_grew(cluster: Cluster, event: JobGrew) -> None:
+    job, run = _found(cluster, event)
+    run = resize.grown(run, event.parts, event.at)
+    under_way = Resize(number=event.number, grow=True, parts=event.parts, at=event.at, command=event.command)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, resize=under_way, resizes=event.number)))
+
+
 class JobShrank(JobEvent, frozen=True):
     """A running attempt is to give these back."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     number: int
     parts: tuple[Placed, ...]
@@ -37,30 +62,90 @@ class JobShrank(JobEvent, frozen=True):
     why: str = ""
 
 
+@folds(JobShrank)
+def _job_shrank(cluster: Cluster, event: JobShrank) -> None:
+    job, run = _found(cluster, event)
+    cluster.jobs.put(job.key, replace(job, run=shrank(run, event)))
+
+
+def shrank(run: Attempt, event: JobShrank) -> Attempt:
+    """The attempt once a shrink has begun."""
+    if event.forced:
+        run = resize.shrunk(run, event.parts, event.at, event.beneficiary)
+        run = resize.trimmed(run, (part.host for part in run.parts if part.leaving))
+    if not event.forced or (event.command and run.resize is None):
+        under_way = Resize(
+            number=event.number, grow=False, parts=event.parts, at=event.at, command=event.command, done=event.forced
+        )
+        run = replace(run, resize=under_way)
+    return replace(run, resizes=event.number)
+
+
 class JobResized(JobEvent, frozen=True):
     """A resize is over: its command agreed (``ok``), or not, and then nothing of it is true."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     number: int
     ok: bool = True
     why: str = ""
 
 
+@folds(JobResized)
+def _job_resized(cluster: Cluster, event: JobResized) -> None:
+    job, run = _found(cluster, event)
+    cluster.jobs.put(job.key, replace(job, run=resized(run, event)))
+
+
+def resized(run: Attempt, event: JobResized) -> Attempt:
+    """The attempt once its resize is over."""
+    under_way = run.resize
+    if under_way is None or under_way.number != event.number:
+        raise IllegalMove(f"resize {event.number} is not under way in attempt {run.uid}")
+    if (under_way.grow and not event.ok) or (not under_way.grow and event.ok and not under_way.done):
+        run = resize.shrunk(run, under_way.parts, event.at)
+    after = run.grow_after if event.ok else event.at + resize.RETRY
+    return replace(run, resize=None, grow_after=after)
+
+
 class PartLeft(JobEvent, frozen=True):
     """A host is no longer the attempt's, which goes on without it: nothing of it is left there."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     host: str
     end: End | None = None
     why: str = ""
 
 
+@folds(PartLeft)
+def _part_left(cluster: Cluster, event: PartLeft) -> None:
+    job, run = _found(cluster, event)
+    cluster.jobs.put(job.key, replace(job, run=left(run, event)))
+
+
+def left(run: Attempt, event: PartLeft) -> Attempt:
+    """The attempt without the host."""
+    cpu = 0.0 if event.end is None else event.end.utime + event.end.stime
+    failed = any(part.host == event.host and not part.leaving for part in run.parts)
+    run = resize.without(run, event.host, event.at, cpu)
+    return replace(run, grow_after=event.at + resize.RETRY) if failed else run
+
+
 class ResizeAsked(JobEvent, frozen=True):
     """bresize request: up to ``most`` slots in all, at least ``least`` at a time; bresize cancel: (0, 0)."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     least: int = 0
     most: int = 0
     command: str | None = None
     """Its own notification command; None: the job's."""
     by: str = ""
+
+
+@folds(ResizeAsked)
+def _resize_asked(cluster: Cluster, event: ResizeAsked) -> None:
+    job, run = _found(cluster, event)
+    run = replace(run, wanted=(event.least, event.most), command=event.command, grow_after=0.0)
+    cluster.jobs.put(job.key, replace(job, run=run))

@@ -1,12 +1,16 @@
-"""The facts about the master, the configuration, hosts, queues, groups and specs; ``events`` has all of them."""
+"""The site: masters, the configuration, hosts, queues, job groups, advance reservations, and the specs that jobs share."""
 
 from __future__ import annotations
 
-from lavad.core.events.base import Event
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import Event, folds
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import Conf
-from lavad.core.site.host import Facts
+from lavad.core.lang.states import HostState
+from lavad.core.site.conf import Conf, QueueAdmin
+from lavad.core.site.host import Facts, Host
 from lavad.core.site.reservation import Reservation
 
 
@@ -18,10 +22,24 @@ class MasterStarted(Event, frozen=True):
     host: str = ""
 
 
+@folds(MasterStarted)
+def _master_started(cluster: Cluster, event: MasterStarted) -> None:
+    cluster.epoch = event.epoch
+    cluster.incarnation = event.incarnation
+
+
 class Configured(Event, frozen=True):
     """The configuration changed as a whole."""
 
     conf: Conf
+
+
+@folds(Configured)
+def _configured(cluster: Cluster, event: Configured) -> None:
+    cluster.configure(event.conf)
+    for host in event.conf.hosts:
+        if host.name not in cluster.hosts.rows:
+            cluster.hosts.put(host.name, Host(name=host.name, since=event.at))
 
 
 class SpecAdded(Event, frozen=True):
@@ -31,11 +49,26 @@ class SpecAdded(Event, frozen=True):
     value: Spec
 
 
+@folds(SpecAdded)
+def _spec_added(cluster: Cluster, event: SpecAdded) -> None:
+    cluster.specs.put(event.spec, event.value)
+    cluster.spec_numbers[event.value] = event.spec
+    if event.spec not in cluster.spec_jobs:
+        cluster.idle_specs[event.spec] = None
+    cluster.next_spec = max(cluster.next_spec, event.spec + 1)
+
+
 class HostJoined(Event, frozen=True):
     """A host's agent said what the host is (first time, or the facts changed)."""
 
     host: str
     facts: Facts
+
+
+@folds(HostJoined)
+def _host_joined(cluster: Cluster, event: HostJoined) -> None:
+    host = _host(cluster, event.host)
+    cluster.hosts.put(event.host, replace(host, facts=event.facts, joined=host.joined or event.at))
 
 
 class HostUp(Event, frozen=True):
@@ -44,10 +77,20 @@ class HostUp(Event, frozen=True):
     host: str
 
 
+@folds(HostUp)
+def _host_up(cluster: Cluster, event: HostUp) -> None:
+    cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.OK, since=event.at))
+
+
 class HostDown(Event, frozen=True):
     """The master has not heard the host for its timeout."""
 
     host: str
+
+
+@folds(HostDown)
+def _host_down(cluster: Cluster, event: HostDown) -> None:
+    cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.UNAVAIL, since=event.at))
 
 
 class HostLeft(Event, frozen=True):
@@ -57,6 +100,12 @@ class HostLeft(Event, frozen=True):
     why: str = ""
 
 
+@folds(HostLeft)
+def _host_left(cluster: Cluster, event: HostLeft) -> None:
+    if event.host in cluster.hosts.rows:
+        cluster.hosts.drop(event.host)
+
+
 class HostSwitched(Event, frozen=True):
     """An administrator opened or closed a host."""
 
@@ -64,6 +113,17 @@ class HostSwitched(Event, frozen=True):
     closed: bool
     by: str
     comment: str = ""
+
+
+@folds(HostSwitched)
+def _host_switched(cluster: Cluster, event: HostSwitched) -> None:
+    host = _host(cluster, event.host)
+    closed_by = event.by if event.closed else ""
+    cluster.hosts.put(event.host, replace(host, closed=event.closed, closed_by=closed_by, comment=event.comment))
+
+
+def _host(cluster: Cluster, name: str) -> Host:
+    return cluster.hosts.rows.get(name) or Host(name=name)
 
 
 class QueueSwitched(Event, frozen=True):
@@ -78,6 +138,12 @@ class QueueSwitched(Event, frozen=True):
     """What was asked: ``qopen``, ``qclose``, ``qact``, ``qinact``."""
 
 
+@folds(QueueSwitched)
+def _queue_switched(cluster: Cluster, event: QueueSwitched) -> None:
+    row = QueueAdmin(name=event.queue, open=event.open, active=event.active, by=event.by, comment=event.comment)
+    cluster.queues.put(event.queue, row)
+
+
 class GroupSet(Event, frozen=True):
     """A job group was added, or has another limit."""
 
@@ -85,10 +151,21 @@ class GroupSet(Event, frozen=True):
     by: str = ""
 
 
+@folds(GroupSet)
+def _group_set(cluster: Cluster, event: GroupSet) -> None:
+    cluster.groups.put(event.value.name, event.value)
+
+
 class GroupDropped(Event, frozen=True):
     """A job group is gone."""
 
     group: str
+
+
+@folds(GroupDropped)
+def _group_dropped(cluster: Cluster, event: GroupDropped) -> None:
+    if event.group in cluster.groups.rows:
+        cluster.groups.drop(event.group)
 
 
 class ReservationSet(Event, frozen=True):
@@ -98,8 +175,19 @@ class ReservationSet(Event, frozen=True):
     by: str = ""
 
 
+@folds(ReservationSet)
+def _reservation_set(cluster: Cluster, event: ReservationSet) -> None:
+    cluster.reservations.put(event.value.name, event.value)
+
+
 class ReservationEnded(Event, frozen=True):
     """An advance reservation is over, or was deleted."""
 
     name: str
     by: str = ""
+
+
+@folds(ReservationEnded)
+def _reservation_ended(cluster: Cluster, event: ReservationEnded) -> None:
+    if event.name in cluster.reservations.rows:
+        cluster.reservations.drop(event.name)

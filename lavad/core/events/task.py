@@ -1,15 +1,36 @@
-"""The facts about single tasks of jobs with roles; ``events`` has all of them."""
+"""Single tasks of jobs with roles, and what their ends mean for the job."""
 
 from __future__ import annotations
 
-from lavad.core.events.base import JobEvent
-from lavad.core.job.job import End
-from lavad.core.lang.states import TermReason
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move
+from lavad.core.events.records import attempt_of, live_job
+from lavad.core.job.job import Attempt, End, Job
+from lavad.core.lang.states import TaskState, TermReason
+
+
+def with_task(run: Attempt, rank: int, **changes: Any) -> Attempt:
+    """The attempt with one task changed; raises IllegalMove for a rank that it does not have."""
+    if not 0 <= rank < len(run.tasks):
+        raise IllegalMove(f"attempt {run.number} has no task {rank}")
+    tasks = run.tasks
+    return replace(run, tasks=(*tasks[:rank], replace(tasks[rank], **changes), *tasks[rank + 1 :]))
+
+
+def _job(cluster: Cluster, event: Any) -> tuple[Job, Attempt]:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    return job, attempt_of(job, event.attempt)
 
 
 class TaskStarted(JobEvent, frozen=True):
     """A task that was started late, or again, runs."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     rank: int
     number: int
@@ -18,9 +39,17 @@ class TaskStarted(JobEvent, frozen=True):
     """``worker[1]``."""
 
 
+@folds(TaskStarted)
+def _task_started(cluster: Cluster, event: TaskStarted) -> None:
+    job, run = _job(cluster, event)
+    run = with_task(run, event.rank, number=event.number, state=TaskState.RUNNING, at=event.at, pid=event.pid)
+    cluster.jobs.put(job.key, replace(job, run=run))
+
+
 class TaskEnded(JobEvent, frozen=True):
     """A task ended."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     rank: int
     number: int
@@ -29,9 +58,22 @@ class TaskEnded(JobEvent, frozen=True):
     name: str = ""
 
 
+@folds(TaskEnded)
+def _task_ended(cluster: Cluster, event: TaskEnded) -> None:
+    job, run = _job(cluster, event)
+    cluster.jobs.put(job.key, replace(job, run=ended(run, event)))
+
+
+def ended(run: Attempt, event: TaskEnded) -> Attempt:
+    """The attempt once a task ended."""
+    state = TaskState.FAILED if event.status else TaskState.SUCCEEDED
+    return with_task(run, event.rank, number=event.number, state=state, at=event.at, status=event.status, pid=0)
+
+
 class TaskRetried(JobEvent, frozen=True):
     """A task that ended is to start again, as its ``number``-th start, after so many seconds."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     rank: int
     number: int
@@ -39,9 +81,30 @@ class TaskRetried(JobEvent, frozen=True):
     why: str = ""
 
 
+@folds(TaskRetried)
+def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
+    job, run = _job(cluster, event)
+    run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
+    cluster.jobs.put(job.key, _again(job, run, event.at, event.why))
+
+
+def _again(job: Job, run: Attempt, at: float, why: str) -> Job:
+    return replace(job, run=run, retries=job.retries + 1, retried=at, retried_why=why)
+
+
 class JobJudged(JobEvent, frozen=True):
     """Enough tasks have ended to say how the job ends, or that it starts again as a whole (``again``: why)."""
 
+    moves: ClassVar[Moves] = STAY_STARTED
     attempt: int
     end: End
     again: str = ""
+
+
+@folds(JobJudged)
+def _job_judged(cluster: Cluster, event: JobJudged) -> None:
+    job, run = _job(cluster, event)
+    leave = cluster.specs.rows[job.spec].policy.clean == "none" and not event.end.status
+    run = replace(run, verdict=event.end, judged=True, leave=leave, again=event.again)
+    job = _again(job, run, event.at, event.again) if event.again else replace(job, run=run)
+    cluster.jobs.put(job.key, job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.asks import Refused
 from lavad.queries.admin import badmin_daemons, badmin_status
 from lavad.queries.facts import hostfacts, lsf_log

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.states import SUSPENDED, HostState
 from lavad.core.site.host import Host
 from lavad.queries.facts import hostfacts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.states import FINAL, JobState
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
-from lavad.core.events.fold_job import stands
+from lavad.core.events.records import stands
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ranges import EMPTY, Ranges

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.job import Array, Attempt, Job, Outcome, Part
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import ArrayError, ArraySpec, parse_job_name

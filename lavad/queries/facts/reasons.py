@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.events.job import JobSuspended
+from lavad.core.events import JobSuspended
 from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import job_of

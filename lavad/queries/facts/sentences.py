@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Attempt, End, Job, Part
 from lavad.core.job.spec import JobText

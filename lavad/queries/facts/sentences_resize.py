@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Placed
 
 

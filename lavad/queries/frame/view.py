@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import Event
+from lavad.core.events import Event
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.queries.facts import affinity, jobfacts, paragraphs
 from lavad.queries.facts import gpus as gpus_shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ids import show as show_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.events.fold_job import stands
+from lavad.core.events.records import stands
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.arrays import ArrayError, parse_job_id

@@ -65,7 +65,7 @@ def test_the_master_that_is_obeyed_is_on_disk(tmp_path: Path, synced: Synced) ->
 COMMITS = """
 import sys
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import MasterStarted
+from lavad.core.events import MasterStarted
 from lavad.core.events.apply import apply
 from lavad.store.batch import batch_of
 from lavad.store.lease import Lease

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import Limits, Spec

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Array
 from lavad.core.job.spec import JobText, Spec

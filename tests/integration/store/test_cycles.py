@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.replay.history import Numbered, of_store
 from lavad.store.read import Reader

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.events import Event
 from lavad.core.events.apply import apply
-from lavad.core.events.job import Event
 from lavad.core.job.job import Job
 from lavad.store.batch import batch_of
 from lavad.store.killed import killed_jobs

@@ -7,8 +7,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.store import schema
 from lavad.store.errors import Fenced, StoreRefused
 from lavad.store.lease import Lease

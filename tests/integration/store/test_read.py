@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges

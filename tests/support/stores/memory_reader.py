@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
 from lavad.core.events.apply import apply
-from lavad.core.events.job import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import job_of

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import Event
 from lavad.core.events.apply import apply
-from lavad.core.events.job import Event
 from lavad.store import schema
 from lavad.store.batch import Batch, batch_of
 from lavad.store.writer import Store

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.resize import resize
 from lavad.core.decide.report import report
-from lavad.core.events import job as ev
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.resize import uid_of
 from lavad.core.lang.asks import Caller, Resize

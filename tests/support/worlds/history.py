@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.job import Array, End, Job, Placed, Wish
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import key_of

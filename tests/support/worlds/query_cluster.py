@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 from typing import Any
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import JobText, Limits, Spec

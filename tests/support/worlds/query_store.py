@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import MasterStarted
+from lavad.core.events import MasterStarted
 from lavad.core.lang.asks import Caller, Query
 from lavad.processes.query import StoreView
 from lavad.queries.frame.view import View

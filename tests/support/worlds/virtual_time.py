@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import End
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import PartUsage

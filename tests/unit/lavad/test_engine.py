@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events import job as ev
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.site.conf import Conf, Params

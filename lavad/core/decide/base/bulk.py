@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import FINISHED, UNKNOWN, Found, Target, select
-from lavad.core.events import job as ev
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import key_of

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import Event
+from lavad.core.events import Event
 from lavad.core.job.spec import JobText
 from lavad.core.plan.cycle_record import RecordedCycle
 

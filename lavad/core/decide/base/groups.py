@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events import job as ev
 from lavad.core.job.groups import JobGroup, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.site.rights import is_admin

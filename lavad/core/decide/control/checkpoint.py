@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.control import NOT_STARTED, not_started
 from lavad.core.decide.submit.submit import spec_number
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job, Wish
 from lavad.core.lang.asks import Caller, Checkpoint, Refused
 from lavad.core.lang.states import STARTED, TermReason

@@ -5,8 +5,8 @@ Rule: jobs are not disturbed: such a host takes no more of them, and leaves when
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.lang.states import HostState
 from lavad.core.site.host import Host
 

@@ -3,11 +3,11 @@ what a host has is not."""
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.modify.modify import find_one
-from lavad.core.events import job as ev
-from lavad.core.events.fold_job import record_of
+from lavad.core.events.records import record_of
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.spec import Spec

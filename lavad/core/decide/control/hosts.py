@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.leave import shrink_now
 from lavad.core.decide.report.report import ended, fenced, may_go, refused
-from lavad.core.events import job as ev
 from lavad.core.job.job import Attempt, End, Job, Part
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.modify.modify import find_one
-from lavad.core.events import job as ev
 from lavad.core.job.job import Message
 from lavad.core.lang.asks import Caller, Post, Refused
 

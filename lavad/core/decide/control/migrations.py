@@ -6,9 +6,9 @@ shorter time of one of its hosts before all (LSF).
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job, Wish
 from lavad.core.lang.states import JobState
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Caller, Queues
 from lavad.core.site.rights import is_queue_admin
 

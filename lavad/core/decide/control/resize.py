@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.modify.modify import find_one
 from lavad.core.decide.submit.options_lsf import MAX_COMMAND
-from lavad.core.events import job as ev
 from lavad.core.job.job import Attempt, Job, Part, Placed
 from lavad.core.job.resize import by_hosts, slots_of, staying, wants
 from lavad.core.job.spec import Spec

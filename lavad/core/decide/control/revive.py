@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE, DENIED
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import FINISHED
 from lavad.core.decide.submit.submit import spec_number
-from lavad.core.events import job as ev
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec

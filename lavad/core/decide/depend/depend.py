@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.conditions import Condition
-from lavad.core.events import job as ev
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Depend
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.dependency import Answer

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import DENIED, each
 from lavad.core.decide.base.decided import Decided
@@ -28,8 +29,7 @@ from lavad.core.decide.submit.submit import (
     known_resources,
     spec_number,
 )
-from lavad.core.events import job as ev
-from lavad.core.events.fold_job import record_of
+from lavad.core.events.records import record_of
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Limits, Spec

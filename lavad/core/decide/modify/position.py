@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from math import inf, nextafter
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import Target
 from lavad.core.decide.modify.modify import find_one
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Move, Refused

@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.submit import check_against_queue, known_names, known_resources, spec_number
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Limits
 from lavad.core.lang.arrays import ArrayError, parse_job_name

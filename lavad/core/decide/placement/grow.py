@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts, wants, why_not_grow
 from lavad.core.job.spec import Spec

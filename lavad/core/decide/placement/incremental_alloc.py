@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import Event, JobDeadlocked, SlotsReserved
+from lavad.core.events import Event, JobDeadlocked, SlotsReserved
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.plan.plan import Placement

@@ -11,7 +11,7 @@ from collections import defaultdict
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
-from lavad.core.events.job import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
+from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
 from lavad.core.job.job import AVOIDED, Job, Placed, Wish
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of

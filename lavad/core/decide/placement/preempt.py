@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.job import Event, JobResumed, JobShrank, JobSuspended, JobWished
+from lavad.core.events import Event, JobResumed, JobShrank, JobSuspended, JobWished
 from lavad.core.job.job import Attempt, Job, Part, Placed, Wish
 from lavad.core.job.resize import slots_of, staying
 from lavad.core.job.spec import Spec

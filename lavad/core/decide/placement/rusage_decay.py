@@ -6,7 +6,7 @@ from itertools import islice
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events.job import Event, ReservationFaded
+from lavad.core.events import Event, ReservationFaded
 
 MOST = 5_000
 """Jobs of one turn of the engine; the others follow in the next."""

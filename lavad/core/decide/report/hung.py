@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.job import Suspect
 from lavad.core.lang.states import JobState
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
-from lavad.core.events.fold_part import with_part
-from lavad.core.events.fold_resize import left, shrank
+from lavad.core import events as ev
+from lavad.core.events.part import with_part
+from lavad.core.events.resize import left, shrank
 from lavad.core.job.job import Attempt, End, Job, Part
 from lavad.core.job.resize import is_complete, may_lose, portion
 from lavad.core.job.spec import Spec

@@ -9,10 +9,10 @@ import os
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report import leave, suspect
-from lavad.core.events import job as ev
-from lavad.core.events.fold_part import with_end, with_fence, with_part
+from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.job.job import Attempt, End, Job, Part, Wish
 from lavad.core.job.resize import uid_of
 from lavad.core.job.roles import delay_of

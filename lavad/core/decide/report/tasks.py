@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import signal
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.report import find_part
-from lavad.core.events import job as ev
-from lavad.core.events.fold_task import ended
+from lavad.core.events.task import ended
 from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.job.roles import Judgement, Retry, on_end, task_name
 from lavad.core.lang.states import TASK_OVER, TaskState, TermReason

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.reserve.hosts import Free, find_hosts, most, take_slots
 from lavad.core.decide.reserve.reservations import check_users, get_one, jobs_in, moved
 from lavad.core.decide.reserve.rights import check_creator
 from lavad.core.decide.reserve.times import check_period, read_dates, read_point, read_times
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Caller, ChangeReservation, Refused
 from lavad.core.site.reservation import Reservation, is_active, next_period
 

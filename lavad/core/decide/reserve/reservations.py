@@ -11,12 +11,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.reserve.hosts import choose_hosts
 from lavad.core.decide.reserve.rights import check_creator, may_change
 from lavad.core.decide.reserve.times import read_times
-from lavad.core.events import job as ev
 from lavad.core.job.job import Job, Wish
 from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
 from lavad.core.lang.states import JobState, TermReason

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import Draft
@@ -18,7 +19,6 @@ from lavad.core.decide.submit.restart import Former
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.decide.submit.site_defaults import apply_host_spec, apply_site
 from lavad.core.decide.submit.tasks import check_tasks
-from lavad.core.events import job as ev
 from lavad.core.job.resize import why_not_resizable
 from lavad.core.job.spec import Checkpoint, JobText, Limits, Spec
 from lavad.core.lang import gpureq

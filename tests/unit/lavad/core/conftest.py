@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import silent
 from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
-from lavad.core.events import job as ev
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, OptionValue, Submit

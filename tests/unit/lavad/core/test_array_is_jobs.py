@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
 from lavad.core.decide.modify import modify
 from lavad.core.decide.modify.position import move
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.decide.base.groups import add_group, clean_groups, unused_groups
 from lavad.core.decide.control.control import kill, resume, stop
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.position import move
 from lavad.core.decide.submit.submit import submit
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.lang.states import JobState, TermReason

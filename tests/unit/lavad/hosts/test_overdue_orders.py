@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.spec import JobText
 from lavad.engine import Engine
 from lavad.hosts.job_text_cache import Texts

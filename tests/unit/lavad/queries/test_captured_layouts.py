@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.asks import Query
 from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import PartUsage, WhyClass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import End, Wish
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import End, Placed, TaskEnd
 from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState

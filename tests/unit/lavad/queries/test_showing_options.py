@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Message
 from lavad.core.lang.gpureq import GpuReq
 from tests.support.worlds.query_cluster import QueryCluster, at

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.placement.accept import accepted
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Limits
 from lavad.core.plan.cycle_record import RecordedCycle

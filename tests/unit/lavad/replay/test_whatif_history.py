@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.lang.ranges import Ranges
 from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf

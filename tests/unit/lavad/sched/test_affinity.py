@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.job.job import Placed
 from lavad.core.lang.cpus import Binding, count_tasks, give_cpus, taken_by
 from lavad.core.lang.resreq.grammar import Affinity, parse_affinity

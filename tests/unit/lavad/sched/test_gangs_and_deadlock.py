@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.events import job as ev
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Params, QueueConf
 from lavad.core.site.pend_reason import PendReason

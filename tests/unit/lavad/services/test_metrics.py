@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Job, Suspect
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed

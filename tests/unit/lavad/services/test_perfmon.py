@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
 from lavad.core.lang import asks
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState

@@ -12,7 +12,7 @@ import sqlalchemy.exc as exc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.events.job import ElementsKilled, HostUp
+from lavad.core.events import ElementsKilled, HostUp
 from lavad.core.job.job import Array, Attempt, Job, Part
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
+from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply
-from lavad.core.events.moves import MOVES, IllegalMove
 from lavad.core.job.job import End, Wish
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
@@ -39,7 +39,12 @@ FIELDS: dict[str, dict[str, Any]] = {
     "JobJudged": {"attempt": 1, "end": End()},
     "JobFinished": {"state": JobState.DONE},
 }
-SIMPLE = [event for event in MOVES if event.__name__ in FIELDS or event.__struct_fields__ == ("at", "key", "by")]
+SIMPLE = [
+    event
+    for event in ev.EVENTS
+    if issubclass(event, ev.JobEvent) and event.moves
+    if event.__name__ in FIELDS or event.__struct_fields__ == ("at", "key", "by")
+]
 
 
 def made(kind: type[ev.JobEvent], bench: Bench, key: int) -> ev.JobEvent:
@@ -52,7 +57,7 @@ def test_each_event_in_each_state(bench: Bench, kind: type[ev.JobEvent], state: 
     key = bench.placed(state)
     before = snapshot(bench.cluster)
     event = made(kind, bench, key)
-    if JobState[state] in MOVES[kind]:
+    if JobState[state] in kind.moves:
         apply(bench.cluster, event)
         assert bench.cluster.version == before["version"] + 1
     else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control import control
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Kill, Select
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import effects_due, effects_of_end

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.topology import regular

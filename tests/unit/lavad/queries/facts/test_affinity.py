@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.topology import regular
 from lavad.core.site.host import Facts

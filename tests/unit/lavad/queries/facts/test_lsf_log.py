@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Wish
 from lavad.core.lang.states import JobState, TermReason
 from lavad.processes.lsb_events import Known, Lines

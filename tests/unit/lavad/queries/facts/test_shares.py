@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.site.conf import ApsConf, PartitionConf, QueueConf, ShareConf
 from tests.support.worlds.query_cluster import QueryCluster, at
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Wish
 from lavad.core.lang.asks import Query
 from lavad.core.lang.ranges import Ranges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.gpureq import merge, parse
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage, TaskUsage, WhyClass

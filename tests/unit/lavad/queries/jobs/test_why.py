@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.depend import BLOCKED
 from lavad.core.lang.ranges import Ranges
 from tests.support.worlds.query_cluster import QueryCluster, at, element

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.site.conf import Conf, Params, QueueConf
 from lavad.sched.ask.estimate import latest, soonest, standing

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.events import job as ev
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Limits, Role
 from lavad.core.lang.gpureq import parse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
 from lavad.sched.order.fairshare import make_tree, policies_of
 from lavad.sched.order.share_tree import Tree

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.events import job as ev
 from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
 from lavad.sched.order.fairshare import make_tree, policies_of
 from lavad.sched.state.scheduler_cache import Memory

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.reserve.reservations import add, turn
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import AddReservation, Caller, Refused
 from lavad.core.lang.states import JobState

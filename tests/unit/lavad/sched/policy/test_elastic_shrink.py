@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
 from lavad.core.decide.report import report
-from lavad.core.events import job as ev
 from lavad.core.job.resize import slots_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState

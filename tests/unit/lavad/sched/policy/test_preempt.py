@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import Caller, Resume, Select, Stop
 from lavad.core.lang.states import JobState

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Placement, Plan
 from tests.support.worlds.preempting import HIGH, REQUEUE, run, states, step, world_of

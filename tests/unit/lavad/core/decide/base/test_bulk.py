@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control
 from lavad.core.decide.control.revive import Finished, revive
 from lavad.core.decide.modify import modify
-from lavad.core.events import job as ev
 from lavad.core.job.job import Placed
 from lavad.core.lang.asks import Kill, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of

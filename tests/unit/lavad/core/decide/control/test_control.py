@@ -6,7 +6,7 @@ import pytest
 
 from lavad.core.decide.control import control
 from lavad.core.decide.control.checkpoint import checkpoint
-from lavad.core.events.job import JobFinished
+from lavad.core.events import JobFinished
 from lavad.core.lang.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState, TermReason

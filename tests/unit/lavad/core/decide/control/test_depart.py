@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart
 from lavad.core.decide.control.hosts import silent
-from lavad.core.events import job as ev
 from lavad.core.site.conf import HostConf
 from tests.unit.lavad.core.conftest import Bench
 

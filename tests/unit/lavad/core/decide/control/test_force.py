@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control.force import force
-from lavad.core.events import job as ev
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import Caller, Refused, Run
 from lavad.core.site.conf import QueueConf

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import expired, greeted, silent, switch_hosts
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Hosts, Kill, Refused, Select
 from lavad.core.lang.states import HostState, JobState, PartState, TermReason
 from lavad.core.rules.effects import StartPart, effects_due

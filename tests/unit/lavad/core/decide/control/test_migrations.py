@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control.migrations import migrations
-from lavad.core.events import job as ev
 from lavad.core.lang.asks import Refused
 from lavad.core.site.conf import QueueConf
 from tests.unit.lavad.core.conftest import Bench

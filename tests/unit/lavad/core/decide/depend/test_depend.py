@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.named import NOTHING, Known, LookUp, resolve
 from lavad.core.decide.depend.depend import settle
-from lavad.core.events import job as ev
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ranges import Ranges

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import job as ev
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Limits
 from lavad.core.lang.arrays import Ranges

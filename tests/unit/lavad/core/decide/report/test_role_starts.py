@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.report import report
-from lavad.core.events import job as ev
 from lavad.core.job.job import Wish
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.report import suspect
-from lavad.core.events import job as ev
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Requeue, Select

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused

@@ -1,0 +1,234 @@
+"""An attempt begins and goes on: dispatched, suspended, resumed, asked to do something, lost and found."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
+from lavad.core.events.records import attempt_of, live_job, put, record_of
+from lavad.core.job.job import Attempt, Part, Placed, Suspect, Wish
+from lavad.core.job.roles import tasks_of
+from lavad.core.lang.rusage_decay import faded
+from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState as S
+
+
+class JobDispatched(JobEvent, frozen=True):
+    """PEND to RUN: an attempt is offered to its hosts. ``key`` may be an untouched element."""
+
+    moves: ClassVar[Moves] = {S.PEND: S.RUN}
+    attempt: int
+    uid: str
+    parts: tuple[Placed, ...]
+    way: int = 0
+    """Which of the alternatives of its requirement it was placed by."""
+    alone: tuple[str, ...] = ()
+    """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
+    forced: bool = False
+    """brun -f: run windows and load do not suspend it."""
+    afresh: bool = False
+    """brun -b: not from its checkpoint."""
+
+
+@folds(JobDispatched)
+def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
+    job = record_of(cluster, event.key)
+    state = move(job, event)
+    elastic = cluster.specs.rows[job.spec].resizable
+    parts = tuple(
+        Part(
+            host=one.host,
+            slots=one.slots,
+            gpus=one.gpus,
+            reserved=one.reserved,
+            fades=one.fades,
+            roles=one.roles,
+            binds=one.binds,
+            seat=seat if elastic else 0,
+        )
+        for seat, one in enumerate(event.parts)
+    )
+    spec = cluster.specs.rows[job.spec]
+    known = -1 if event.afresh else job.checkpoint
+    run = Attempt(
+        number=event.attempt,
+        uid=event.uid,
+        dispatched=event.at,
+        parts=parts,
+        checkpoint=known,
+        way=event.way,
+        alone=event.alone,
+        forced=event.forced,
+        tasks=tasks_of(spec, event.parts) if spec.roles else (),
+        elastic=elastic,
+        seats=len(parts) if elastic else 0,
+    )
+    job = replace(
+        job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
+    )
+    put(cluster, job)
+
+
+class JobSuspended(JobEvent, frozen=True):
+    """RUN to USUSP (by a user) or SSUSP (by the system)."""
+
+    moves: ClassVar[Moves] = {S.RUN: None, S.SSUSP: None, S.USUSP: None}
+    state: JobState = JobState.USUSP
+    by: str = ""
+    why: str = ""
+    beneficiary: int = 0
+    """The job that gets its slots (preemption); 0: it keeps them."""
+
+
+@folds(JobSuspended)
+def _job_suspended(cluster: Cluster, event: JobSuspended) -> None:
+    job = live_job(cluster, event.key)
+    state = move(job, event, event.state)
+    count = job.preempted + (event.beneficiary not in (0, job.key))
+    lent = event.beneficiary or job.lent
+    remarks = (event.why if state is JobState.USUSP else "", "")
+    job = replace(job, state=state, since=event.at, lent=lent, preempted=count, stopper=event.by, remarks=remarks)
+    cluster.jobs.put(job.key, job)
+
+
+class JobResumed(JobEvent, frozen=True):
+    """USUSP or SSUSP to RUN."""
+
+    moves: ClassVar[Moves] = {S.USUSP: S.RUN, S.SSUSP: S.RUN}
+    by: str = ""
+    why: str = ""
+
+
+@folds(JobResumed)
+def _job_resumed(cluster: Cluster, event: JobResumed) -> None:
+    job = live_job(cluster, event.key)
+    run = job.run
+    if run is not None:
+        run = replace(run, paused=run.paused + max(0.0, event.at - job.since))
+    remarks = (job.remarks[0], event.why)
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, lent=0, run=run, remarks=remarks))
+
+
+class JobLost(JobEvent, frozen=True):
+    """A host of the attempt is silent: RUN (or suspended) to UNKWN."""
+
+    moves: ClassVar[Moves] = {S.RUN: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN}
+    host: str
+
+
+@folds(JobLost)
+def _job_lost(cluster: Cluster, event: JobLost) -> None:
+    job = live_job(cluster, event.key)
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, before=job.state))
+
+
+class JobFound(JobEvent, frozen=True):
+    """Its silent host speaks again and still has it: UNKWN to what it was."""
+
+    moves: ClassVar[Moves] = {S.UNKWN: None, S.ZOMBI: None}
+    state: JobState
+
+
+@folds(JobFound)
+def _job_found(cluster: Cluster, event: JobFound) -> None:
+    job = live_job(cluster, event.key)
+    state = move(job, event, event.state)
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
+
+
+class JobWished(JobEvent, frozen=True):
+    """Something was asked of a running attempt."""
+
+    moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)}
+    wish: Wish
+    beneficiary: int = 0
+    """The job that gets what this one has, as soon as it is gone (preemption by requeue); 0: none."""
+
+
+@folds(JobWished)
+def _job_wished(cluster: Cluster, event: JobWished) -> None:
+    job = live_job(cluster, event.key)
+    kill = event.wish.kind == "kill"
+    state = move(job, event, JobState.ZOMBI if kill else job.state)
+    run = job.run
+    if run is None:
+        raise IllegalMove(f"a wish needs an attempt: {job}")
+    wish = replace(event.wish, number=run.next_wish)
+    kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
+    run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
+    if event.beneficiary:
+        job = replace(job, lent=event.beneficiary, lent_all=True, preempted=job.preempted + 1)
+    cluster.jobs.put(job.key, replace(job, state=state, run=run))
+
+
+class WishGranted(JobEvent, frozen=True):
+    """A wish was carried out (or can no longer be)."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    number: int
+    attempt: int
+    ok: bool = True
+    why: str = ""
+
+
+@folds(WishGranted)
+def _wish_granted(cluster: Cluster, event: WishGranted) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = attempt_of(job, event.attempt)
+    wishes = tuple(wish for wish in run.wishes if wish.number != event.number)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, wishes=wishes)))
+
+
+class CheckpointMade(JobEvent, frozen=True):
+    """A whole checkpoint of the job is on disk."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    generation: int
+
+
+@folds(CheckpointMade)
+def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
+    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
+
+
+class ReservationFaded(JobEvent, frozen=True):
+    """rusage[duration=,decay=]: from now on less is reserved for an attempt than before."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+
+
+@folds(ReservationFaded)
+def _reservation_faded(cluster: Cluster, event: ReservationFaded) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = attempt_of(job, event.attempt)
+    changes = [faded(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
+    parts = tuple(
+        replace(part, reserved=reserved, fades=fades) for part, (reserved, fades) in zip(run.parts, changes, strict=True)
+    )
+    cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
+
+
+class RanksSuspected(JobEvent, frozen=True):
+    """Ranks of an attempt seem to hang or to hold up the others; none: they no longer do."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    suspects: tuple[Suspect, ...] = ()
+
+
+@folds(RanksSuspected)
+def _ranks_suspected(cluster: Cluster, event: RanksSuspected) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = replace(attempt_of(job, event.attempt), suspects=event.suspects)
+    cluster.jobs.put(job.key, replace(job, run=run))

@@ -1,0 +1,132 @@
+"""What users change of a job: bmod, bswitch, btop and bbot, bpost."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STAY_LIVE, STAY_WAITING, JobEvent, Moves, folds, move
+from lavad.core.events.records import note_ended, put, record_of
+from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
+from lavad.core.job.job import Attempt, Job, Message
+from lavad.core.lang.ranges import EMPTY
+
+
+class JobModified(JobEvent, frozen=True):
+    """bmod: another spec and perhaps name; ``changes`` are bhist's lines (what, to what)."""
+
+    moves: ClassVar[Moves] = STAY_LIVE
+    spec: int
+    name: str
+    by: str = ""
+    changes: tuple[str, ...] = ()
+    limit: int = -1
+    reserved: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    """Of a job that runs and reserves other amounts now: host to what it reserves there."""
+    depends: bool = False
+    """Whether it has another condition now: ``depend``."""
+    depend: Depend | None = None
+    ended: tuple[tuple[int, Ended], ...] = ()
+    amended: tuple[tuple[str, str], ...] = ()
+    """Of a job that runs: fields of its text that its first host must know of, as they are now."""
+
+
+@folds(JobModified)
+def _job_modified(cluster: Cluster, event: JobModified) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is not None:
+        limit = array.limit if event.limit < 0 else event.limit
+        array = replace(array, spec=event.spec, name=event.name, limit=limit)
+        if event.depends:
+            waiting = EMPTY if event.depend is None else array.pending.union(array.held)
+            array = replace(array, depend=event.depend, waiting=waiting, never=EMPTY)
+        cluster.arrays.put(array.job, array)
+        note_ended(cluster, event.ended)
+        return
+    job = record_of(cluster, event.key)
+    move(job, event)
+    if job.run is not None:
+        job = replace(job, run=_changed(cluster, job, job.run, event))
+    job = replace(job, spec=event.spec, name=event.name, promised=())
+    if event.depends:
+        job = replace(job, depend=event.depend, blocked=MET if event.depend is None else BLOCKED)
+    put(cluster, job)
+    note_ended(cluster, event.ended)
+
+
+def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> Attempt:
+    """The attempt of a job that is changed while it runs: its limits, and what it reserves."""
+    limits = cluster.specs.rows[event.spec].limits
+    if limits != cluster.specs.rows[job.spec].limits:
+        run = replace(run, limits=limits)
+    if event.amended:
+        run = replace(run, amended=tuple(sorted({**dict(run.amended), **dict(event.amended)}.items())))
+    if not event.reserved:
+        return run
+    amounts = dict(event.reserved)
+    parts = tuple(replace(part, reserved=amounts[part.host], fades=()) if part.host in amounts else part for part in run.parts)
+    return replace(run, parts=parts)
+
+
+class JobSwitched(JobEvent, frozen=True):
+    """bswitch: another queue."""
+
+    moves: ClassVar[Moves] = STAY_LIVE
+    spec: int
+    queue: str
+    by: str = ""
+
+
+@folds(JobSwitched)
+def _job_switched(cluster: Cluster, event: JobSwitched) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is not None:
+        cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0, stand=0.0))
+        return
+    job = record_of(cluster, event.key)
+    move(job, event)
+    put(cluster, replace(job, spec=event.spec, position=0.0, stand=0.0, promised=()))
+
+
+class JobMoved(JobEvent, frozen=True):
+    """btop or bbot."""
+
+    moves: ClassVar[Moves] = STAY_WAITING
+    position: float
+    by: str = ""
+    top: bool = True
+    place: int = 1
+    stand: float = 0.0
+
+
+@folds(JobMoved)
+def _job_moved(cluster: Cluster, event: JobMoved) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is not None:
+        cluster.arrays.put(array.job, replace(array, position=event.position, stand=event.stand))
+        return
+    job = record_of(cluster, event.key)
+    move(job, event)
+    put(cluster, replace(job, position=event.position, stand=event.stand))
+
+
+class MessagePosted(JobEvent, frozen=True):
+    """bpost: a message to a job, an array or an element."""
+
+    moves: ClassVar[Moves] = STAY_LIVE
+    message: Message
+
+
+@folds(MessagePosted)
+def _message_posted(cluster: Cluster, event: MessagePosted) -> None:
+    array = cluster.arrays.rows.get(event.key)
+    if array is not None:
+        kept = tuple(old for old in array.messages if old.number != event.message.number)
+        cluster.arrays.put(array.job, replace(array, messages=(*kept, event.message)))
+        return
+    job = record_of(cluster, event.key)
+    move(job, event)
+    kept = tuple(old for old in job.messages if old.number != event.message.number)
+    put(cluster, replace(job, messages=(*kept, event.message)))

@@ -1,0 +1,109 @@
+"""An attempt is over: the job waits again, or has finished; what it used is charged to its account."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.charge import account_of, charged
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STARTED, JobEvent, Moves, folds, move
+from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
+from lavad.core.job.depend import Ended, exit_code
+from lavad.core.job.job import Attempt, End, Outcome
+from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.lang.states import JobState as S
+
+
+class JobRequeued(JobEvent, frozen=True):
+    """The attempt is over and the job waits again (``state`` PEND or PSUSP)."""
+
+    moves: ClassVar[Moves] = dict.fromkeys(STARTED)
+    reason: int = 0
+    why: str = ""
+    state: JobState = JobState.PEND
+    avoid: tuple[str, ...] = ()
+    failures: int = 0
+    not_before: float = 0.0
+    barred: tuple[str, ...] = ()
+    """Hosts that it never goes back to (EXCLUDE of REQUEUE_EXIT_VALUES)."""
+    end: End | None = None
+    top: bool = False
+    requeues: int = 0
+    """Of an exit value: how often it has happened to the job now."""
+
+
+@folds(JobRequeued)
+def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event, event.state)
+    run = job.run
+    _charge(cluster, job.spec, _with_end(run, event.end) if run is not None and event.end is not None else run, event.at)
+    job = replace(
+        job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
+        failures=event.failures, not_before=event.not_before, lent=0, lent_all=False,
+        requeues=event.requeues or job.requeues,
+        barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
+    )  # fmt: skip
+    cluster.jobs.put(job.key, job)
+
+
+class JobFinished(JobEvent, frozen=True):
+    """DONE or EXIT: the attempt, if any, is over on every host."""
+
+    moves: ClassVar[Moves] = dict.fromkeys((S.PEND, S.PSUSP, *STARTED))
+    state: JobState
+    status: int = 0
+    reason: TermReason = TermReason.NONE
+    why: str = ""
+    end: End | None = None
+    """The end of the only part, where no PartEnded went before."""
+    by: str = ""
+    post: int = 0
+    """Wait status of the post-execution command."""
+
+
+@folds(JobFinished)
+def _job_finished(cluster: Cluster, event: JobFinished) -> None:
+    job = record_of(cluster, event.key)
+    state = move(job, event, event.state)
+    if job.key not in cluster.jobs.rows:
+        put(cluster, job)
+    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
+    run = job.run
+    if run is not None and event.end is not None:
+        run = _with_end(run, event.end)
+    _charge(cluster, job.spec, run, event.at)
+    cluster.finished[job.key] = replace(job, state=state, since=event.at, outcome=outcome, run=run)
+    if job_of(job.key) in cluster.conditions.named:
+        known = cluster.ended.rows.get(job_of(job.key)) or Ended()
+        code = None if state is JobState.DONE else exit_code(event.status)
+        cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code, bool(event.post)))
+    cluster.jobs.drop(job.key)
+    if index_of(job.key):
+        array = array_of(cluster, job.key)
+        done = state is JobState.DONE
+        cluster.arrays.put(array.job, replace(array, done=array.done + done, exited=array.exited + (not done)))
+        drop_finished_array(cluster, array.job)
+
+
+def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None:
+    """An attempt is over: what it used goes into the history of its account."""
+    if run is None or not cluster.hist_hours:
+        return
+    value = cluster.specs.rows[spec]
+    hours = cluster.hist_hours.get(value.queue)
+    if hours is not None:
+        account = account_of(value)
+        charge = charged(cluster.charges.rows.get(account), run, value, at, hours)
+        if charge is not None:
+            cluster.charges.put(account, charge)
+
+
+def _with_end(run: Attempt, end: End) -> Attempt:
+    """The attempt whose only part ended without an event of its own."""
+    only = replace(run.parts[0], state=PartState.GONE, end=end)
+    verdict = replace(run.verdict, output=end.output) if run.judged and run.verdict is not None else end
+    return replace(run, verdict=verdict, parts=(only, *run.parts[1:]))

@@ -1,0 +1,198 @@
+"""What an attempt has on one host: its part is prepared, started, ended, gone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds, move
+from lavad.core.events.records import attempt_of, live_job
+from lavad.core.job.job import Attempt, End, Job, TaskRun
+from lavad.core.lang.states import PartState, TaskState
+
+
+def with_part(run: Attempt, host: str, **changes: Any) -> Attempt:
+    """The attempt with one part changed."""
+    return replace(run, parts=tuple(replace(part, **changes) if part.host == host else part for part in run.parts))
+
+
+def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    return replace(job, run=with_part(attempt_of(job, event.attempt), event.host, **changes))
+
+
+class PartPrepared(JobEvent, frozen=True):
+    """A host has all in place for its part of a gang."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    address: str = ""
+    door: str = ""
+    """Where the user of an interactive job comes in."""
+
+
+@folds(PartPrepared)
+def _part_prepared(cluster: Cluster, event: PartPrepared) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address, door=event.door))
+
+
+class GangReleased(JobEvent, frozen=True):
+    """Every host is prepared: all parts are told to go."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+
+
+@folds(GangReleased)
+def _gang_released(cluster: Cluster, event: GangReleased) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = attempt_of(job, event.attempt)
+    parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
+
+
+class PartStarted(JobEvent, frozen=True):
+    """A part runs on its host; of the first part it is the start of the job."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    pid: int = 0
+    started: float = 0.0
+    cwd: str = ""
+
+
+@folds(PartStarted)
+def _part_started(cluster: Cluster, event: PartStarted) -> None:
+    job = _part(cluster, event, state=PartState.RUNNING, pid=event.pid)
+    run = attempt_of(job, event.attempt)
+    if run.parts[0].host == event.host:
+        run = replace(run, started=event.started or event.at, cwd=event.cwd)
+    if run.tasks:
+        run = _with_tasks_begun(run, event.host, event.at)
+    cluster.jobs.put(job.key, replace(job, run=run, failures=0))
+
+
+def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:
+    """The tasks that start with their part run."""
+    tasks = tuple(
+        replace(task, state=TaskState.RUNNING, at=at) if run.parts[task.place].host == host and _begins(task) else task
+        for task in run.tasks
+    )
+    return replace(run, tasks=tasks)
+
+
+def _begins(task: TaskRun) -> bool:
+    return task.state is TaskState.WAITING and task.number == 1 and not task.late
+
+
+class PartStopped(JobEvent, frozen=True):
+    """The processes of a part are stopped (or go on)."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    stopped: bool
+
+
+@folds(PartStopped)
+def _part_stopped(cluster: Cluster, event: PartStopped) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, stopped=event.stopped))
+
+
+class PartEnded(JobEvent, frozen=True):
+    """The job process of a part ended; something of it may still be there."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    end: End
+
+
+@folds(PartEnded)
+def _part_ended(cluster: Cluster, event: PartEnded) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    cluster.jobs.put(job.key, replace(job, run=with_end(attempt_of(job, event.attempt), event.host, event.end)))
+
+
+def with_end(run: Attempt, host: str, end: End) -> Attempt:
+    """The attempt once a part's process ended. The first part's end is the job's, and so is a failure elsewhere before it;
+    but a failure of the first part after a host was lost comes of that loss.
+    """
+    leaving = any(part.leaving for part in run.parts if part.host == host)
+    run = with_part(run, host, end=end)
+    if leaving:
+        return run
+    if run.judged:
+        verdict = run.verdict
+        if verdict is not None and run.parts[0].host == host:
+            return replace(run, verdict=replace(verdict, output=end.output))
+        return run
+    bad = bool(end.status or end.lost)
+    if run.parts[0].host == host:
+        lost = run.verdict is not None and bool(run.verdict.lost)
+        verdict = run.verdict if lost and bad else end
+        return replace(run, verdict=verdict, started=run.started or end.started)
+    return replace(run, verdict=end) if run.verdict is None and bad else run
+
+
+class PartRefused(JobEvent, frozen=True):
+    """A host would not start its part; nothing of it is there."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    code: str
+    why: str
+
+
+@folds(PartRefused)
+def _part_refused(cluster: Cluster, event: PartRefused) -> None:
+    job = _part(cluster, event, state=PartState.GONE)
+    run = replace(attempt_of(job, event.attempt), refused=event.why, refused_code=event.code)
+    cluster.jobs.put(job.key, replace(job, run=run, avoid=(*job.avoid, event.host)))
+
+
+class PartGone(JobEvent, frozen=True):
+    """Nothing of a part is left on its host."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+    post: int = 0
+    """Wait status of the post-execution command."""
+
+
+@folds(PartGone)
+def _part_gone(cluster: Cluster, event: PartGone) -> None:
+    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.GONE, post=event.post))
+
+
+class PartFenced(JobEvent, frozen=True):
+    """A silent host's lease and margin have passed: nothing of the part can be left there."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+    attempt: int
+    host: str
+
+
+@folds(PartFenced)
+def _part_fenced(cluster: Cluster, event: PartFenced) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    cluster.jobs.put(job.key, replace(job, run=with_fence(attempt_of(job, event.attempt), event.host, event.at)))
+
+
+def with_fence(run: Attempt, host: str, at: float) -> Attempt:
+    """The attempt once a part's host is lost for good; a part that had ended before is only gone."""
+    ended = any(part.host == host and part.end is not None for part in run.parts)
+    run = with_part(run, host, state=PartState.FENCED)
+    if ended or run.verdict is not None:
+        return run
+    return replace(run, verdict=End(at=at, lost=f"host {host} was lost"))

@@ -1,0 +1,90 @@
+"""The records that folds change: how they find the job, element or array that an event is about, and keep its new one."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.base import IllegalMove
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
+from lavad.core.job.job import Array, Attempt, Job
+from lavad.core.lang.ids import index_of, job_of, show
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
+
+
+def live_job(cluster: Cluster, key: int) -> Job:
+    """The job of a fact that only a started job can meet; raises IllegalMove."""
+    job = cluster.jobs.rows.get(key)
+    if job is None:
+        raise IllegalMove(f"job {show(key)} is not live, or has not started")
+    return job
+
+
+def attempt_of(job: Job, number: int) -> Attempt:
+    """The attempt of a fact about it; raises IllegalMove for another than the current."""
+    if job.run is None or job.run.number != number:
+        raise IllegalMove(f"attempt {number} is not the current one of {job}")
+    return job.run
+
+
+def array_of(cluster: Cluster, key: int) -> Array:
+    array = cluster.arrays.rows.get(job_of(key))
+    if array is None:
+        raise IllegalMove(f"array {job_of(key)} is not live")
+    return array
+
+
+def record_of(cluster: Cluster, key: int) -> Job:
+    """The job record of ``key``; of an untouched element the one that it would have. Raises IllegalMove; changes nothing."""
+    job = cluster.jobs.rows.get(key)
+    if job is not None:
+        return job
+    array = cluster.arrays.rows.get(job_of(key))
+    index = index_of(key)
+    held = array is not None and index in array.held
+    if array is None or (not held and index not in array.pending):
+        raise IllegalMove(f"job {show(key)} is not live")
+    return Job(
+        key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
+        state=JobState.PSUSP if held else JobState.PEND, position=array.position, stand=array.stand, depend=array.depend,
+        blocked=stands(array, index), messages=array.messages, stopper=array.stopper if held else "",
+    )  # fmt: skip
+
+
+def stands(array: Array, index: int) -> int:
+    """How an untouched element stands to its array's condition."""
+    if index not in array.waiting:
+        return MET
+    return NEVER if index in array.never else BLOCKED
+
+
+def put(cluster: Cluster, job: Job) -> None:
+    """Keep a job's new record; an element that was untouched leaves its array's ranges."""
+    split = job.key not in cluster.jobs.rows
+    cluster.jobs.put(job.key, job)
+    if split:
+        array = array_of(cluster, job.key)
+        one = Ranges.span(index_of(job.key), index_of(job.key))
+        array = replace(array, pending=array.pending.minus(one), held=array.held.minus(one))
+        if array.waiting:
+            array = replace(array, waiting=array.waiting.minus(one), never=array.never.minus(one))
+        cluster.arrays.put(array.job, array)
+
+
+def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...]) -> None:
+    """Keep what a new condition has to know of finished jobs."""
+    for job, value in ended:
+        if job in cluster.conditions.named:
+            known = cluster.ended.rows.get(job)
+            cluster.ended.put(job, value if known is None else known.joined(value))
+
+
+def drop_finished_array(cluster: Cluster, job: int) -> None:
+    array = cluster.arrays.rows[job]
+    if not array.pending and not array.held and job not in cluster.elements:
+        if job in cluster.conditions.named:
+            known = cluster.ended.rows.get(job) or Ended()
+            cluster.ended.put(job, replace(known, indices=array.indices))
+        cluster.finished_arrays[job] = array
+        cluster.arrays.drop(job)
