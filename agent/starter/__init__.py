@@ -1,4 +1,4 @@
 """The starter and its shepherds: starts every process and outlives the agent. Standard library only.
 
-Rooms from the bottom: system, wire and process, terminal, mpi and blaunch, part, supervisor.
+Rooms from the bottom: protocol, system, wire and process, terminal, mpi and blaunch, part, supervisor.
 """

@@ -1,0 +1,272 @@
+"""Records to JSON objects and back: the fields of a NamedTuple are the keys of an object.
+
+Rule: unknown keys are ignored; a key that is missing or null takes the field's default. A field without a default is always
+written, and must be there unless it may be None (then that) or holds many (then none). Whatever is no record is a ProtocolError.
+
+Classes of records must not postpone the evaluation of their annotations: these are what is read here.
+"""
+
+from __future__ import annotations
+
+import base64
+import types
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol, TypeVar, get_args, get_origin
+
+Json = dict[str, object]
+R = TypeVar("R", bound="Record")
+T = TypeVar("T")
+Read = Callable[[Any], object]
+
+
+class ProtocolError(ValueError):
+    """The peer sent something that is no record of the protocol."""
+
+
+class Record(Protocol):
+    """Any NamedTuple."""
+
+    @property
+    def _fields(self) -> tuple[str, ...]: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+class _Required:
+    """A field that must be there."""
+
+
+_REQUIRED = _Required()
+
+
+class _Field:
+    __slots__ = ("default", "key", "missing", "name", "read", "write")
+
+    def __init__(self, name: str, kind: Any, defaults: Mapping[str, object]) -> None:
+        self.name = name
+        self.key = name.rstrip("_")
+        """``from_`` is "from" on the wire."""
+        self.read = _reader(kind)
+        self.write = _writer(kind)
+        self.default = defaults.get(name, _REQUIRED)
+        """``_REQUIRED`` where the class has none: always written."""
+        self.missing = self.default if name in defaults else _when_missing(kind)
+
+
+_fields_of: dict[type, list[_Field]] = {}
+
+
+def _fields(kind: Any) -> list[_Field]:
+    found = _fields_of.get(kind)
+    if found is None:
+        found = [_Field(name, of, kind._field_defaults) for name, of in kind.__annotations__.items()]
+        _fields_of[kind] = found
+    return found
+
+
+# -- from JSON -----------------------------------------------------------------------------------------------------------
+
+
+def read(kind: type[R], obj: object) -> R:
+    """The record that an object is; ProtocolError when it is none."""
+    if not isinstance(obj, dict):
+        raise ProtocolError(f"{kind.__name__} is not an object")
+    values: list[object] = []
+    for field in _fields(kind):
+        value = obj.get(field.key)
+        if value is not None:
+            values.append(_value(kind, field, value))
+        elif field.missing is _REQUIRED:
+            raise ProtocolError(f"{kind.__name__} has no {field.key}")
+        else:
+            values.append(field.missing)
+    return kind(*values)
+
+
+def read_over(base: R, obj: Json) -> R:
+    """A record with the fields that an object has, and those of ``base`` where it has none; null is the field's default."""
+    found: dict[str, object] = {}
+    for field in _fields(type(base)):
+        if field.key in obj:
+            value = obj[field.key]
+            found[field.name] = field.missing if value is None else _value(type(base), field, value)
+    changed: R = base._replace(**found) if found else base  # type: ignore[attr-defined]
+    return changed
+
+
+def _value(kind: type, field: _Field, value: object) -> object:
+    try:
+        return field.read(value)
+    except (TypeError, ValueError, LookupError) as e:
+        raise ProtocolError(f"{field.key} of {kind.__name__}: {e}") from None
+
+
+def _reader(kind: Any) -> Read:
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        records = [one for one in args if one is not types.NoneType]
+        if len(records) > 1:
+            return _kinds_of[records[0]].get
+        return _reader(records[0])
+    if origin is tuple:
+        return _list_reader(_reader(args[0]))
+    if origin is not None:
+        return _mapping_reader(_reader(args[1]))
+    if issubclass(kind, Enum):
+        return lambda value: kind(value)
+    if hasattr(kind, "from_json"):
+        from_json: Read = kind.from_json
+        return from_json
+    return lambda value: read(kind, value)
+
+
+def _list_reader(item: Read) -> Read:
+    def read_list(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list | tuple):
+            raise TypeError("not a list")
+        return tuple([None if one is None else item(one) for one in value])
+
+    return read_list
+
+
+def _mapping_reader(item: Read) -> Read:
+    def read_mapping(value: object) -> Mapping[str, object]:
+        return {name: item(one) for name, one in _object(value).items()}
+
+    return read_mapping
+
+
+def _int(value: object) -> int:
+    if type(value) is int:
+        return value
+    raise TypeError(f"{value!r} is no integer")
+
+
+def _float(value: object) -> float:
+    if type(value) is float or type(value) is int:
+        return float(value)
+    raise TypeError(f"{value!r} is no number")
+
+
+def _str(value: object) -> str:
+    if type(value) is str:
+        return value
+    raise TypeError(f"{value!r} is no text")
+
+
+def _bytes(value: object) -> bytes:
+    return base64.b64decode(_str(value))
+
+
+def _object(value: object) -> Json:
+    if isinstance(value, dict):
+        return value
+    raise TypeError("not an object")
+
+
+_SCALARS: dict[object, Read] = {int: _int, float: _float, str: _str, bool: bool, bytes: _bytes, Json: _object}
+
+
+def _when_missing(kind: Any) -> object:
+    if types.NoneType in get_args(kind):
+        return None
+    origin = get_origin(kind)
+    if origin is tuple:
+        return ()
+    return {} if origin is not None and origin is not types.UnionType else _REQUIRED
+
+
+# -- to JSON -------------------------------------------------------------------------------------------------------------
+
+
+def write(record: Record) -> Json:
+    """A record as an object, without the fields that have their defaults."""
+    found: Json = {}
+    for field, value in zip(_fields(type(record)), record, strict=True):  # type: ignore[call-overload]
+        if value != field.default:
+            found[field.key] = field.write(value) if field.write and value is not None else value
+    return found
+
+
+def write_over(base: R, record: R) -> Json:
+    """The fields of a record in which it differs from ``base``: ``read_over`` gives the record again."""
+    found: Json = {}
+    for field, was, value in zip(_fields(type(record)), base, record, strict=True):  # type: ignore[call-overload]
+        if value is not was and value != was:
+            found[field.key] = field.write(value) if field.write and value is not None else value
+    return found
+
+
+def _writer(kind: Any) -> Callable[[Any], object] | None:
+    """How a value becomes JSON; None where it is JSON already."""
+    if kind in _SCALARS:
+        return _write_bytes if kind is bytes else None
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        records = [one for one in args if one is not types.NoneType]
+        return _writer(records[0]) if len(records) == 1 else _kinds_of[records[0]].write
+    if origin is not None:
+        item = _writer(args[0] if origin is tuple else args[1])
+        if item is None:
+            return None
+        return (lambda value: [item(one) for one in value]) if origin is tuple else _mapping_writer(item)
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if hasattr(kind, "to_json"):
+        to_json: Callable[[Any], object] = kind.to_json
+        return to_json
+    return write
+
+
+def _mapping_writer(item: Callable[[Any], object]) -> Callable[[Any], object]:
+    return lambda value: {name: item(one) for name, one in value.items()}
+
+
+def _write_bytes(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+# -- kinds ---------------------------------------------------------------------------------------------------------------
+
+
+class Kinds:
+    """Records told apart by one key of the object. As a decorator it adds a class under a name."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._by_name: dict[object, type] = {}
+        self._names: dict[type, str] = {}
+
+    def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
+        """The decorator of the class that this name stands for."""
+
+        def add(kind: type[T]) -> type[T]:
+            self._by_name[name] = kind
+            self._names[kind] = name
+            _kinds_of[kind] = self
+            return kind
+
+        return add
+
+    def find(self, obj: Json) -> Any:
+        """The record that an object is, None when its kind is not known; ProtocolError when it is no record of its kind."""
+        name = obj.get(self._key)
+        kind = self._by_name.get(name) if isinstance(name, str) else None
+        return None if kind is None else read(kind, obj)
+
+    def get(self, obj: object) -> Any:
+        """The same where the kind must be known."""
+        found = self.find(_object(obj))
+        if found is None:
+            raise ProtocolError(f"{self._key!r} is {_object(obj).get(self._key)!r}, which is not known")
+        return found
+
+    def write(self, record: Record) -> Json:
+        """A record as an object, with its kind."""
+        return {self._key: self._names[type(record)], **write(record)}
+
+
+_kinds_of: dict[object, Kinds] = {}
