@@ -1,29 +1,24 @@
-"""How the ports that a part keeps free travel: ``ip:port;tcp=P1,P2`` in a report, all hosts' lists in the word to go.
+"""How the hosts of a job find each other: the starter's lists as messages of the wire, and the master's word as the starter's.
 
-Rule: pure. ``ip:port`` is the shepherd's own link; a list of a host that keeps none is empty, lists are divided by ``/``.
+Rule: pure. The starter's list is [host, port, ports, port for tasks]; in the word to go, ``ports`` has a list for each host.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-_TCP = ";tcp="
+from proto import agent_pb2 as pb
 
 
-def address_text(found: list[Any] | None) -> str:
-    """What the master is told, of a starter's [ip, port, tcp port …]; ip "" where the part has no link."""
+def endpoint(found: list[Any] | None) -> pb.Endpoint:
+    """What the master is told of a prepared part; an empty message where nothing of it can be reached."""
     if not found:
-        return ""
-    link = f"{found[0]}:{found[1]}" if found[0] else ""
-    return link + (_TCP + ",".join(map(str, found[2:])) if len(found) > 2 else "")
+        return pb.Endpoint()
+    host, port, ports, tasks_port = found
+    return pb.Endpoint(host=str(host), port=int(port), ports=ports, tasks_port=int(tasks_port))
 
 
-def root_of(text: str) -> list[Any] | None:
-    """What the starter is told, of the master's word: [ip, port], behind them the lists of ports if there are any."""
-    link, tcp, lists = text.partition(_TCP)
-    host, colon, port = link.rpartition(":")
-    found: list[Any] | None = [host, int(port)] if colon and port.isdecimal() else None
-    if not tcp:
-        return found
-    ports = [[int(one) for one in part.split(",") if one.isdecimal()] for part in lists.split("/")]
-    return [*(found or ["", 0]), ports]
+def root_of(release: pb.Release) -> list[Any] | None:
+    """What the starter is told of the first host, and of the ports that each host keeps; None where there is nothing to say."""
+    root, ports = release.root, [list(one.ports) for one in release.ports]
+    return [root.host, root.port, ports, root.tasks_port] if root.host or ports else None

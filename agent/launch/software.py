@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.launch.rootfs import ROOTFS
+from proto import agent_pb2 as pb
 
 _NO = """
 lava_no() { printf 'lava: %s: %s\\n' "${LAVA_HOST:-this host}" "$1" >&2; exit 127; }
@@ -131,12 +132,11 @@ esac
 )
 
 
-def wrap(software: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """What is executed: the command inside of all that it asked for. Each is its name and values, joined by tabs."""
+def wrap(software: Sequence[pb.Software], argv: Sequence[str]) -> list[str]:
+    """What is executed: the command inside of all that it asked for, the outermost first."""
     words = list(argv)
     for step in reversed(software):
-        name, *values = step.split("\t")
-        words = [*_STEPS[name](values), *words]
+        words = [*_STEPS[step.name](step.values), *words]
     return words
 
 

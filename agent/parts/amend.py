@@ -12,14 +12,14 @@ from agent.parts.entry import Entry
 from proto import agent_pb2 as pb
 
 
-def amend(entry: Entry, values: dict[str, str], site: Site) -> None:
+def amend(entry: Entry, changed: pb.Amend, site: Site) -> None:
     """Change the text of one attempt. The files that are written now stay: they are delivered elsewhere at the end."""
     if entry.made is None:
         return
     text = pb.JobText()
     text.CopyFrom(entry.made.text)
-    for name, value in values.items():
-        setattr(text, name, bool(value) if isinstance(getattr(text, name), bool) else value)
+    for field, value in changed.ListFields():
+        setattr(text, field.name, value)
     entry.made = copy.copy(entry.made)
     entry.made.text = text
     new = build.places(text, entry.key, entry.made.user, site)

@@ -20,12 +20,12 @@ class Entry:
 
     __slots__ = (
         "acked",
-        "address",
         "checkpoint",
         "cwd",
         "door",
         "dropped",
         "end",
+        "endpoint",
         "key",
         "limit",
         "live_hosts",
@@ -62,7 +62,7 @@ class Entry:
         self.wake = 0.0
         self.tasks: tuple[tuple[int, int, int], ...] = ()
         self.shepherd = 0
-        self.address = ""
+        self.endpoint = pb.Endpoint()
         self.post = 0
         """The wait status of its post-execution command."""
         self.door = ""

@@ -171,7 +171,7 @@ class Parts:
             self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
 
     def _prepared(self, entry: Entry, said: dict[str, Any]) -> None:
-        entry.address, entry.door = rendezvous.address_text(said.get("addr")), str(said.get("door") or "")
+        entry.endpoint, entry.door = rendezvous.endpoint(said.get("addr")), str(said.get("door") or "")
         if entry.part.stage < Stage.PREPARED:
             entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
         self._ends.put(saying.prepared(entry), entry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from agent.core.checkpoint import CATCH_WITHIN
@@ -28,7 +27,7 @@ def signal(effect: Send) -> dict[str, Any]:
 
 def prepared(entry: Entry) -> pb.Report:
     """All is in place on this host."""
-    return about(entry, prepared=pb.Prepared(address=entry.address, door=entry.door))
+    return about(entry, prepared=pb.Prepared(endpoint=entry.endpoint, door=entry.door))
 
 
 def started(entry: Entry) -> pb.Report:
@@ -180,7 +179,7 @@ def story(entry: Entry, host: str) -> Story:
         reason=entry.limit or (entry.part.reason if end["status"] else ""),
         why=why,
         use=use_of_job(entry.use, end.get("others") or []),
-        requested_mem=_requested(text.resreq),
+        requested_mem=text.requested_mem,
     )
 
 
@@ -193,14 +192,6 @@ def story_so_far(entry: Entry, host: str) -> Story:
         return story(entry, host)
     finally:
         entry.end = was
-
-
-def _requested(resreq: str) -> float:
-    found = re.search(r"rusage\s*\[[^\]]*\bmem\s*=\s*([0-9.]+)\s*([KMGT]?)", resreq, re.IGNORECASE)
-    if not found:
-        return 0.0
-    scale = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1048576.0}[found[2].upper()]
-    return float(found[1]) * scale
 
 
 def why_again(entry: Entry) -> str:

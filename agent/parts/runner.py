@@ -147,7 +147,7 @@ class Runner:
 
     def _order_part(self, order: pb.Order, entry: Entry, what: str | None) -> None:
         if what == "release":
-            self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release.root)})
+            self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release)})
         elif what == "start_task":
             task = order.start_task
             due = {"rank": task.rank, "number": task.number, "delay": task.delay}
@@ -161,14 +161,14 @@ class Runner:
             limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
             self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
         elif what == "amend":
-            amend(entry, dict(order.amend.values), self._site)
+            amend(entry, order.amend, self._site)
         elif what == "stop":
             self.parts.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
             wish = Wish(asked.wish, asked.kind, asked.signal, asked.reason, asked.kill_after, now())
-            if asked.period and entry.checkpoint is not None:
-                entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period - 1, now())
+            if asked.HasField("period") and entry.checkpoint is not None:
+                entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period, now())
             log.info("job %s: %s asked (%d)", build.show(order.key), asked.kind, asked.wish)
             self.parts.decided(entry, *decide.asked(entry.part, wish, now()))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import Array, Attempt, Job
 from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.ids import index_of, job_of
@@ -17,6 +19,7 @@ from lavad.core.rules.effects import (
     Effect,
     FinishPart,
     KillPart,
+    Ports,
     ReleasePart,
     SignalPart,
     StartPart,
@@ -24,6 +27,7 @@ from lavad.core.rules.effects import (
     StopPart,
     TellHosts,
 )
+from lavad.core.rules.run_settings import requested_mem
 from lavad.core.site.conf import AppConf, Params, QueueConf
 from lavad.core.site.mail_to import mail_to
 from lavad.hosts.joblink import credentials, token
@@ -90,7 +94,7 @@ def text_message(
         notify_end=text.notify_end, report_mail=mail_to(spec, text, params.mail_to), queue_pre_exec=queue.pre_exec,
         roles=_roles(spec, text, *scales(cluster, spec, host)),
         framework=spec.policy.framework, nproc=spec.policy.nproc, launcher_start=spec.policy.launcher_start,
-        clean=spec.policy.clean, software=["\t".join(step) for step in text.software],
+        clean=spec.policy.clean, software=_software(text.software), requested_mem=requested_mem(spec.resreq),
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies, tee=text.tee,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
@@ -115,10 +119,23 @@ def _roles(spec: Spec, text: JobText, run_scale: float, cpu_scale: float) -> lis
             name=role.name, command=own.command, env=own.env, cwd=own.cwd,
             limits=limits_message(role.limits, run_scale, cpu_scale),
             gpus=role.gpus, slots=role.slots, kind=role.kind, least=role.least, count=role.count,
-            software=["\t".join(step) for step in own.software], scratch=own.scratch,
+            software=_software(own.software), scratch=own.scratch,
         )
         for role, own in zip(spec.roles, text.roles, strict=True)
     ]  # fmt: skip
+
+
+def _software(steps: tuple[tuple[str, ...], ...]) -> list[pb.Software]:
+    return [pb.Software(name=name, values=values) for name, *values in steps]
+
+
+def _amend(values: Mapping[str, str]) -> pb.Amend:
+    """Yes and no are kept as "1" and "" in the attempt's record."""
+    fields = pb.Amend.DESCRIPTOR.fields_by_name
+    typed: dict[str, Any] = {
+        name: bool(value) if fields[name].type == fields[name].TYPE_BOOL else value for name, value in values.items()
+    }
+    return pb.Amend(**typed)
 
 
 def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
@@ -197,6 +214,16 @@ def grace_of(cluster: Cluster, job: Job) -> float | None:
     return next((app.resize_grace for app in cluster.conf.apps if app.name == name), None)
 
 
+@lru_cache(maxsize=8)
+def _release(root: Endpoint, ports: Ports) -> pb.Release:
+    """Made once for all hosts of a large job."""
+    return pb.Release(root=_endpoint(root), ports=[pb.Ports(ports=one) for one in ports])
+
+
+def _endpoint(endpoint: Endpoint) -> pb.Endpoint:
+    return pb.Endpoint(host=endpoint.host, port=endpoint.port, tasks_port=endpoint.tasks_port)
+
+
 def other_order(effect: Effect, grace: float | None = None, factors: tuple[float, float] = (1.0, 1.0)) -> pb.Order:
     """The order for an effect that needs no text."""
     order = pb.Order(key=effect.key, attempt=effect.attempt, uid=effect.uid)
@@ -205,11 +232,11 @@ def other_order(effect: Effect, grace: float | None = None, factors: tuple[float
         if effect.leaves:
             order.kill.leaves, order.kill.grace = True, LEAVE_GRACE if grace is None else grace
     elif isinstance(effect, ReleasePart):
-        order.release.root = effect.root
+        order.release.CopyFrom(_release(effect.root, effect.ports))
     elif isinstance(effect, ChangeLimits):
         order.limits.CopyFrom(limits_message(effect.limits, *factors))
     elif isinstance(effect, ChangeText):
-        order.amend.values.update(dict(effect.values))
+        order.amend.CopyFrom(_amend(dict(effect.values)))
     elif isinstance(effect, TellHosts):
         told = order.hosts
         told.SetInParent()
@@ -227,5 +254,6 @@ def other_order(effect: Effect, grace: float | None = None, factors: tuple[float
         wish = effect.wish
         order.signal.wish, order.signal.kind, order.signal.signal = wish.number, wish.kind, wish.signal
         order.signal.reason, order.signal.kill_after = wish.reason.name, wish.kill_after
-        order.signal.period = wish.period + 1
+        if wish.period >= 0:
+            order.signal.period = wish.period
     return order

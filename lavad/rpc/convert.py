@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import End, TaskEnd
 from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import PartUsage, TaskUsage
@@ -41,6 +42,11 @@ def facts(message: pb.Facts) -> Facts:
         nthreads=message.nthreads,
         topology=message.topology,
     )
+
+
+def endpoint(message: pb.Endpoint) -> Endpoint:
+    """Where a prepared part can be reached."""
+    return Endpoint(host=message.host, port=message.port, ports=tuple(message.ports), tasks_port=message.tasks_port)
 
 
 def end(message: pb.Ended) -> End:

@@ -9,6 +9,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report import report as decide
 from lavad.core.decide.report import tasks as task_report
 from lavad.core.events import Event
+from lavad.core.job.endpoint import endpoint_text
 from lavad.engine import Decide
 from lavad.rpc import convert
 from proto import agent_pb2 as pb
@@ -17,7 +18,9 @@ _Read = Callable[[Cluster, pb.Report, str, float], "list[Event]"]
 
 
 def _prepared(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:
-    return list(decide.prepared(cluster, r.key, r.uid, host, r.prepared.address, now, r.prepared.door))
+    return list(
+        decide.prepared(cluster, r.key, r.uid, host, endpoint_text(convert.endpoint(r.prepared.endpoint)), now, r.prepared.door)
+    )
 
 
 def _started(cluster: Cluster, r: pb.Report, host: str, now: float) -> list[Event]:

@@ -71,19 +71,20 @@ class Outfit:
             self._hub.open()
 
     def address(self) -> list[Any] | None:
-        """What the other hosts must know before they go."""
+        """[host, port, ports, port for tasks]: what the other hosts must know before they go; None for nothing."""
         found = [at for one in (self.gang, self._hub) if one and (at := one.address())]
-        link = found[0] if found else None
-        address = self._ports.address(link) if self._ports else link
-        # With two links the second one's port stands behind the ports that are kept.
-        return [*(address or ["", 0]), found[1][1]] if len(found) > 1 else address
+        ports = self._ports.numbers if self._ports else []
+        if not found and not ports:
+            return None
+        host, port = found[0] if found else ("", 0)
+        return [host, port, ports, found[1][1] if len(found) > 1 else 0]
 
     def go(self, root: list[Any] | None) -> None:
         """The part runs: marks are filled, links made; a gang says when its tasks may start."""
         if self._ports:
             self._ports.fill(self._spec, root)
         if self._hub:
-            self._hub.go([root[0], root[2][0][-1]] if self._has_two_links and root and len(root) > 2 else root)
+            self._hub.go([root[0], root[3]] if self._has_two_links and root else root)
         if self.gang:
             self.gang.go(root)
 

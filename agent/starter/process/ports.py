@@ -54,13 +54,9 @@ class Ports:
         self._held.append(held)
         self.numbers.append(port)
 
-    def address(self, link: list[Any] | None) -> list[Any] | None:
-        """What is reported: the link of the part, and the ports."""
-        return [*(link or ["", 0]), *self.numbers] if self.numbers else link
-
     def fill(self, spec: Spec, root: list[Any] | None) -> None:
         """Put the ports of all hosts where marks stand for them; Refused when the master did not tell them."""
-        told = root[2] if root and len(root) > 2 else []
+        told = root[2] if root else []
         known = {(place, number): port for place, ports in enumerate(told) for number, port in enumerate(ports)}
         known |= {(self._place, number): port for number, port in enumerate(self.numbers)}
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from lavad.core.job.endpoint import Endpoint, parse_endpoint
 from lavad.core.job.job import Attempt, Job, Part, TaskRun, Wish
 from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
@@ -32,10 +34,16 @@ class StartPart(Effect, frozen=True):
     two_phase: bool
 
 
-class ReleasePart(Effect, frozen=True):
-    """All hosts of the gang are prepared: go. ``root`` is where the first host's shepherd listens, and every host's ports."""
+Ports = tuple[tuple[int, ...], ...]
 
-    root: str
+
+class ReleasePart(Effect, frozen=True):
+    """All hosts of the gang are prepared: go."""
+
+    root: Endpoint
+    """Of the first host."""
+    ports: Ports = ()
+    """The ports that each host keeps free, () where none keeps any."""
 
 
 class KillPart(Effect, frozen=True):
@@ -105,11 +113,11 @@ def effects_due(job: Job) -> list[Effect]:
         return []
     due: list[Effect] = []
     # Once for all parts: each is told of all.
-    root = root_of(run) if any(part.state is PartState.STARTING for part in run.parts) else ""
+    links = links_of(run) if any(part.state is PartState.STARTING for part in run.parts) else (Endpoint(), ())
     hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
-        due += _part_effects(job, run, part, place, root, tasks.get(place, ()))
+        due += _part_effects(job, run, part, place, links, tasks.get(place, ()))
         if hosts and part.state is PartState.RUNNING and not part.leaving and not _must_end(run, part, place):
             due.append(_tell_hosts(job, run, part, place, hosts))
     return due
@@ -130,7 +138,7 @@ def is_released(run: Attempt) -> bool:
 
 
 def _part_effects(
-    job: Job, run: Attempt, part: Part, place: int, root: str, tasks: Sequence[tuple[int, TaskRun]]
+    job: Job, run: Attempt, part: Part, place: int, links: tuple[Endpoint, Ports], tasks: Sequence[tuple[int, TaskRun]]
 ) -> list[Effect]:
     if part.state in OVER:
         return []
@@ -143,7 +151,7 @@ def _part_effects(
     if part.state is PartState.OFFERED:
         due: list[Effect] = [StartPart(two_phase=gang, **name)]
     elif part.state is PartState.STARTING:
-        due = [ReleasePart(root=root, **name)]
+        due = [ReleasePart(root=links[0], ports=links[1], **name)]
     else:
         due = []
     stopped = job.state in SUSPENDED
@@ -170,10 +178,11 @@ def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) ->
     return TellHosts(hosts=hosts, number=resize.number, grow=resize.grow, changed=changed, command=resize.command, **name)
 
 
-def root_of(run: Attempt) -> str:
-    """What the parts of a gang are told of each other: the first host's ``ip:port``, and ``;tcp=`` with each host's ports."""
-    kept = [part.address.partition(";tcp=")[2] for part in run.parts]
-    return run.parts[0].address.partition(";")[0] + (";tcp=" + "/".join(kept) if any(kept) else "")
+def links_of(run: Attempt) -> tuple[Endpoint, Ports]:
+    """What the parts of a gang are told of each other: where the first host is reached, and each host's ports."""
+    ends = [parse_endpoint(part.address) for part in run.parts]
+    ports = tuple(end.ports for end in ends)
+    return replace(ends[0], ports=()), ports if any(ports) else ()
 
 
 def _must_end(run: Attempt, part: Part, place: int) -> bool:

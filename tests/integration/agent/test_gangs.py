@@ -56,9 +56,9 @@ def certificate(folder: Path) -> tuple[bytes, bytes]:
 
 
 def release(pair: Pair, orders: list[pb.Order]) -> None:
-    addresses = [m.wait_for(o.uid, "prepared").prepared.address for (m, _), o in zip(pair, orders, strict=True)]
+    endpoints = [m.wait_for(o.uid, "prepared").prepared.endpoint for (m, _), o in zip(pair, orders, strict=True)]
     for (master, _), order in zip(pair, orders, strict=True):
-        master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, release=pb.Release(root=addresses[0])))
+        master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, release=pb.Release(root=endpoints[0])))
 
 
 def test_without_mpi_the_command_runs_once_on_the_first_host(pair: Pair) -> None:

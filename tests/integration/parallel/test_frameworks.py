@@ -223,8 +223,8 @@ def test_a_port_that_nobody_told_is_refused() -> None:
     made = Ports(asked(0, FIRST_PORT))
     spec = Spec(Template({"argv": ["x"]}), {"uid": "u", "tasks": [{"rank": 0, "env": {"MASTER_PORT": "@LAVA_PORT_1_0@"}}]})
     with pytest.raises(Refused, match="the port of host 2"):
-        made.fill(spec, ["127.0.0.1", 5, [[6]]])
-    made.fill(spec, ["127.0.0.1", 5, [[], [7]]])
+        made.fill(spec, ["127.0.0.1", 5, [[6]], 0])
+    made.fill(spec, ["127.0.0.1", 5, [[], [7]], 0])
     assert spec.tasks[0]["env"] == {"MASTER_PORT": "7"}
 
 

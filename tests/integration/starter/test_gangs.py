@@ -251,7 +251,7 @@ def test_a_leaf_that_cannot_connect_says_so(two: tuple[Rig, Rig]) -> None:
 def test_strangers_get_no_word_through_the_link(two: tuple[Rig, Rig]) -> None:
     a, b = two
     order_gang(two, "sleep 0.1; echo fine", go=False, pmi=pmi(4))
-    host, port = a.reports["r"][0]["addr"]
+    host, port, *_ = a.reports["r"][0]["addr"]
     cert, key = certificate("stranger")
     (a.folder / "c").write_text(cert)
     (a.folder / "k").write_text(key)

@@ -13,8 +13,11 @@ from agent.launch import build, environ, frameworks, rendezvous, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
 from lavad.core.decide.submit import frameworks as asked
+from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, Part
-from lavad.core.rules.effects import root_of
+from lavad.core.rules.effects import ReleasePart, links_of
+from lavad.hosts.orders import other_order
+from lavad.rpc import convert
 from proto import agent_pb2 as pb
 
 TWO = [
@@ -177,17 +180,20 @@ def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
 PORTS = st.lists(st.integers(1, 65535), max_size=3)
 
 
-@given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5))
-def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]) -> None:
+@given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5), st.integers(0, 65535))
+def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]], tasks: int) -> None:
     """What hosts report is what all are told, by way of the master's state."""
     link = ["10.0.0.1", 4000] if linked else ["", 0]
-    addresses = [rendezvous.address_text([*(link if place == 0 else ["", 0]), *own]) for place, own in enumerate(ports)]
-    parts = tuple(Part(host=f"h{n}", slots=1, address=address) for n, address in enumerate(addresses))
-    told = rendezvous.root_of(root_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts)))
-    if any(ports):
-        assert told == [*link, ports]
+    said = [rendezvous.endpoint([*(link if place == 0 else ["", 0]), own, tasks]) for place, own in enumerate(ports)]
+    texts = [endpoint_text(convert.endpoint(one)) for one in said]
+    parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
+    root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
+    effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
+    told = rendezvous.root_of(other_order(effect).release)
+    if linked or any(ports):
+        assert told == [*link, ports if any(ports) else [], tasks]
     else:
-        assert told == (link if linked else None)
+        assert told is None
 
 
 OPTIONS = {"nnodes": "2"}

@@ -213,8 +213,10 @@ def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) ->
 
 def test_a_role_has_software_of_its_own() -> None:
     """Inside of the job's own."""
-    own = [pb.Role(name="a", command="run", software=["venv\t/v"]), pb.Role(name="b", command="run")]
-    first, second = fields(text("", *own, software=["conda\tbase"]), 0, [host("h1", "", [(0, 0, 1), (1, 0, 1)])])["tasks"]
+    own = [pb.Role(name="a", command="run", software=[pb.Software(name="venv", values=["/v"])]), pb.Role(name="b", command="run")]
+    first, second = fields(
+        text("", *own, software=[pb.Software(name="conda", values=["base"])]), 0, [host("h1", "", [(0, 0, 1), (1, 0, 1)])]
+    )["tasks"]
     assert [word for word in first["argv"] if word in ("base", "/v", "run")] == ["base", "/v", "run"]
     assert [word for word in second["argv"] if word in ("base", "/v", "run")] == ["base", "run"]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.launch.software import wrap
+from proto import agent_pb2 as pb
 from tests.support.live.image import make_image
 
 NOBODY = 65534
@@ -20,7 +21,7 @@ NOBODY = 65534
 def run(folder: Path, software: list[str], *argv: str, user: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     given = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LAVA_HOST": "host7", **env}
     return subprocess.run(
-        wrap(software, argv),
+        wrap([step(*one.split("\t")) for one in software], argv),
         env=given,
         cwd=folder,
         capture_output=True,
@@ -31,6 +32,10 @@ def run(folder: Path, software: list[str], *argv: str, user: int | None = None, 
         group=user,
         extra_groups=None if user is None else [],
     )
+
+
+def step(name: str, *values: str) -> pb.Software:
+    return pb.Software(name=name, values=values)
 
 
 def script(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.decide.control import control
+from lavad.core.job.endpoint import Endpoint
 from lavad.core.lang.asks import Kill, Select
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import effects_due, effects_of_end
@@ -38,7 +39,7 @@ def test_a_gang_is_prepared_and_then_released(bench: Bench) -> None:
     assert due(bench, key) == ["StartPart@h2"]
     bench.said("prepared", key, "h2", "b:1")
     assert due(bench, key) == ["ReleasePart@h1", "ReleasePart@h2"]
-    assert {effect.root for effect in effects_due(bench.job(key))} == {"root:1"}
+    assert {effect.root for effect in effects_due(bench.job(key))} == {Endpoint("root", 1)}
     bench.start(key, "h1")
     assert due(bench, key) == ["ReleasePart@h2"]
 

@@ -1,0 +1,46 @@
+"""Where a prepared part can be reached by the other hosts of its job, and how stored events write that down.
+
+The stored form is ``HOST:PORT;tcp=P1,P2;tasks=P3``; each of the three pieces is left out where there is nothing to say.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_PORTS = "tcp="
+_TASKS = "tasks="
+
+
+class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """``host`` and ``port`` of the shepherd's own link, "" and 0 where it has none."""
+
+    host: str = ""
+    port: int = 0
+    ports: tuple[int, ...] = ()
+    """TCP ports that its host keeps free for the job's processes."""
+    tasks_port: int = 0
+    """Port of the link for tasks that are started later, where that is another than ``port``; 0: none."""
+
+
+def endpoint_text(endpoint: Endpoint) -> str:
+    """The stored form."""
+    pieces = [f"{endpoint.host}:{endpoint.port}" if endpoint.host else ""]
+    if endpoint.ports:
+        pieces.append(_PORTS + ",".join(map(str, endpoint.ports)))
+    if endpoint.tasks_port:
+        pieces.append(f"{_TASKS}{endpoint.tasks_port}")
+    return ";".join(pieces)
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """From the stored form. What cannot be read counts as not said."""
+    link, *more = text.split(";")
+    host, _, port = link.rpartition(":")
+    ports: tuple[int, ...] = ()
+    tasks_port = 0
+    for piece in more:
+        if piece.startswith(_PORTS):
+            ports = tuple(int(one) for one in piece.removeprefix(_PORTS).split(",") if one.isdecimal())
+        elif piece.startswith(_TASKS) and piece.removeprefix(_TASKS).isdecimal():
+            tasks_port = int(piece.removeprefix(_TASKS))
+    return Endpoint(host, int(port), ports, tasks_port) if host and port.isdecimal() else Endpoint("", 0, ports, tasks_port)
