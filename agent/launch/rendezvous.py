@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent.starter.protocol.reports import Address
 from proto import agent_pb2 as pb
 
 
@@ -14,8 +15,8 @@ def endpoint(found: list[Any] | None) -> pb.Endpoint:
     """What the master is told of a prepared part; an empty message where nothing of it can be reached."""
     if not found:
         return pb.Endpoint()
-    host, port, ports, tasks_port = found
-    return pb.Endpoint(host=str(host), port=int(port), ports=ports, tasks_port=int(tasks_port))
+    address = Address.from_json(found)
+    return pb.Endpoint(host=address.host, port=address.port, ports=address.ports, tasks_port=address.tasks_port)
 
 
 def root_of(release: pb.Release) -> list[Any] | None:

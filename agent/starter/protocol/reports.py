@@ -17,46 +17,55 @@ report = Kinds("is")
 # -- what reports are made of --------------------------------------------------------------------------------------------
 
 
+_NO_MORE: tuple[object, ...] = (0, (), 0)
+
+
 class Address(NamedTuple):
-    """Where the shepherd of a part is reached by those on other hosts; ``[host, port, port …]`` on the wire."""
+    """Where the shepherd of a part is reached by those on other hosts; ``[host, port, [port …], tasks_port]`` on the wire."""
 
     host: str = ""
     """"": it has no link."""
     port: int = 0
     ports: tuple[int, ...] = ()
-    """Ports that it keeps free for the job's processes; last, where a part has both links, that of blaunch's tasks."""
+    """Ports that it keeps free for the job's processes."""
+    tasks_port: int = 0
+    """Of blaunch's tasks, where a part has both links; 0: it has not."""
 
     @classmethod
     def from_json(cls, value: list[object]) -> "Address":
-        """Read it."""
-        host, port, *ports = value
-        return cls(str(host), int(str(port)), tuple(int(str(one)) for one in ports))
+        """Read it; what is missing is 0 or empty."""
+        host, *rest = value
+        port, ports, tasks_port = (*rest, *_NO_MORE[len(rest) :])
+        kept = ports if isinstance(ports, list | tuple) else ()
+        return cls(str(host), int(str(port)), tuple(int(str(one)) for one in kept), int(str(tasks_port)))
 
     def to_json(self) -> list[object]:
         """Write it."""
-        return [self.host, self.port, *self.ports]
+        return list(self)
 
 
 class Root(NamedTuple):
-    """What every host of a job is told of the first one; ``[host, port]`` or ``[host, port, [[port …] …]]`` on the wire."""
+    """What every host of a job is told of the first one; ``[host, port, [[port …] …], tasks_port]`` on the wire."""
 
     host: str = ""
     port: int = 0
-    ports: tuple[tuple[int, ...], ...] | None = None
-    """The ports of ``Address``, of each host; None: no host keeps any."""
+    ports: tuple[tuple[int, ...], ...] = ()
+    """The ports of ``Address``, of each host; (): no host keeps any."""
+    tasks_port: int = 0
+    """As in ``Address``, of the first host."""
 
     @classmethod
     def from_json(cls, value: list[object]) -> "Root":
-        """Read it; a port that is missing is 0."""
-        host, port, lists = [*value, 0, None][:3] if len(value) < 3 else value[:3]
-        ports = None
-        if isinstance(lists, list | tuple):
-            ports = tuple(tuple(int(str(one)) for one in part) for part in lists)
-        return cls(str(host), int(str(port)), ports)
+        """Read it; what is missing is 0 or empty."""
+        host, *rest = value
+        port, lists, tasks_port = (*rest, *_NO_MORE[len(rest) :])
+        kept = lists if isinstance(lists, list | tuple) else ()
+        ports = tuple(tuple(int(str(one)) for one in part) for part in kept)
+        return cls(str(host), int(str(port)), ports, int(str(tasks_port)))
 
     def to_json(self) -> list[object]:
         """Write it."""
-        return [self.host, self.port] if self.ports is None else [self.host, self.port, self.ports]
+        return list(self)
 
 
 class RunningTask(NamedTuple):
