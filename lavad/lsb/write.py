@@ -8,11 +8,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from lavad.core import events as ev
 from lavad.core.job.job import End, Job, Part, Wish
 from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.ids import index_of, job_of
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import TermReason
 
 VERSION = "10.1"
 Field = str | int | float | None
@@ -64,49 +63,18 @@ def options_of(spec: Spec, text: JobText, name: str, depends: bool) -> int:
     return sum(bit for given, bit in pairs if given)
 
 
-def _limits(limits: Limits) -> list[Field]:
+def asked_hosts(spec: Spec) -> list[str]:
+    """The names that -m gave, without preferences and "!"."""
+    return [word.rstrip("!").partition("+")[0] for word in spec.hosts]
+
+
+def limits_of(limits: Limits) -> list[Field]:
     """CPU, file, data, stack, core, resident, open files, (spare), swap, run, processes; -1: none."""
     values = (
         limits.cpu, limits.file, limits.data, limits.stack, limits.core, limits.mem, None, None, limits.swap, limits.run,
         limits.processes,
     )  # fmt: skip
     return [-1 if value is None else value for value in values]
-
-
-def job_new(event: ev.JobSubmitted, spec: Spec, text: JobText, uid: int) -> str:
-    """JOB_NEW."""
-    name = event.spec_text or event.name
-    depend = event.depend.text if event.depend is not None else ""
-    checkpoint = spec.checkpoint
-    hosts = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
-    fields: list[Field] = [
-        job_of(event.key), uid, options_of(spec, text, name, bool(depend)), spec.slots, int(event.at), int(spec.begin),
-        int(spec.deadline), 0, checkpoint.period if checkpoint is not None else 0, 0, spec.user, *_limits(spec.limits),
-        spec.run_host or spec.cpu_host, 1.0, text.umask, spec.queue, spec.resreq, spec.from_host, text.cwd,
-        checkpoint.folder if checkpoint is not None else "", text.input, text.output, text.error, text.home,
-        f"{int(event.at)}.{job_of(event.key)}", len(hosts), *hosts, depend, "", name, text.command, 0, text.pre_exec,
-        text.mail_user, spec.project, 0, spec.max_slots, "", text.login_shell, "", spec.user_group, "", 0, 0, "", "", "",
-        spec.priority, spec.reservation, spec.group, "", "", text.warn_action, text.warn_before or -1, -1, "", 0, spec.app,
-        text.post_exec, -1, spec.requeue, spec.resize_command, text.description,
-    ]  # fmt: skip
-    return record("JOB_NEW", event.at, fields)
-
-
-def job_start(event: ev.JobDispatched) -> str:
-    """JOB_START: one host name a slot."""
-    hosts = [part.host for part in event.parts for _ in range(part.slots)]
-    fields: list[Field] = [
-        job_of(event.key), int(JobState.RUN), 0, 0, 1.0, len(hosts), *hosts, "", "", 0, "", index_of(event.key), "", 0,
-    ]  # fmt: skip
-    return record("JOB_START", event.at, fields)
-
-
-def job_execute(event: ev.PartStarted, user: str, uid: int, home: str) -> str:
-    """JOB_START_ACCEPT and JOB_EXECUTE."""
-    job, index = job_of(event.key), index_of(event.key)
-    accepted = record("JOB_START_ACCEPT", event.at, [job, event.pid, event.pid, index])
-    fields: list[Field] = [job, uid, event.pid, event.cwd, home, user, event.pid, index, "", -1, "", "", ""]
-    return accepted + record("JOB_EXECUTE", event.at, fields)
 
 
 def job_status(key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0) -> str:
@@ -139,7 +107,7 @@ def job_finish(job: Job, spec: Spec, text: JobText, uid: int) -> str:
     run, outcome = job.run, job.outcome
     ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
     hosts = [part.host for part in run.parts for _ in range(part.slots)] if run is not None else []
-    asked = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
+    asked = asked_hosts(spec)
     total = End(
         utime=sum(end.utime for end in ends), stime=sum(end.stime for end in ends),
         max_mem=max((end.max_mem for end in ends), default=0),
@@ -166,16 +134,6 @@ def job_finish(job: Job, spec: Spec, text: JobText, uid: int) -> str:
     return record("JOB_FINISH", job.since, fields)
 
 
-def job_signal(event: ev.JobWished, uid: int) -> list[str]:
-    """JOB_SIGNAL, MIG or what else was asked of a running job; "" in place of a record for what LSF does not log."""
-    wish, job, index = event.wish, job_of(event.key), index_of(event.key)
-    if wish.kind == "migrate":
-        return [record("MIG", event.at, [job, 0, uid, index, wish.by])]
-    if wish.kind == "checkpoint" or not wish.by:
-        return []
-    return [record("JOB_SIGNAL", event.at, [job, uid, 0, signal_name(wish), index, wish.by])]
-
-
 def killed_waiting(key: int, at: float, by: str, uid: int) -> str:
     """JOB_SIGNAL of a job that never ran."""
     return record("JOB_SIGNAL", at, [job_of(key), uid, 0, "KILL", index_of(key), by])
@@ -191,37 +149,3 @@ def signal_name(wish: Wish) -> str:
         return signal.Signals(wish.signal).name.removeprefix("SIG")
     except ValueError:
         return str(wish.signal)
-
-
-def job_move(event: ev.JobMoved, uid: int) -> str:
-    """JOB_MOVE: the place counts from the top (1) or the bottom (2)."""
-    fields: list[Field] = [uid, job_of(event.key), event.place, 1 if event.top else 2, index_of(event.key), event.by]
-    return record("JOB_MOVE", event.at, fields)
-
-
-def job_modify(event: ev.JobModified, spec: Spec, text: JobText, uid: int) -> str:
-    """JOB_MODIFY2: the parameters as they are now."""
-    index = index_of(event.key)
-    name = f"{job_of(event.key)}[{index}]" if index else str(job_of(event.key))
-    depend = event.depend.text if event.depend is not None else spec.dependency
-    checkpoint = spec.checkpoint
-    hosts = [word.rstrip("!").partition("+")[0] for word in spec.hosts]
-    fields: list[Field] = [
-        name, options_of(spec, text, event.name, bool(depend)), 0, 0, 0, uid, event.by, int(event.at), text.umask,
-        spec.slots, int(spec.begin), int(spec.deadline), 0, 0, event.name, spec.queue, len(hosts), *hosts, spec.resreq,
-        *_limits(spec.limits), spec.run_host or spec.cpu_host, depend, "", text.home, text.input, text.output, text.error,
-        text.command, "", "", checkpoint.period if checkpoint is not None else 0,
-        checkpoint.folder if checkpoint is not None else "", 0, "", spec.from_host, text.cwd, text.pre_exec, text.mail_user,
-        spec.project, 0, spec.max_slots, text.login_shell, "", spec.user_group,
-    ]  # fmt: skip
-    return record("JOB_MODIFY2", event.at, fields)
-
-
-def job_message(event: ev.MessagePosted, uid: int) -> str:
-    """JOB_EXT_MSG."""
-    message = event.message
-    fields: list[Field] = [
-        job_of(event.key), index_of(event.key), message.number, uid, len(message.body), int(message.at), int(bool(message.body)),
-        message.text, message.by,
-    ]  # fmt: skip
-    return record("JOB_EXT_MSG", event.at, fields)

@@ -23,33 +23,6 @@ from lavad.replay.swf import TraceJob
 from lavad.replay.virtual import Life
 from lavad.replica import protocol as feed
 
-_ASKED = (
-    ev.JobSubmitted,
-    ev.SpecAdded,
-    ev.ElementsHeld,
-    ev.ElementsReleased,
-    ev.ElementsKilled,
-    ev.ElementSplit,
-    ev.JobHeld,
-    ev.JobReleased,
-    ev.JobModified,
-    ev.JobSwitched,
-    ev.JobMoved,
-    ev.JobRevived,
-    ev.MessagePosted,
-    ev.GroupSet,
-    ev.GroupDropped,
-    ev.QueueSwitched,
-    ev.HostSwitched,
-    ev.HostJoined,
-    ev.HostUp,
-    ev.HostDown,
-    ev.HostLeft,
-    ev.Configured,
-    ev.ReservationSet,
-    ev.ReservationEnded,
-)
-
 DEFAULT = 3600.0
 """Seconds that a job is taken to run of which nothing at all is known."""
 
@@ -81,7 +54,7 @@ class _Reader:
             past.specs[event.spec] = event.value
         elif isinstance(event, ev.JobFinished):
             self._finished(past.cluster.jobs.rows.get(event.key), event)
-        elif isinstance(event, _ASKED) and (not isinstance(event, ev.ElementsKilled) or event.by):
+        elif event.external and (not isinstance(event, ev.ElementsKilled) or event.by):
             past.asked.append(event)
 
     def _finished(self, job: Job | None, event: ev.JobFinished) -> None:

@@ -20,6 +20,7 @@ class JobDispatched(JobEvent, frozen=True):
     """PEND to RUN: an attempt is offered to its hosts. ``key`` may be an untouched element."""
 
     moves: ClassVar[Moves] = {S.PEND: S.RUN}
+
     attempt: int
     uid: str
     parts: tuple[Placed, ...]
@@ -76,6 +77,7 @@ class JobSuspended(JobEvent, frozen=True):
     """RUN to USUSP (by a user) or SSUSP (by the system)."""
 
     moves: ClassVar[Moves] = {S.RUN: None, S.SSUSP: None, S.USUSP: None}
+
     state: JobState = JobState.USUSP
     by: str = ""
     why: str = ""
@@ -98,6 +100,7 @@ class JobResumed(JobEvent, frozen=True):
     """USUSP or SSUSP to RUN."""
 
     moves: ClassVar[Moves] = {S.USUSP: S.RUN, S.SSUSP: S.RUN}
+
     by: str = ""
     why: str = ""
 
@@ -116,6 +119,7 @@ class JobLost(JobEvent, frozen=True):
     """A host of the attempt is silent: RUN (or suspended) to UNKWN."""
 
     moves: ClassVar[Moves] = {S.RUN: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN}
+
     host: str
 
 
@@ -129,6 +133,7 @@ class JobFound(JobEvent, frozen=True):
     """Its silent host speaks again and still has it: UNKWN to what it was."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, S.ZOMBI: None}
+
     state: JobState
 
 
@@ -143,6 +148,7 @@ class JobWished(JobEvent, frozen=True):
     """Something was asked of a running attempt."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)}
+
     wish: Wish
     beneficiary: int = 0
     """The job that gets what this one has, as soon as it is gone (preemption by requeue); 0: none."""
@@ -168,6 +174,7 @@ class WishGranted(JobEvent, frozen=True):
     """A wish was carried out (or can no longer be)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     number: int
     attempt: int
     ok: bool = True
@@ -187,6 +194,7 @@ class CheckpointMade(JobEvent, frozen=True):
     """A whole checkpoint of the job is on disk."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     generation: int
 
@@ -203,6 +211,7 @@ class ReservationFaded(JobEvent, frozen=True):
     """rusage[duration=,decay=]: from now on less is reserved for an attempt than before."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
 
 
@@ -222,6 +231,7 @@ class RanksSuspected(JobEvent, frozen=True):
     """Ranks of an attempt seem to hang or to hold up the others; none: they no longer do."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     suspects: tuple[Suspect, ...] = ()
 

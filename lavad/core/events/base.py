@@ -36,6 +36,9 @@ STAY_LIVE = stay(S.PEND, S.PSUSP, *STARTED)
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, tag_field="is", kw_only=True):
     """A fact. ``at``: seconds since the epoch."""
 
+    external: ClassVar[bool] = False
+    """Brought about by users, administrators or hosts; a replay takes such an event over, all others it decides anew."""
+
     at: float
 
 

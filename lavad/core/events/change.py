@@ -17,7 +17,9 @@ from lavad.core.lang.ranges import EMPTY
 class JobModified(JobEvent, frozen=True):
     """bmod: another spec and perhaps name; ``changes`` are bhist's lines (what, to what)."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = STAY_LIVE
+
     spec: int
     name: str
     by: str = ""
@@ -73,7 +75,9 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> At
 class JobSwitched(JobEvent, frozen=True):
     """bswitch: another queue."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = STAY_LIVE
+
     spec: int
     queue: str
     by: str = ""
@@ -93,7 +97,9 @@ def _job_switched(cluster: Cluster, event: JobSwitched) -> None:
 class JobMoved(JobEvent, frozen=True):
     """btop or bbot."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = STAY_WAITING
+
     position: float
     by: str = ""
     top: bool = True
@@ -115,7 +121,9 @@ def _job_moved(cluster: Cluster, event: JobMoved) -> None:
 class MessagePosted(JobEvent, frozen=True):
     """bpost: a message to a job, an array or an element."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = STAY_LIVE
+
     message: Message
 
 

@@ -21,6 +21,7 @@ class JobRequeued(JobEvent, frozen=True):
     """The attempt is over and the job waits again (``state`` PEND or PSUSP)."""
 
     moves: ClassVar[Moves] = dict.fromkeys(STARTED)
+
     reason: int = 0
     why: str = ""
     state: JobState = JobState.PEND
@@ -54,6 +55,7 @@ class JobFinished(JobEvent, frozen=True):
     """DONE or EXIT: the attempt, if any, is over on every host."""
 
     moves: ClassVar[Moves] = dict.fromkeys((S.PEND, S.PSUSP, *STARTED))
+
     state: JobState
     status: int = 0
     reason: TermReason = TermReason.NONE

@@ -28,6 +28,7 @@ class PartPrepared(JobEvent, frozen=True):
     """A host has all in place for its part of a gang."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     address: str = ""
@@ -44,6 +45,7 @@ class GangReleased(JobEvent, frozen=True):
     """Every host is prepared: all parts are told to go."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
 
 
@@ -60,6 +62,7 @@ class PartStarted(JobEvent, frozen=True):
     """A part runs on its host; of the first part it is the start of the job."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     pid: int = 0
@@ -95,6 +98,7 @@ class PartStopped(JobEvent, frozen=True):
     """The processes of a part are stopped (or go on)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     stopped: bool
@@ -109,6 +113,7 @@ class PartEnded(JobEvent, frozen=True):
     """The job process of a part ended; something of it may still be there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     end: End
@@ -146,6 +151,7 @@ class PartRefused(JobEvent, frozen=True):
     """A host would not start its part; nothing of it is there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     code: str
@@ -163,6 +169,7 @@ class PartGone(JobEvent, frozen=True):
     """Nothing of a part is left on its host."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     post: int = 0
@@ -178,6 +185,7 @@ class PartFenced(JobEvent, frozen=True):
     """A silent host's lease and margin have passed: nothing of the part can be left there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
 

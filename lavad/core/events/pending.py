@@ -19,7 +19,9 @@ from lavad.core.lang.states import JobState as S
 class JobHeld(JobEvent, frozen=True):
     """PEND to PSUSP."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = {S.PEND: S.PSUSP}
+
     by: str = ""
     why: str = ""
 
@@ -27,7 +29,9 @@ class JobHeld(JobEvent, frozen=True):
 class JobReleased(JobEvent, frozen=True):
     """PSUSP to PEND."""
 
+    external: ClassVar[bool] = True
     moves: ClassVar[Moves] = {S.PSUSP: S.PEND}
+
     by: str = ""
     why: str = ""
 
@@ -48,6 +52,7 @@ class DependencyJudged(JobEvent, frozen=True):
     """The condition of a waiting job, or of untouched elements of an array (None: all), is met, not yet, or can never be."""
 
     moves: ClassVar[Moves] = STAY_WAITING
+
     stands: int
     """MET, BLOCKED or NEVER of ``core.job.depend``."""
     elements: Ranges | None = None
@@ -71,6 +76,7 @@ class SlotsReserved(JobEvent, frozen=True):
     """What the jobs preempted for a waiting job have is held for it until they are gone. ``key`` may be an untouched element."""
 
     moves: ClassVar[Moves] = STAY_PEND
+
     parts: tuple[Placed, ...]
 
 
@@ -85,6 +91,7 @@ class SlotsReleased(JobEvent, frozen=True):
     """Nothing is held for a waiting job any more."""
 
     moves: ClassVar[Moves] = STAY_PEND
+
     why: str = ""
 
 
@@ -99,6 +106,7 @@ class JobDeadlocked(JobEvent, frozen=True):
     """It and ``others`` (keys) hold slots and wait for each other's (GANG=N)."""
 
     moves: ClassVar[Moves] = STAY_PEND
+
     others: tuple[int, ...] = ()
 
 

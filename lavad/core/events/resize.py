@@ -29,6 +29,7 @@ class JobGrew(JobEvent, frozen=True):
     """More hosts, or more slots of its own, for a running attempt."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     number: int
     """Counts the resizes of an attempt."""
@@ -50,6 +51,7 @@ class JobShrank(JobEvent, frozen=True):
     """A running attempt is to give these back."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     number: int
     parts: tuple[Placed, ...]
@@ -85,6 +87,7 @@ class JobResized(JobEvent, frozen=True):
     """A resize is over: its command agreed (``ok``), or not, and then nothing of it is true."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     number: int
     ok: bool = True
@@ -112,6 +115,7 @@ class PartLeft(JobEvent, frozen=True):
     """A host is no longer the attempt's, which goes on without it: nothing of it is left there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     host: str
     end: End | None = None
@@ -136,6 +140,7 @@ class ResizeAsked(JobEvent, frozen=True):
     """bresize request: up to ``most`` slots in all, at least ``least`` at a time; bresize cancel: (0, 0)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     least: int = 0
     most: int = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
@@ -31,6 +33,8 @@ def _master_started(cluster: Cluster, event: MasterStarted) -> None:
 class Configured(Event, frozen=True):
     """The configuration changed as a whole."""
 
+    external: ClassVar[bool] = True
+
     conf: Conf
 
 
@@ -44,6 +48,8 @@ def _configured(cluster: Cluster, event: Configured) -> None:
 
 class SpecAdded(Event, frozen=True):
     """A spec that no live job has had, under its number."""
+
+    external: ClassVar[bool] = True
 
     spec: int
     value: Spec
@@ -61,6 +67,8 @@ def _spec_added(cluster: Cluster, event: SpecAdded) -> None:
 class HostJoined(Event, frozen=True):
     """A host's agent said what the host is (first time, or the facts changed)."""
 
+    external: ClassVar[bool] = True
+
     host: str
     facts: Facts
 
@@ -74,6 +82,8 @@ def _host_joined(cluster: Cluster, event: HostJoined) -> None:
 class HostUp(Event, frozen=True):
     """The master hears the host."""
 
+    external: ClassVar[bool] = True
+
     host: str
 
 
@@ -85,6 +95,8 @@ def _host_up(cluster: Cluster, event: HostUp) -> None:
 class HostDown(Event, frozen=True):
     """The master has not heard the host for its timeout."""
 
+    external: ClassVar[bool] = True
+
     host: str
 
 
@@ -95,6 +107,8 @@ def _host_down(cluster: Cluster, event: HostDown) -> None:
 
 class HostLeft(Event, frozen=True):
     """The cluster no longer has the host: no file names it, and nothing of it is in use."""
+
+    external: ClassVar[bool] = True
 
     host: str
     why: str = ""
@@ -108,6 +122,8 @@ def _host_left(cluster: Cluster, event: HostLeft) -> None:
 
 class HostSwitched(Event, frozen=True):
     """An administrator opened or closed a host."""
+
+    external: ClassVar[bool] = True
 
     host: str
     closed: bool
@@ -129,6 +145,8 @@ def _host(cluster: Cluster, name: str) -> Host:
 class QueueSwitched(Event, frozen=True):
     """An administrator opened, closed, activated or inactivated a queue."""
 
+    external: ClassVar[bool] = True
+
     queue: str
     open: bool
     active: bool
@@ -147,6 +165,8 @@ def _queue_switched(cluster: Cluster, event: QueueSwitched) -> None:
 class GroupSet(Event, frozen=True):
     """A job group was added, or has another limit."""
 
+    external: ClassVar[bool] = True
+
     value: JobGroup
     by: str = ""
 
@@ -158,6 +178,8 @@ def _group_set(cluster: Cluster, event: GroupSet) -> None:
 
 class GroupDropped(Event, frozen=True):
     """A job group is gone."""
+
+    external: ClassVar[bool] = True
 
     group: str
 
@@ -171,6 +193,8 @@ def _group_dropped(cluster: Cluster, event: GroupDropped) -> None:
 class ReservationSet(Event, frozen=True):
     """An advance reservation was added or changed, or its next period is this now."""
 
+    external: ClassVar[bool] = True
+
     value: Reservation
     by: str = ""
 
@@ -182,6 +206,8 @@ def _reservation_set(cluster: Cluster, event: ReservationSet) -> None:
 
 class ReservationEnded(Event, frozen=True):
     """An advance reservation is over, or was deleted."""
+
+    external: ClassVar[bool] = True
 
     name: str
     by: str = ""

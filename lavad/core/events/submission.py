@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
@@ -16,6 +18,8 @@ from lavad.core.lang.states import JobState, TermReason
 
 class JobSubmitted(JobEvent, frozen=True):
     """A job or (with ``indices``) an array was accepted. ``key`` has no index."""
+
+    external: ClassVar[bool] = True
 
     spec: int
     name: str
@@ -56,6 +60,8 @@ def _job_submitted(cluster: Cluster, event: JobSubmitted) -> None:
 class ElementsHeld(JobEvent, frozen=True):
     """Untouched elements of an array: PEND to PSUSP. ``why``: what bstop -C says."""
 
+    external: ClassVar[bool] = True
+
     elements: Ranges
     by: str = ""
     why: str = ""
@@ -72,6 +78,8 @@ def _elements_held(cluster: Cluster, event: ElementsHeld) -> None:
 class ElementsReleased(JobEvent, frozen=True):
     """Untouched elements of an array: PSUSP to PEND. ``why``: what bresume -C says."""
 
+    external: ClassVar[bool] = True
+
     elements: Ranges
     by: str = ""
     why: str = ""
@@ -87,6 +95,8 @@ def _elements_released(cluster: Cluster, event: ElementsReleased) -> None:
 
 class ElementsKilled(JobEvent, frozen=True):
     """Untouched elements of an array ended before they ever ran."""
+
+    external: ClassVar[bool] = True
 
     elements: Ranges
     by: str = ""
@@ -115,6 +125,8 @@ def _elements_killed(cluster: Cluster, event: ElementsKilled) -> None:
 class ElementSplit(JobEvent, frozen=True):
     """An untouched element becomes a job of its own (``key`` has its index), in the state it was in."""
 
+    external: ClassVar[bool] = True
+
 
 @folds(ElementSplit)
 def _element_split(cluster: Cluster, event: ElementSplit) -> None:
@@ -124,6 +136,8 @@ def _element_split(cluster: Cluster, event: ElementSplit) -> None:
 
 class JobRevived(JobEvent, frozen=True):
     """brequeue of a finished job: it waits again. ``array``: of an element whose array had left memory, its last record."""
+
+    external: ClassVar[bool] = True
 
     job: Job
     array: Array | None = None

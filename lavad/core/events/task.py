@@ -31,6 +31,7 @@ class TaskStarted(JobEvent, frozen=True):
     """A task that was started late, or again, runs."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     rank: int
     number: int
@@ -50,6 +51,7 @@ class TaskEnded(JobEvent, frozen=True):
     """A task ended."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     rank: int
     number: int
@@ -74,6 +76,7 @@ class TaskRetried(JobEvent, frozen=True):
     """A task that ended is to start again, as its ``number``-th start, after so many seconds."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     rank: int
     number: int
@@ -96,6 +99,7 @@ class JobJudged(JobEvent, frozen=True):
     """Enough tasks have ended to say how the job ends, or that it starts again as a whole (``again``: why)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
+
     attempt: int
     end: End
     again: str = ""

@@ -8,7 +8,7 @@ from lavad.core import events as ev
 from lavad.core.lang.asks import Refused
 from lavad.queries.admin import badmin_daemons, badmin_status
 from lavad.queries.facts import hostfacts, lsf_log
-from lavad.queries.facts.sentences import cluster_sentence
+from lavad.queries.facts.site_sentences import cluster_sentence
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, err, out
 from lavad.queries.frame.wrap import wrap

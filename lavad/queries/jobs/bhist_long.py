@@ -10,7 +10,7 @@ from lavad.core.job.job import Job
 from lavad.queries.facts import affinity, jobfacts, paragraphs
 from lavad.queries.facts import gpus as gpus_shown
 from lavad.queries.facts.history import COLUMNS, History, Times
-from lavad.queries.facts.sentences import Teller
+from lavad.queries.facts.sentences import HistoryFormatter
 from lavad.queries.frame import times, units
 from lavad.queries.frame.options import Options
 from lavad.queries.frame.request import Request, Shown, out
@@ -27,20 +27,20 @@ def show(request: Request, rows: Iterator[tuple[Job, History, Times]], options: 
     while batch := list(islice(rows, _BATCH)):
         texts = request.view.texts([job for job, _, _ in batch])
         for job, history, spent in batch:
-            teller = Teller(request.view, job, texts[job.key], brief, factor)
-            yield out(("" if first else RULE) + _record(request, teller, history, spent, options))
+            formatter = HistoryFormatter(request.view, job, texts[job.key], brief, factor)
+            yield out(("" if first else RULE) + _record(request, formatter, history, spent, options))
             first = False
     yield out("\n")
 
 
-def _record(request: Request, teller: Teller, history: History, spent: Times, options: Options) -> str:
-    view, job, plain = request.view, teller.job, "UF" in options
-    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), teller.text, ""), plain)]
+def _record(request: Request, formatter: HistoryFormatter, history: History, spent: Times, options: Options) -> str:
+    view, job, plain = request.view, formatter.job, "UF" in options
+    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), formatter.text, ""), plain)]
     for event in history.of(job.key):
-        for sentence in teller.tell(event):
+        for sentence in formatter.sentences(event):
             first, newline, rest = sentence.partition("\n")
             parts.append(wrap(f"{times.full(event.at)}: {first}", plain) + (rest + "\n" if newline else ""))
-        if isinstance(event, ev.JobSubmitted) and not teller.brief:
+        if isinstance(event, ev.JobSubmitted) and not formatter.brief:
             spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
             parts.append(paragraphs.limits(spec))
     parts += _more(request, job, options)

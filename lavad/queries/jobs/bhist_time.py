@@ -8,7 +8,8 @@ from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ids import show as show_key
-from lavad.queries.facts.sentences import Teller, cluster_sentence
+from lavad.queries.facts.sentences import HistoryFormatter
+from lavad.queries.facts.site_sentences import cluster_sentence
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, leave, out
 from lavad.queries.frame.wrap import wrap
@@ -16,10 +17,10 @@ from lavad.queries.frame.wrap import wrap
 
 def show(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
     """A paragraph an event."""
-    tellers: dict[int, Teller] = {}
+    formatters: dict[int, HistoryFormatter] = {}
     found = False
     for _, event in request.view.reader.events_between(*window):
-        for sentence in _tell(request, event, tellers):
+        for sentence in _tell(request, event, formatters):
             found = True
             yield out(wrap(f"{times.full(event.at)}: {sentence}"))
     if not found:
@@ -27,18 +28,18 @@ def show(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
         yield leave(255)
 
 
-def _tell(request: Request, event: ev.Event, tellers: dict[int, Teller]) -> list[str]:
+def _tell(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> list[str]:
     if not isinstance(event, ev.JobEvent):
         sentence = cluster_sentence(event)
         return [sentence] if sentence else []
-    teller = tellers.get(event.key)
-    if teller is None:
-        teller = tellers[event.key] = _teller(request, event)
+    formatter = formatters.get(event.key)
+    if formatter is None:
+        formatter = formatters[event.key] = _formatter(request, event)
     name = show_key(event.key)
-    return [f"Job <{name}> {sentence[0].lower()}{sentence[1:]}" for sentence in teller.tell(event)]
+    return [f"Job <{name}> {sentence[0].lower()}{sentence[1:]}" for sentence in formatter.sentences(event)]
 
 
-def _teller(request: Request, event: ev.JobEvent) -> Teller:
+def _formatter(request: Request, event: ev.JobEvent) -> HistoryFormatter:
     view, cluster = request.view, request.cluster
     job_id = job_of(event.key)
     live = cluster.jobs.rows.get(event.key)
@@ -48,4 +49,4 @@ def _teller(request: Request, event: ev.JobEvent) -> Teller:
     if not spec and array is not None:
         spec = array.spec
     job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
-    return Teller(view, job, view.texts([job])[job.key], True)
+    return HistoryFormatter(view, job, view.texts([job])[job.key], True)

@@ -12,7 +12,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.job.job import Wish
 from lavad.core.lang.states import JobState, TermReason
-from lavad.processes.lsb_events import Known, Lines
+from lavad.lsb.lines import Earlier, Lines
 from lavad.store.read import Reader
 from tests.support.worlds.query_cluster import ADMIN, QueryCluster, at, element
 from tests.support.worlds.query_store import Stored, stored
@@ -64,7 +64,7 @@ def written(folder: Path) -> tuple[str, str]:
     """What the writer of lsb.events and lsb.acct makes of the store."""
     reader = Reader.open(f"sqlite:///{folder}/lava.db")
     try:
-        lines = Lines(reader, [event for _, event in reader.events_after(0, 5000)], Known())
+        lines = Lines(reader, [event for _, event in reader.events_after(0, 5000)], Earlier())
     finally:
         reader.close()
     return "".join(lines.events), "".join(lines.accounts)

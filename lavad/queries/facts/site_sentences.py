@@ -1,0 +1,29 @@
+"""What bhist -t and badmin hist say of hosts, queues and masters."""
+
+from __future__ import annotations
+
+from lavad.core import events as ev
+
+_ASKED = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
+
+
+def _queue_state(event: ev.QueueSwitched) -> str:
+    known = _ASKED.get(event.what)
+    return known or f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
+
+
+def cluster_sentence(event: ev.Event) -> str:
+    """What happened to a host, a queue or the master; "" for an event of another kind."""
+    if isinstance(event, ev.MasterStarted):
+        return f"mbatchd started on host <{event.host}>."
+    if isinstance(event, ev.HostSwitched):
+        verb = "closed" if event.closed else "opened"
+        return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
+    if isinstance(event, ev.QueueSwitched):
+        comment = f" {event.comment}" if event.comment else ""
+        return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
+    if isinstance(event, ev.HostLeft):
+        return f"Host <{event.host}> has left the cluster: {event.why}."
+    if isinstance(event, ev.HostDown):
+        return f"Host <{event.host}> is unavailable."
+    return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""
