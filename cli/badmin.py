@@ -8,7 +8,7 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, finish, start
 from cli.client.fail import LSF_FAILED, Fail
 from cli.options import lsf_file
-from cli.options.options import Table, read_letters
+from cli.options.options import Table, read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def run(context: Context) -> int:
         context.err(USAGE + "\n")
         return LSF_FAILED
     if context.argv[:1] == ["-V"]:
-        from cli.options.options import show_help
-
-        return show_help(context, Table("badmin", "", ""), {"V": True}) or 0
+        return show_help(context, table_of("badmin"), {"V": True}) or 0
     if context.argv:
         return run_subcommand(context, context.argv)
     return _dialogue(context)
@@ -147,7 +145,7 @@ def _showconf(context: Context, name: str, words: list[str]) -> int:
 
 
 def _history(context: Context, name: str, words: list[str]) -> int:
-    options, rest = read_letters(Table(f"badmin {name}", "", "t f", "[name ...]"), words)
+    options, rest = read_letters(table_of("badmin", name), words)
     lsf_file.send(context, options, [], "MBD_START QUEUE_CTRL HOST_CTRL")
     return _client(context).query({"ask": "query", "command": "badmin", "options": options, "words": [name, *rest]})
 
@@ -243,5 +241,4 @@ COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from cli.client.context import Context, start
 from cli.client.fail import Fail
 from cli.control.control import run_control
-from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +28,8 @@ def minutes(value: object) -> int:
 
 
 def run(context: Context) -> int:
-    """Do it to what is selected."""
-    table = Table("bchkpnt", "f k", "p m J q u g app", "[job_ID | 0 | job_ID[index_list]] ...")
-    return run_control(context, table, _frame, "Job <%s> is being checkpointed")
+    return run_control(context, "bchkpnt", _frame, "Job <%s> is being checkpointed")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

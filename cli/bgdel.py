@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cli.bgadd import change
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_letters, show_help
+from cli.control.control import change
+from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
     """Remove it, with 0 all empty ones, with -c it and those below it that are empty."""
-    table = Table("bgdel", "c", "u", "job_group_name | 0")
+    table = table_of("bgdel")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -28,5 +28,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -7,7 +7,7 @@ from cli.client.context import Context, start
 from cli.client.fail import LSF_FAILED, Refused
 from cli.control.control import NEEDED
 from cli.control.selection import report, selected
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 from cli.options.signals import NAMES, signal_number
 
 TYPE_CHECKING = False
@@ -22,13 +22,7 @@ SAID = {9: "terminated", 18: "resumed", 19: "stopped"}
 
 def run(context: Context) -> int:
     """Kill or signal what is selected."""
-    table = Table(
-        "bkill",
-        "l r b d cleanup",
-        "s J q u m g app C sla stat",
-        "[job_ID | 0 | job_ID[index_list]] ...",
-        refused="sla cleanup",
-    )
+    table = table_of("bkill")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -64,5 +58,4 @@ def _finished(client: Client, options: Options) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from cli.client.context import Context, start
 from cli.control.control import run_control
 from cli.control.selection import Said
-from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +19,8 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def run(context: Context) -> int:
-    """Do it to what is selected."""
-    table = Table("bmig", "f d", "m J q u g app", "[job_ID | 0 | job_ID[index_list]] ...", refused="d")
-    return run_control(context, table, _frame, "Job <%s> is being migrated", Said(harmless=("Job has not started yet",)))
+    return run_control(context, "bmig", _frame, "Job <%s> is being migrated", Said(harmless=("Job has not started yet",)))
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -69,5 +69,4 @@ def _work(context: Context, options: Options) -> Work | None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -6,12 +6,12 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail
 from cli.control.selection import selected
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
     """Print what there is; with -f what comes, until the job ends."""
-    table = Table("bpeek", "f", "m q J u g app", "[job_ID | job_ID[index]]")
+    table = table_of("bpeek")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -25,5 +25,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

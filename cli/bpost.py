@@ -8,14 +8,14 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail, Refused
 from cli.control.selection import check_id
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 LARGEST = 64 << 10
 
 
 def run(context: Context) -> int:
     """Post it."""
-    table = Table("bpost", "", "i d a N", "job_ID | job_ID[index]", refused="N")
+    table = table_of("bpost")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -53,5 +53,4 @@ def _data(context: Context, name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

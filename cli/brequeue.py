@@ -5,7 +5,6 @@ from __future__ import annotations
 from cli.client.context import Context, start
 from cli.control.control import run_control, with_reason
 from cli.control.selection import Said
-from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +27,8 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def run(context: Context) -> int:
-    """Do it to what is selected."""
-    table = Table("brequeue", "d e r a H p", "J u m q g app C", "[job_ID | job_ID[index_list]] ...", refused="p")
-    return run_control(context, table, _frame, "Job <%s> is being requeued ", Said(colon=" :"))
+    return run_control(context, "brequeue", _frame, "Job <%s> is being requeued ", Said(colon=" :"))
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -6,13 +6,13 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail
 from cli.control.selection import check_id
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.options.options import Options
+    from cli.options.options import Options, Table
 
 _WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
 
@@ -42,7 +42,7 @@ def _frame(table: Table, what: str, options: Options, words: list[str]) -> dict[
 
 def run(context: Context) -> int:
     """Ask for it."""
-    table = Table("bresize", "c rncn", "rnc", _WORDS)
+    table = table_of("bresize")
     what = context.argv[0] if context.argv and not context.argv[0].startswith("-") else ""
     options, words = read_letters(table, context.argv[1:] if what else context.argv)
     helped = show_help(context, table, options)
@@ -56,5 +56,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -7,24 +7,21 @@ import os
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_command_options, show_help
+from cli.options.options import read_command_options, show_help, table_of
 from cli.submit.script import Work
 from cli.submit.submission import not_done, passed_environment, send, site_of, submission
 from cli.submit.submit_options import last_rival
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.options.options import Table
 
 NOT_SUBMITTED = "Job not submitted."
 
 
 def run(context: Context) -> int:
     """Submit."""
-    table = Table(
-        "brestart",
-        "B f N x H r rn ul",
-        "a app b C c cwd D E Ep F G J M m n o oo e eo P p Q q R S sp t u v W w",
-        "checkpoint_dir [job_ID | job_ID.index]",
-        refused="f",
-        repeated="R a",
-    )
+    table = table_of("brestart", repeated="R a")
     try:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:
@@ -78,5 +75,4 @@ def _which(words: list[str], table: Table) -> tuple[str, int]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

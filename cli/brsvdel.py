@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cli.bgadd import change
 from cli.client.context import Context, start
 from cli.client.fail import Fail, Refused
-from cli.options.options import Table, read_letters, show_help
+from cli.control.control import change
+from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
     """Delete each; -f even with jobs running in it."""
-    table = Table("brsvdel", "f", "", "reservation_ID ...")
+    table = table_of("brsvdel")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -30,5 +30,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

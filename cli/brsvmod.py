@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cli.bgadd import change
-from cli.brsvadd import count, text
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_letters, show_help
+from cli.control.control import change
+from cli.control.values import slot_count, text
+from cli.options.options import Table, read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,23 +15,20 @@ if TYPE_CHECKING:
     from cli.options.options import Options
 
 VERBS = {
-    "addhost": ("n m R", "f"),
-    "rmhost": ("n m", ""),
-    "adduser": ("u", ""),
-    "rmuser": ("u", ""),
-    "disable": ("td", "tn f"),
+    "addhost": ("f", "n m R"),
+    "rmhost": ("", "n m"),
+    "adduser": ("", "u"),
+    "rmuser": ("", "u"),
+    "disable": ("tn f", "td"),
 }
-FLAGS = "o on nosusp nonsuspn qn En Etn Epn Eptn"
-VALUED = "d u q b e t E Et Ep Ept"
-REFUSED = "En Etn Epn Eptn E Et Ep Ept"
+"""Subcommand -> its flags and its options with a value."""
 
 
 def run(context: Context) -> int:
     """Change it."""
     argv = context.argv
     verb = argv[0] if argv and argv[0] in VERBS else ""
-    valued, flags = VERBS[verb] if verb else (VALUED, FLAGS)
-    table = Table("brsvmod " + verb if verb else "brsvmod", flags, valued, "reservation_ID", refused="" if verb else REFUSED)
+    table = Table(f"brsvmod {verb}", *VERBS[verb], "reservation_ID") if verb else table_of("brsvmod")
     options, words = read_letters(table, argv[1:] if verb else argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -44,7 +41,7 @@ def run(context: Context) -> int:
 
 
 def _frame(verb: str, name: str, options: Options) -> dict[str, Any]:
-    frame: dict[str, Any] = {"ask": "changereservation", "name": name, "verb": verb, "slots": count(options, "brsvmod")}
+    frame: dict[str, Any] = {"ask": "changereservation", "name": name, "verb": verb, "slots": slot_count(options, "brsvmod")}
     for option, field in (("m", "hosts"), ("R", "resreq"), ("b", "begin"), ("e", "end"), ("t", "window"), ("td", "dates")):
         frame[field] = text(options, option)
     if verb in ("adduser", "rmuser", ""):
@@ -60,5 +57,4 @@ def _frame(verb: str, name: str, options: Options) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

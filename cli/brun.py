@@ -6,12 +6,12 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail, Refused
 from cli.control.selection import check_id
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
     """Force it. Slots are given by what is free on each host, which is what -c asks for."""
-    table = Table("brun", "b c f", "m", "job_ID | job_ID[index]")
+    table = table_of("brun")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -31,5 +31,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

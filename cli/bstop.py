@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cli.client.context import Context, start
 from cli.control.control import run_control, with_reason
-from cli.options.options import Table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +19,8 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def run(context: Context) -> int:
-    """Do it to what is selected."""
-    table = Table("bstop", "a d", "J q u m g app C N sla", "[job_ID | 0 | job_ID[index_list]] ...", refused="d N sla")
-    return run_control(context, table, _frame, "Job <%s> is being stopped")
+    return run_control(context, "bstop", _frame, "Job <%s> is being stopped")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

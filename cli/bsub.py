@@ -93,5 +93,4 @@ def _submit(context: Context, client: Client, conf: dict[str, str], given: Optio
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -12,5 +12,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -7,7 +7,7 @@ import time
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import LSF_FAILED, Fail
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 LOOK = 0.5
 LONGEST_LOOK = 10.0
@@ -15,7 +15,7 @@ LONGEST_LOOK = 10.0
 
 def run(context: Context) -> int:
     """0 once it is met, 255 where it can never be or the time is over."""
-    table = Table("bwait", "", "w t r", "")
+    table = table_of("bwait")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -49,5 +49,4 @@ def _minutes(text: str) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

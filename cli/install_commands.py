@@ -1,7 +1,11 @@
-"""`python -m cli.install_commands BINDIR [--python P] [--root R]`: write one small executable for each command.
+"""`python -m cli.install_commands BINDIR [--python P] [--root R]`: write one small executable for each command of
+``proto/commands.py`` into BINDIR, and again into BINDIR/../lib/lava/bin, where nothing else lies: that folder goes into PATH.
 
 Rule: a command starts Python isolated (no PYTHONPATH, no current folder, no user's site, no site-packages), imports its
 own module and nothing else; the modules are compiled beforehand, since a user may not write beside them.
+
+In a wheel (setup.py) nobody knows yet where Python is: there a command is a line of sh, which reads it from the first line of
+``lava-python``, as the installer has written it.
 """
 
 from __future__ import annotations
@@ -11,70 +15,10 @@ import os
 import py_compile
 import sys
 
-COMMANDS = (
-    "bsub",
-    "bjobs",
-    "bkill",
-    "bstop",
-    "bresume",
-    "bswitch",
-    "bmod",
-    "btop",
-    "bbot",
-    "brequeue",
-    "bmig",
-    "bchkpnt",
-    "bpeek",
-    "bhist",
-    "bhosts",
-    "bhpart",
-    "bqueues",
-    "busers",
-    "bparams",
-    "bugroup",
-    "bmgroup",
-    "bacct",
-    "bapp",
-    "bjdepinfo",
-    "bjgroup",
-    "blimits",
-    "badmin",
-    "brestart",
-    "lsid",
-    "lsload",
-    "lshosts",
-    "lsclusters",
-    "lsinfo",
-    "lsadmin",
-    "lava",
-    "blaunch",
-    "mpirun.lsf",
-    "bgadd",
-    "bgdel",
-    "bgmod",
-    "bjdep",
-    "bpost",
-    "bread",
-    "bstatus",
-    "brun",
-    "bwait",
-    "bslots",
-    "lseligible",
-    "lsplace",
-    "lsrun",
-    "lsgrun",
-    "bresize",
-    "brsvadd",
-    "brsvdel",
-    "brsvmod",
-    "brsvs",
-    "bresources",
-    "bclusters",
-    "bsla",
-    "lsacct",
-    "lsacctmrg",
-)
-MODULES = {"lava": "cli.lava", "mpirun.lsf": "cli.mpirun_lsf"}
+from proto.commands import COMMANDS, INSTALLED
+
+ALONE = os.path.join("lib", "lava", "bin")
+"""Below the prefix of an installation: the folder with the commands and nothing else."""
 WITH_PACKAGES = ("lava",)
 OPTIONS = "-ISXutf8"
 OPTIONS_WITH_PACKAGES = "-IXutf8"
@@ -82,7 +26,7 @@ LONGEST_SHEBANG = 127
 
 BODY = """\
 import os, sys
-sys.path.insert(0, {root!r})
+{find_root}sys.path.insert(0, {root})
 try:
     from {module} import main
     status = main({words})
@@ -96,35 +40,75 @@ TRAMPOLINE = """\
 exec {python} {options} "$0" "$@"
 '''
 """
+PORTABLE_TRAMPOLINE = """\
+#!/bin/sh
+''':'
+here=$0; [ ! -L "$0" ] || here=$(readlink -f "$0")
+read -r python < "${{here%/*}}/{bin}lava-python" || exit 127
+[ "$python" != "#!/bin/sh" ] || python="#!$("${{here%/*}}/{bin}lava-python")"
+exec "${{python#??}}" {options} "$here" "$@"
+'''
+"""
+FIND_ROOT = """\
+prefix = os.path.dirname(os.path.abspath(__file__)){up}
+for name in "site-packages", "dist-packages":
+    root = os.path.join(prefix, "lib", "python%d.%d" % sys.version_info[:2], name)
+    if os.path.exists(os.path.join(root, "cli", "listing.py")):
+        break
+else:
+    import site
+    site.main()
+"""
 
 
 def launcher(command: str, python: str, root: str) -> str:
-    """The text of one command. A path that no `#!` line can hold goes through sh."""
-    packages = command in WITH_PACKAGES
-    options = OPTIONS_WITH_PACKAGES if packages else OPTIONS
+    """The text of one command for an interpreter and the folder that holds lava's packages.
+
+    An interpreter's path that no `#!` line can hold goes through sh.
+    """
+    options = _options(command)
     line = f"#!{python} {options}\n"
     if len(os.fsencode(line)) > LONGEST_SHEBANG or any(char.isspace() for char in python):
         line = TRAMPOLINE.format(python="'" + python.replace("'", "'\\''") + "'", options=options)
+    return line + _body(command, repr(root))
+
+
+def portable_launcher(command: str, alone: bool) -> str:
+    """The text of one command in a wheel: ``alone`` for the folder that holds nothing else, else for the scripts' folder.
+
+    Wherever it is installed, ``lava-python`` lies in the scripts' folder and the packages below the same prefix; where they
+    do not (an editable installation), Python's ``site`` finds them, which takes longer.
+    """
+    depth = len(ALONE.split(os.sep))
+    line = PORTABLE_TRAMPOLINE.format(bin="../" * depth + "bin/" if alone else "", options=_options(command))
+    up = ".rpartition(os.sep)[0]" * (depth if alone else 1)
+    return line + _body(command, "root", FIND_ROOT.format(up=up))
+
+
+def _options(command: str) -> str:
+    return OPTIONS_WITH_PACKAGES if command in WITH_PACKAGES else OPTIONS
+
+
+def _body(command: str, root: str, find_root: str = "") -> str:
+    packages = command in WITH_PACKAGES
+    module = COMMANDS[command].module
+    words = "None" if packages else "sys.argv[1:]"
+    if module == "cli.listing":
+        words += f", {command!r}"
     # What a command printed went out unbuffered, so that the interpreter's orderly end would only cost time.
     leave = "sys.exit(status)" if packages else "os._exit(status)"
-    module = MODULES.get(command, f"cli.{command}")
-    return line + BODY.format(root=root, module=module, words="" if packages else "sys.argv[1:]", leave=leave)
+    return BODY.format(find_root=find_root, root=root, module=module, words=words, leave=leave)
 
 
-def install(folder: str, python: str, root: str) -> list[str]:
-    """Write the commands whose modules are there; their names."""
+def install(folder: str, python: str, root: str) -> None:
+    """Write every command into a folder. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
-    written = []
-    for command in COMMANDS:
-        module = MODULES.get(command, f"cli.{command}").replace(".", "/") + ".py"
-        if os.path.exists(os.path.join(root, module)):
-            _write(os.path.join(folder, command), launcher(command, python, root))
-            written.append(command)
-    return written
+    for command in INSTALLED:
+        write(os.path.join(folder, command), launcher(command, python, root))
 
 
-def _write(path: str, text: str) -> None:
-    """In one move: another process may be starting the command right now."""
+def write(path: str, text: str) -> None:
+    """Write an executable in one move: another process may be starting the command right now. Raises OSError."""
     part = f"{path}.{os.getpid()}"
     with open(part, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
@@ -134,7 +118,7 @@ def _write(path: str, text: str) -> None:
 
 def compile_modules(root: str) -> None:
     """Write the .pyc files of what commands import; a folder that cannot be written is left as it is."""
-    for package in ("cli", "config"):
+    for package in ("cli", "config", "proto"):
         for folder, _, names in sorted(os.walk(os.path.join(root, package))):
             for path in (os.path.join(folder, name) for name in sorted(names) if name.endswith(".py")):
                 try:
@@ -144,19 +128,20 @@ def compile_modules(root: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The program."""
     parser = argparse.ArgumentParser(prog="cli.install_commands", description="Write lava's commands into a folder.")
     parser.add_argument("folder", metavar="BINDIR")
     parser.add_argument("--python", default=sys.executable, help="the interpreter (default: this one)")
     parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     given = parser.parse_args(argv)
+    alone = os.path.join(os.path.dirname(os.path.abspath(given.folder)), ALONE)
     try:
-        written = install(given.folder, os.path.abspath(given.python), os.path.abspath(given.root))
+        for folder in (given.folder, alone):
+            install(folder, os.path.abspath(given.python), os.path.abspath(given.root))
         compile_modules(os.path.abspath(given.root))
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{len(written)} commands in {given.folder}")
+    print(f"{len(INSTALLED)} commands in {given.folder}, and alone in {alone}")
     return 0
 
 

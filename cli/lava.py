@@ -64,9 +64,9 @@ def main(argv: list[str] | None = None) -> int:
 
         return run(words[1:])
     if words[:1] == ["why"]:
-        from cli.why import main as why
+        from cli.listing import main as listing
 
-        return why(words[1:])
+        return listing(words[1:], "why")
     if words[:1] == ["secret"]:
         from cli.secret import main as secret
 

@@ -7,7 +7,7 @@ import os
 
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 ENDED = 4
 """Which field of a line is the time of the end."""
@@ -15,7 +15,7 @@ ENDED = 4
 
 def run(context: Context) -> int:
     """Read all, write one; a target that is there is only replaced with -f."""
-    table = Table("lsacctmrg", "f", "", "logfile_name ... target_logfile_name")
+    table = table_of("lsacctmrg")
     options, names = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -54,5 +54,4 @@ def _lines(context: Context, name: str) -> list[tuple[int, bytes]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import LSF_FAILED, Fail
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import Table, read_letters, show_help, table_of
 
 USAGE = """\
 Usage: lsadmin [-h] [-V] command [command_options] [command_args]
@@ -29,7 +29,7 @@ def run(context: Context) -> int:
         context.err(USAGE + "\n")
         return LSF_FAILED if words[:1] in ([], ["-h"], ["-help"]) else 0
     if words == ["-V"]:
-        return show_help(context, Table("lsadmin", "", ""), {"V": True}) or 0
+        return show_help(context, table_of("lsadmin"), {"V": True}) or 0
     if words[0] == "showconf":
         if words[1:2] not in (["lim"], ["res"]):
             raise Fail(f"showconf: say lim or res\n{USAGE}")
@@ -53,5 +53,4 @@ def run(context: Context) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import glob
 import os
 
-from cli.client.client import read_conf
+from cli.client.client import BASE, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import LSF_FAILED, Fail
-from cli.options.listing import BASE
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 from config.text.lsfconf import find_envdir
 
 USAGE = "lseligible: [-h] [-V] [-q] [-r] [-s] task_name"
@@ -21,7 +20,7 @@ RUNS_HERE = 1
 
 def run(context: Context) -> int:
     """0: it may run elsewhere; 1: it is to run here."""
-    table = Table("lseligible", "q r s", "")
+    table = table_of("lseligible")
     try:
         options, words = read_letters(table, context.argv)
     except Fail as fail:
@@ -84,5 +83,4 @@ def _add(text: str, remote: dict[str, str], local: set[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -6,7 +6,7 @@ import os
 
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_command_options, show_help
+from cli.options.options import read_command_options, show_help, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 from cli.terminal.targets import read_hostfile
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.options.options import Options
 
-TABLE = Table("lsgrun", "i p P S v", "f m n R", "-f host_file | -m host_name ... | -n num_hosts | -R res_req [command ...]", "i")
+TABLE = table_of("lsgrun")
 
 
 def run(context: Context) -> int:
@@ -80,5 +80,4 @@ def _at_once(context: Context, hosts: list[str], words: list[str], verbose: bool
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cli.client.context import Context, start
 from cli.client.fail import Fail
-from cli.options.options import Table, read_command_options, show_help
+from cli.options.options import read_command_options, show_help, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 
-TABLE = Table("lsrun", "l L P S v", "m R", "command [argument ...]")
+TABLE = table_of("lsrun")
 
 
 def run(context: Context) -> int:
@@ -29,5 +29,4 @@ def _mode(options: dict[str, str | bool | list[str]]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 
 RUNDIR = "/run/lava"
+BATCH = "lsb_init: Failed in an LSF library call"
+BASE = "ls_initdebug"
+"""What LSF's commands of the batch system, and of the base system, put before a failure to read lsf.conf."""
 STILL_TRYING = "batch system daemon not responding ... still trying\n"
 TELL_EVERY = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 1.0
@@ -51,8 +54,8 @@ def new_uuid() -> str:
     return raw.hex()
 
 
-def read_conf(context: Context, caller: str = "lsb_init: Failed in an LSF library call") -> dict[str, str]:
-    """The site's lsf.conf. ``caller`` is what LSF names in front of the message where there is none."""
+def read_conf(context: Context, caller: str = BATCH) -> dict[str, str]:
+    """The site's lsf.conf; raises Fail, which begins with ``caller`` where there is none."""
     envdir = find_envdir(context.environ)
     path = os.path.join(envdir, "lsf.conf") if envdir else ""
     if not path or not os.path.exists(path):

@@ -1,10 +1,11 @@
-"""A command that does one thing to the jobs it selects: options, one ask, a line for each job."""
+"""A change that a command asks for: of the jobs that it selects, with a line for each, or of one thing that it names."""
 
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
+from cli.client.fail import Refused
 from cli.control.selection import report, selected
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
 
 def run_control(
     context: Context,
-    table: Table,
+    command: str,
     frame: Callable[[Options, list[str]], dict[str, Any]],
     done: str | Callable[[str], str],
     said: Said | None = None,
 ) -> int:
     """``frame`` makes the ask without its jobs (and may take words away); ``done`` the line for each, %s its id."""
+    table = table_of(command)
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:
@@ -40,3 +42,11 @@ def run_control(
     select = selected(options, words, table, NEEDED)
     ok = Client(context, read_conf(context)).change({**asked, "jobs": select})
     return report(context, ok, select, done if callable(done) else lambda job: done % job, said)
+
+
+def change(context: Context, command: str, frame: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a change; the answer. Raises Refused, with the command's name in front."""
+    try:
+        return Client(context, read_conf(context)).change(frame)
+    except Refused as refused:
+        raise Refused(f"{command}: {refused.text}", refused.status) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.client.client import Client, read_conf
 from cli.client.fail import Fail, Refused
 from cli.control.selection import check_id
-from cli.options.options import Table, read_letters, show_help
+from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def run_place(context: Context, command: str, top: bool) -> int:
     """Ask and tell; LSF tells on stderr."""
-    table = Table(command, "u", "", "job_ID | job_ID[index_list] [position]")
+    table = table_of(command)
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
     if helped is not None:

@@ -139,5 +139,4 @@ def _submit(context: Context, job: JobFile) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command."""
     return start(run, argv)

@@ -96,6 +96,14 @@ class Table:
             options[name] = value
 
 
+def table_of(command: str, subcommand: str = "", repeated: str = "") -> Table:
+    """The options of a command as ``proto/commands.py`` has them; its messages name the subcommand too."""
+    from proto.commands import COMMANDS  # bsub does without
+
+    row = COMMANDS[command]
+    return Table(f"{command} {subcommand}".rstrip(), row.flags, row.valued, row.words, row.refused, repeated)
+
+
 def read_command_options(table: Table, words: list[str]) -> tuple[Options, list[str]]:
     """bsub's way: options up to the first word that is none -> (options, the command's words)."""
     options: Options = {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cli.client.client import Client, read_conf
+from cli.client.client import BASE, Client, read_conf
 from cli.client.fail import Fail, Refused
-from cli.options.listing import BASE
 from cli.options.quoting import command_line
 from cli.submit.script import Work
 from cli.submit.submission import passed_environment, submission

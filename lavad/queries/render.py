@@ -20,7 +20,7 @@ from lavad.queries.queues import bapp, bclusters, blimits, bparams, bqueues, bre
 PIECE = 64 * 1024
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udc9f]")
-COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
+RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bjobs": bjobs.show,
     "bhist": bhist.show,
     "bhosts": bhosts.show,
@@ -57,7 +57,7 @@ COMMANDS: dict[str, Callable[[Request], Iterator[Shown]]] = {
 
 def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tuple[str, str]]:
     """Pieces ("out", text) and ("err", text) in order, and ("exit", status) at the end."""
-    command = COMMANDS.get(query.command)
+    command = RENDERERS.get(query.command)
     if command is None:
         yield "err", f"{query.command}: no such query\n"
         yield "exit", "255"

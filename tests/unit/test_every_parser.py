@@ -30,7 +30,7 @@ from lavad.core.lang.dependency import parse as parse_dependency
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
 from lavad.core.lang.windows import WindowError, parse_windows
-from lavad.queries.render import COMMANDS
+from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import QueryCluster
 from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
 
@@ -169,7 +169,7 @@ def test_words_of_a_command_line(words: list[str]) -> None:
         assert fail is None or (fail.text and fail.status)
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"bacct", "why"}))
+@pytest.mark.parametrize("command", sorted(set(RENDERERS) - {"bacct", "why"}))
 @given(words=st.lists(TEXT, max_size=3), value=TEXT, letter=st.sampled_from("JqumPgoNTCSDnIRi"))
 @settings(EXAMPLES, max_examples=15)
 def test_a_query(command: str, words: list[str], value: str, letter: str) -> None:

@@ -24,7 +24,7 @@ _KINDS["hist"] = tuple(kind for kinds in _KINDS.values() for kind in kinds)
 
 def show(request: Request) -> Iterator[Shown]:
     """A paragraph an event; names choose hosts or queues."""
-    options = request.options("", "t f")
+    options = request.options()
     request, _ = lsf_log.opened(request, options)
     what, *names = request.words or ["hist"]
     if what in badmin_daemons.COMMANDS:

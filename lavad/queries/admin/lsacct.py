@@ -35,7 +35,7 @@ class Task(msgspec.Struct, frozen=True):
 
 def show(request: Request) -> Iterator[Shown]:
     """The tasks that the options choose."""
-    options = request.options("l", "f m u C S")
+    options = request.options()
     if "f" not in options:
         raise Refused("lsacct: no task log is named; tasks of lava are jobs: see bacct")
     windows = {letter: bhist.window(request, options.text(letter)) for letter in "CS" if letter in options}

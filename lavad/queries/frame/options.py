@@ -1,4 +1,4 @@
-"""The options of a query, checked against what its command knows.
+"""The options of a query, checked against its command's row in ``proto/commands.py``.
 
 Rule: an option that is not known is refused by its name. Flags may be glued (``-wa``, ``-aJ NAME``).
 """
@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.commands import Command
 
 
 class Options:
-    """A query's options: ``flags`` take nothing, ``valued`` take an argument, ``maybe`` may have one."""
+    """A query's options. Raises Refused for one that the command has not, and for a value that is missing."""
 
-    def __init__(self, command: str, given: Mapping[str, OptionValue], flags: str, valued: str = "", maybe: str = "") -> None:
-        self.command = command
-        self._flags = frozenset(flags.split())
-        self._valued = frozenset(valued.split())
-        self._maybe = frozenset(maybe.split())
+    def __init__(self, row: Command, given: Mapping[str, OptionValue]) -> None:
+        self.command = row.name
+        flags, valued = row.options_sent()
+        self._flags = frozenset(flags)
+        self._valued = frozenset(valued)
+        self._loose = frozenset(row.loose.split())
         self._values: dict[str, OptionValue] = {}
         for name, value in given.items():
             self._take(name, value)
@@ -25,7 +27,7 @@ class Options:
     def _take(self, name: str, value: OptionValue) -> None:
         if value is False:
             return
-        if name in self._flags or name in self._maybe:
+        if name in self._flags or name in self._loose:
             self._values[name] = value
         elif name in self._valued:
             if value is True:
@@ -39,8 +41,8 @@ class Options:
             raise Refused(f"{self.command}: option -{name} is not supported by lava")
 
     def _glued(self, name: str, alone: bool) -> bool:
-        known = self._flags | self._maybe
-        last = known if alone else self._valued | self._maybe
+        known = self._flags | self._loose
+        last = known if alone else self._valued | self._loose
         return all(letter in known for letter in name[:-1]) and name[-1] in last
 
     def __contains__(self, name: str) -> bool:

@@ -6,6 +6,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Caller, Query
 from lavad.queries.frame.options import Options
 from lavad.queries.frame.view import View
+from proto.commands import COMMANDS
 
 Shown = tuple[str, str]
 """("out", text), ("err", text), ("as_is", text) or ("exit", status)."""
@@ -27,9 +28,9 @@ class Request:
         """The cluster."""
         return self.view.cluster
 
-    def options(self, flags: str, valued: str = "", maybe: str = "") -> Options:
+    def options(self) -> Options:
         """The options, checked; raises Refused."""
-        return Options(self.query.command, self.query.options, flags, valued, maybe)
+        return Options(COMMANDS[self.query.command], self.query.options)
 
 
 def out(text: str) -> Shown:

@@ -13,13 +13,12 @@ from lavad.queries.hosts import bhosts_custom, bhosts_long, bhosts_shared, hostg
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
-FLAGS = "w l s a x X aff alloc gpu noheader json e"
 
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
-    options = request.options(FLAGS, "R o LSB_BHOSTS_FORMAT", "o")
-    if "s" in options:
+    options = request.options()
+    if options.any("s", "sl"):
         yield from bhosts_shared.show(request, "noheader" not in options)
         return
     names = hostfacts.named(request, request.words)

@@ -12,7 +12,7 @@ from lavad.sched.order.fairshare import partitions_of
 
 def show(request: Request) -> Iterator[Shown]:
     """A record for each partition; ``-r`` shows groups within groups as well."""
-    options = request.options("r w")
+    options = request.options()
     conf = request.cluster.conf
     if not conf.partitions:
         raise Refused("No host partition is defined in the system")

@@ -19,7 +19,7 @@ _TYPES = {"system": "sys"}
 
 def show(request: Request) -> Iterator[Shown]:
     """A row for each host of each reservation, and with -l more about it."""
-    options = request.options("l w", "p z c")
+    options = request.options()
     if options.find("c"):
         raise Refused("brsvs: option -c is not supported by lava")
     rows = request.cluster.reservations.rows

@@ -20,7 +20,7 @@ Window = tuple[float | None, Counter[str]]
 
 def show(request: Request) -> Iterator[Shown]:
     """The windows, the longest first; -n and -W leave out what is too small or too short, -R hosts that do not fit."""
-    options = request.options("l w", "n W R")
+    options = request.options()
     least, need = _count(options.text("n")), _seconds(options.text("W"))
     windows = [
         (seconds, hosts)

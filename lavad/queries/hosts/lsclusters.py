@@ -11,7 +11,7 @@ from lavad.queries.frame.request import Request, Shown, out
 
 def show(request: Request) -> Iterator[Shown]:
     """Header and line."""
-    options = request.options("w l")
+    options = request.options()
     view = request.view
     for word in request.words:
         if word != view.name:

@@ -23,7 +23,7 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
-    options = request.options("l w s a gpu T noheader json", "R o LSF_LSHOSTS_FORMAT", "o")
+    options = request.options()
     if "s" in options:
         yield from _shared(request)
         return

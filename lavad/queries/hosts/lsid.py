@@ -24,6 +24,6 @@ def product(view: View) -> str:
 
 def show(request: Request) -> Iterator[Shown]:
     """Four lines."""
-    request.options("V")
+    request.options()
     view = request.view
     yield out(f"{product(view)}\n\nMy cluster name is {view.name}\nMy master name is {view.master}\n")

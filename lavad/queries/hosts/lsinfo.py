@@ -48,7 +48,7 @@ _KINDS = {"numeric": "Numeric", "boolean": "Boolean", "string": "String"}
 
 def show(request: Request) -> Iterator[Shown]:
     """The tables asked for, all three by default."""
-    options = request.options("l r m M t w")
+    options = request.options()
     asked = [letter for letter in "rtm" if letter in options or (letter == "m" and "M" in options)]
     if request.words and not asked:
         asked = ["r"]

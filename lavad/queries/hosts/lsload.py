@@ -22,7 +22,7 @@ _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each host."""
-    options = request.options("l w N E s a noheader json gpu gpuload", "R n I o LSF_LSLOAD_FORMAT", "o")
+    options = request.options()
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
         return

@@ -15,7 +15,7 @@ FEW = "lsplace: Not enough host(s) currently eligible"
 
 def show(request: Request) -> Iterator[Shown]:
     """One line of names, a blank behind each."""
-    options = request.options("L", "n w R")
+    options = request.options()
     least, most = _count(options, "n"), _count(options, "w")
     chosen = place(request, options.text("R"), request.words, "L" in options)
     wanted = 0 if 0 in (least, most) else max(least or 1, most or 1)

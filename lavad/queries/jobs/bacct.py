@@ -22,14 +22,12 @@ from lavad.queries.frame.wrap import RULE, wrap
 from lavad.queries.jobs import bhist, bjobs, bjobs_long
 from lavad.store.accounting import Asked, Sums
 
-FLAGS = "b d e l w x E UF gpu aff"
-VALUED = "C D S f N P q m u J app G g sla Lp U"
 BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
 
 
 def show(request: Request) -> Iterator[Shown]:
     """The head, the jobs if asked for, and the sums."""
-    options = request.options(FLAGS, VALUED)
+    options = request.options()
     request, log = lsf_log.opened(request, options)
     report = _Report(request, options, log is not None)
     yield out("".join(report.head()))

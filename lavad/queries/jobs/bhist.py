@@ -34,7 +34,7 @@ TOGETHER = 200
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
-    options = request.options("a b d e l p r s w t UF gpu aff hostfile", "P q m J Jd u T C S D n N app G g Lp f")
+    options = request.options()
     request, log = lsf_log.opened(request, options)
     period = window(request, options.text("T") or ".-7/,.")
     if "n" in options and not re.fullmatch(r"\d+(,\d*)?", options.text("n")):

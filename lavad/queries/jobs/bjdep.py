@@ -16,7 +16,7 @@ from lavad.queries.jobs.bjdepinfo import Family
 
 def show(request: Request) -> Iterator[Shown]:
     """A line a question and job."""
-    request.options("l")
+    request.options()
     if len(request.words) != 1:
         raise Refused("bjdep: one job ID is needed")
     family = Family(request)

@@ -19,7 +19,7 @@ HEADER = "{:<14} {:<14} {:<14} {:<12} {}\n"
 
 def show(request: Request) -> Iterator[Shown]:
     """A line a relation; -l says the condition first; -r goes on to the relations of these."""
-    options = request.options("p l c r", "", "r c")
+    options = request.options()
     if len(request.words) != 1:
         raise Refused("bjdepinfo: one job ID is needed")
     family = Family(request)

@@ -19,14 +19,14 @@ COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each group; -N counts slots instead of jobs, -s sorts by depth."""
-    options = request.options("s N noheader l", "u")
+    options = request.options()
     counts = _counts(request, "N" in options)
     owners = _owners(request)
     names = [name for name in {**counts, **request.cluster.groups.rows} if _owned(name, owners, options.text("u"))]
     if not names:
         raise Refused("bjgroups: No job groups yet in the system.")
     asked = {word: read_path(word) for word in request.words}
-    if "noheader" not in options and (not asked or any(path in names for path in asked.values())):
+    if not asked or any(path in names for path in asked.values()):
         yield out(HEADER)
     for name in sorted(names, key=lambda name: (name.count("/"), name) if "s" in options else (0, name)):
         if not asked or name in asked.values():

@@ -20,12 +20,6 @@ from lavad.queries.frame.options import Options
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.queries.jobs import bjobs_aps, bjobs_array, bjobs_custom, bjobs_filters, bjobs_long, bjobs_rows, bjobs_sum, bjobs_text
 
-FLAGS = (
-    "a d r s A l w W WL WP WF UF X x aff noheader json hms sum psum aps prio script env gpu p0 p1 p2 p3 pe pi pei plan fwd"
-    " hostfile data ss"
-)
-VALUED = "u q m J Jd P g app N G U sla Lp rusage LSB_BJOBS_FORMAT"
-MAYBE = "p o"
 SUSPENDED = frozenset({JobState.PSUSP, JobState.SSUSP, JobState.USUSP})
 _STATES = {
     "d": FINAL,
@@ -40,7 +34,7 @@ _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
 def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
-    options = request.options(FLAGS, VALUED, MAYBE)
+    options = request.options()
     given = take_format(request, options)
     if options.any("script", "env"):
         yield from bjobs_text.show(request, options, read_ids(request.words))

@@ -37,7 +37,7 @@ def _messages(request: Request, unknown: str) -> tuple[str, str, tuple[Message, 
 
 def show(request: Request) -> Iterator[Shown]:
     """bread: a line a message; -i one alone, -a its attached data, to its owner alone."""
-    options = request.options("a", "i")
+    options = request.options()
     word, owner, messages = _messages(request, UNKNOWN)
     given = options.text("i")
     if given:
@@ -73,7 +73,7 @@ def _named(request: Request, options: Options) -> str:
 
 def show_status(request: Request) -> Iterator[Shown]:
     """bstatus: the newest message 0."""
-    options = request.options("l", "J")
+    options = request.options()
     if "J" in options:
         request.words = [_named(request, options)]
     word, _, messages = _messages(request, f"Job <{request.words[0] if request.words else ''}> is not found")

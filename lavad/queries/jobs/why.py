@@ -25,7 +25,7 @@ MOST = 6
 
 def show(request: Request) -> Iterator[Shown]:
     """A paragraph for each job."""
-    request.options("")
+    request.options()
     if not request.words:
         raise Refused("lava why: name a job")
     for at, word in enumerate(request.words):

@@ -16,7 +16,7 @@ HEADER = "APP_NAME           NJOBS   PEND    RUN   SUSP\n"
 
 def show(request: Request) -> Iterator[Shown]:
     """A line a profile; -l at length."""
-    options = request.options("l w alloc noheader")
+    options = request.options()
     profiles = {app.name: app for app in request.cluster.conf.apps}
     unknown = [word for word in request.words if word not in profiles]
     for word in unknown:

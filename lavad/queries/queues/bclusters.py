@@ -10,7 +10,7 @@ from lavad.queries.frame.request import Request, Shown, out
 
 def show(request: Request) -> Iterator[Shown]:
     """LSF's two sections, or with -app the one on application profiles."""
-    options = request.options("app w", "")
+    options = request.options()
     for word in request.words:
         if word != request.view.name:
             raise Refused(f"{word}: Bad cluster name")

@@ -16,7 +16,7 @@ _NOBODY = ("", "", "", "")
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each limit, or where it is per user or host for each of these that uses it."""
-    options = request.options("w c a gpu", "n m u P q Lp R A p")
+    options = request.options()
     conf = request.cluster.conf
     names = options.words("n")
     chosen = [(at, limit) for at, limit in enumerate(conf.limits) if not names or limit.name in names]

@@ -10,7 +10,7 @@ from lavad.queries.frame.view import View
 
 def show(request: Request) -> Iterator[Shown]:
     """Four lines; -l with explanations; -a as NAME = value."""
-    options = request.options("l a w")
+    options = request.options()
     view = request.view
     if "a" in options:
         yield out("".join(f"        {name} = {value}\n" for name, value, _ in table(view)))

@@ -15,7 +15,7 @@ POOLS = f"{'POOL_NAME':<20} {'TYPE':<6} {'STATUS':<11} {'TOTAL':>6} {'FREE':>6} 
 
 def show(request: Request) -> Iterator[Shown]:
     """A section for each limit, or a row for each guarantee."""
-    options = request.options("g l s p m", "")
+    options = request.options()
     if options.any("s", "p", "m"):
         raise Refused("bresources: only -g is supported by lava")
     if "g" in options:

@@ -10,6 +10,6 @@ from lavad.queries.frame.request import Request, Shown
 
 def show(request: Request) -> Iterator[Shown]:
     """Always that there is none."""
-    request.options("N l", "")
+    request.options()
     yield from ()  # as every command: a generator
     raise Refused(f"{request.words[0][:80]}: No such service class" if request.words else "No service class is configured")

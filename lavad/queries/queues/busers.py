@@ -22,7 +22,7 @@ WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RS
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
-    options = request.options("w a alloc noheader json", "o LSB_BUSERS_FORMAT", "o")
+    options = request.options()
     rows = [_row(request, name) for name in _names(request)]
     given = options.find("o") or options.text("LSB_BUSERS_FORMAT") or request.view.lsf.get("LSB_BUSERS_FORMAT", "")
     if options.any("o", "json") or (given and "w" not in options):

@@ -13,13 +13,13 @@ Groups = Sequence[tuple[str, tuple[str, ...]]]
 
 def show_users(request: Request) -> Iterator[Shown]:
     """bugroup."""
-    options = request.options("r w l noheader")
+    options = request.options()
     yield from _show(request, request.cluster.conf.user_groups, "USERS", "all users", "r" in options)
 
 
 def show_hosts(request: Request) -> Iterator[Shown]:
     """bmgroup."""
-    options = request.options("r w l cu noheader")
+    options = request.options()
     if "cu" in options:
         yield from _show_units(request)
         return

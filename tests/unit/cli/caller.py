@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cli import listing
 from cli.client.context import Context, finish
+from proto.commands import COMMANDS
 
 
 class Ran(NamedTuple):
@@ -39,15 +42,23 @@ class Caller:
                 out.fileno(),
                 err.fileno(),
             )
-            status = finish(importlib.import_module(f"cli.{command}").run, context)
+            status = finish(_run_of(command), context)
             return Ran(status, _text(out.fileno()), _text(err.fileno()))
 
     def run_joined(self, command: str, *words: str) -> Ran:
         """Run one command with stdout and stderr on one file: their order shows."""
         with tempfile.TemporaryFile() as both:
             context = Context(list(words), str(self.folder), self.environ, 0, both.fileno(), both.fileno())
-            status = finish(importlib.import_module(f"cli.{command}").run, context)
+            status = finish(_run_of(command), context)
             return Ran(status, _text(both.fileno()), "")
+
+
+def _run_of(command: str) -> Callable[[Context], int]:
+    row = COMMANDS[command]
+    if row.module == "cli.listing":
+        return lambda context: listing.show(context, command)
+    run: Callable[[Context], int] = importlib.import_module(row.module).run
+    return run
 
 
 def _text(descriptor: int) -> str:

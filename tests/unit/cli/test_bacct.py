@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cli.bacct import _with_hosts
 from cli.client.context import Context
 from cli.client.fail import Fail
+from cli.listing import add_hosts_of_file
 
 
 def test_hosts_of_a_file_join_those_of_the_option(tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "hosts").write_text("a b\n# none\nc # d\n")
     options = {"M": "hosts", "m": "x"}
-    _with_hosts(Context([], cwd=str(tmp_path)), options)  # type: ignore[arg-type]
+    add_hosts_of_file(Context([], cwd=str(tmp_path)), options)  # type: ignore[arg-type]
     assert options == {"m": "x a b c"}
 
 
@@ -24,4 +24,4 @@ def test_a_file_that_is_of_no_use(tmp_path, name: str, text: str | None, why: st
     if text is not None:
         (tmp_path / name).write_text(text)
     with pytest.raises(Fail, match=why):
-        _with_hosts(Context([], cwd=str(tmp_path)), {"M": name})
+        add_hosts_of_file(Context([], cwd=str(tmp_path)), {"M": name})

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.install_commands import COMMANDS, install, launcher
+from cli.install_commands import install, launcher
+from proto.commands import COMMANDS, INSTALLED
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.fake_master import FakeMaster
 
@@ -17,11 +18,10 @@ ROOT = str(Path(__file__).resolve().parents[3])
 
 
 def test_every_command_has_its_executable(tmp_path: Path):
-    written = install(str(tmp_path), sys.executable, ROOT)
-    assert set(COMMANDS) - set(written) <= {"lava"}
-    assert {"bsub", "bjobs", "bkill", "bhist", "badmin", "lsid"} <= set(written)
-    for name in written:
+    install(str(tmp_path), sys.executable, ROOT)
+    for name in INSTALLED:
         assert os.access(tmp_path / name, os.X_OK)
+        __import__(COMMANDS[name].module)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_users_own_modules_break_nothing(caller: Caller, folder_of_bad_modules
 
 def test_the_start_imports_next_to_nothing(caller: Caller):
     """Modules that would cost more than the command itself are not loaded on the way to the master."""
-    program = "import sys; sys.path.insert(0, sys.argv[1]); import cli.bsub, cli.bjobs, cli.bkill; print(*sys.modules)"
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import cli.bsub, cli.listing, cli.bkill; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-ISc", program, ROOT], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     dear = "re typing json socket subprocess argparse dataclasses enum logging asyncio msgspec grpc inspect functools"

@@ -162,7 +162,7 @@ def test_a_closed_stdout_is_quiet(caller: Caller):
     reading, writing = os.pipe()
     os.close(reading)
     with FakeMaster(caller.socket, [{"out": "x" * 100000}, {"exit": 0}]):
-        command = [sys.executable, "-c", "import sys; from cli.bjobs import main; sys.exit(main([]))"]
+        command = [sys.executable, "-c", "import sys; from cli.listing import main; sys.exit(main([], 'bjobs'))"]
         done = subprocess.run(command, env=caller.environ, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
@@ -173,7 +173,7 @@ def test_control_c_ends_without_a_traceback(caller: Caller):
 
     with FakeMaster(caller.socket, [{"later": True}]):
         command = ["env", "--default-signal=INT", sys.executable, "-c"]  # tests that run in the background ignore it
-        command += ["import sys; from cli.bjobs import main; sys.exit(main([]))"]
+        command += ["import sys; from cli.listing import main; sys.exit(main([], 'bjobs'))"]
         process = subprocess.Popen(command, env=caller.environ, stderr=subprocess.PIPE)
         assert process.stderr is not None
         wait_until(lambda: process.stderr.readline() == STILL_TRYING.encode(), 20, "the message")

@@ -8,16 +8,16 @@ from lavad.core import events as ev
 from lavad.core.job.job import End, Wish
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
-from lavad.queries.render import COMMANDS
+from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import ALICE, BOB, QueryCluster, at, element
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted(RENDERERS))
 def test_an_unknown_option_is_refused_by_name(command: str) -> None:
     assert QueryCluster().ask(command, zz9=True)[1:] == (f"{command}: option -zz9 is not supported by lava\n", 255)
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted(RENDERERS))
 def test_the_version_goes_to_stderr(command: str) -> None:
     assert QueryCluster().ask(command, V=True) == ("", "lava 0.1.0, Nov 20 2026\n", 0)
 

@@ -1,0 +1,37 @@
+"""Values of options that several commands take: a text, a number of slots, the limit of a job group."""
+
+from __future__ import annotations
+
+from cli.client.fail import Fail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.options.options import Options, Table
+
+LARGEST = 2**31 - 1
+
+
+def text(options: Options, name: str) -> str:
+    """The value of an option, "" where it is not given."""
+    value = options.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def slot_count(options: Options, command: str) -> int:
+    """``-n`` of a reservation; 0 where it is not given. Raises Fail."""
+    value = text(options, "n")
+    if not value:
+        return 0
+    if not (value.isascii() and value.isdigit() and 0 < int(value) <= LARGEST):
+        raise Fail(f"{command}: {value}: The number of slots or hosts must be a positive integer")
+    return int(value)
+
+
+def job_group_limit(options: Options, table: Table) -> int | None:
+    """``-L`` of a job group; None where it is not given. Raises Fail."""
+    value = options.get("L")
+    if not isinstance(value, str):
+        return None
+    if not (value.isascii() and value.isdigit() and int(value) <= LARGEST):
+        raise Fail(f"{table.command}: {value}: Bad job group limit.\n{table.usage()}")
+    return int(value)

@@ -1,0 +1,113 @@
+"""The commands that only show: options and words go to the master, which renders the text. What each takes stands in
+``proto/commands.py``; here is what a few of them do on this host first, as reading a file.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cli.client.client import BASE, BATCH, Client, read_conf
+from cli.client.context import start
+from cli.client.fail import Fail
+from cli.options.options import read_letters, show_help, table_of
+from proto.commands import COMMANDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cli.client.context import Context
+    from cli.options.options import Options
+
+LARGEST_HOST_FILE = 1 << 20
+"""Characters."""
+MODE_OF_SAVED_DATA = 0o666
+
+
+def main(argv: list[str] | None, command: str) -> int:
+    """Run one of them; its exit status."""
+    return start(lambda context: show(context, command), argv)
+
+
+def show(context: Context, command: str) -> int:
+    """Ask the master and print what it renders; its exit status."""
+    row = COMMANDS[command]
+    table = table_of(command)
+    options, words = read_letters(table, context.argv)
+    helped = show_help(context, table, options, row.help_exit)
+    if helped is not None:
+        return helped
+    client = Client(context, read_conf(context, BASE if command.startswith("ls") else BATCH))
+    before = _BEFORE.get(command)
+    if before is not None:
+        before(context, client, options, words)
+    columns = context.environ.get(row.form)
+    if columns:
+        options[row.form] = columns
+    return client.query(_query(command, options, words))
+
+
+def _query(command: str, options: Options, words: list[str]) -> dict[str, object]:
+    return {"ask": "query", "command": command, "options": options, "words": words}
+
+
+def _bacct(context: Context, client: Client, options: Options, words: list[str]) -> None:
+    """``-f FILE``: jobs of an lsb.acct; ``-M FILE``: the hosts in it, beside those of ``-m``."""
+    from cli.options import lsf_file
+
+    lsf_file.send(context, options, words, "JOB_FINISH", stdin=True)
+    add_hosts_of_file(context, options)
+
+
+def add_hosts_of_file(context: Context, options: Options) -> None:
+    """Replace ``-M FILE`` by the hosts that the file names, as of ``-m``."""
+    name = options.pop("M", None)
+    if not isinstance(name, str):
+        return
+    try:
+        with open(context.path(name), encoding="utf-8", errors="replace") as file:
+            text = file.read(LARGEST_HOST_FILE + 1)
+    except (OSError, ValueError) as error:
+        raise Fail(f"{name}: {getattr(error, 'strerror', None) or 'Bad file name'}") from None
+    hosts = [word for line in text.splitlines() for word in line.partition("#")[0].split()]
+    if not hosts or len(text) > LARGEST_HOST_FILE:
+        raise Fail(f"{name}: {'no host is in it' if not hosts else f'larger than {LARGEST_HOST_FILE} characters'}")
+    options["m"] = " ".join([str(options.get("m", "")), *hosts]).strip()
+
+
+def _bhist(context: Context, client: Client, options: Options, words: list[str]) -> None:
+    """``-f FILE``: an lsb.events."""
+    from cli.options import lsf_file
+
+    lsf_file.send(context, options, words)
+
+
+def _lsacct(context: Context, client: Client, options: Options, words: list[str]) -> None:
+    """``-f FILE``: an lsf.acct."""
+    from cli.options import lsf_file
+
+    lsf_file.send(context, options, [], lsf_file.ANY)
+
+
+def _bread(context: Context, client: Client, options: Options, words: list[str]) -> None:
+    """``-a FILE``: save the data that is attached to a message. ``-w`` changes nothing: a message is never cut."""
+    options.pop("w", None)
+    name = options.pop("a", "")
+    if not isinstance(name, str) or not name:
+        return
+    options.setdefault("i", "0")
+    data = client.text_of(_query("bread", {**options, "a": True}, words))
+    try:
+        descriptor = os.open(context.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE_OF_SAVED_DATA)
+        with open(descriptor, "wb") as file:
+            file.write(data.encode("utf-8"))
+    except OSError as error:
+        raise Fail(f"{name}: {error.strerror}") from None
+
+
+_BEFORE: dict[str, Callable[[Context, Client, Options, list[str]], None]] = {
+    "bacct": _bacct,
+    "bhist": _bhist,
+    "bread": _bread,
+    "lsacct": _lsacct,
+}
