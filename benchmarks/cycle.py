@@ -23,7 +23,7 @@ from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, Params, QueueConf, ShareConf
 from lavad.core.site.host import Facts
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 NOW = 1_000_000.0
 LOCAL = (1, 43_200)
@@ -58,14 +58,14 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def run(name: str, cluster: Cluster, soft: Soft, **about: Any) -> None:
     """Measure a cluster with pending jobs and print the line."""
-    memory = Memory()
-    first, plan = timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory))
-    warm, plan = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory)) for _ in range(3)), key=lambda t: t[0])
+    cache = SchedulerCache()
+    first, plan = timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))
+    warm, plan = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache)) for _ in range(3)), key=lambda t: t[0])
     accept, events = timed(lambda: accept_plan(cluster, plan, NOW, "seed"))
     for event in events:
         apply(cluster, event)
-    after, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory))
-    idle, _ = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, memory)) for _ in range(3)), key=lambda t: t[0])
+    after, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))
+    idle, _ = min((timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache)) for _ in range(3)), key=lambda t: t[0])
     times = {"first_ms": first, "warm_ms": warm, "accept_ms": accept, "after_ms": after, "idle_ms": idle}
     line = {"benchmark": f"cycle_{name}", **about, "placed": len(plan.placements)}
     print(json.dumps(line | {key: round(value, 3) for key, value in times.items()}), flush=True)
@@ -100,7 +100,7 @@ def full_cluster(count: int, hosts: int) -> None:
 
 def accept_all(cluster: Cluster, soft: Soft) -> list[ev.Event]:
     """What a first cycle starts."""
-    return accept_plan(cluster, schedule(cluster, soft, NOW, LOCAL, Memory()), NOW, "fill")
+    return accept_plan(cluster, schedule(cluster, soft, NOW, LOCAL, SchedulerCache()), NOW, "fill")
 
 
 def arrays(count: int, elements: int, hosts: int) -> None:

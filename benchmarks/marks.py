@@ -24,7 +24,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.sched.cycle import cycle, draft
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 METRICS = ("mark_million_start", "mark_million_bytes", "mark_element_bytes", "mark_classes_first", "mark_classes_idle")
 HOSTS = 10_000
@@ -72,10 +72,10 @@ def million() -> list[tuple[str, str, list[float], str]]:
         if not key % 1000:
             cluster.forget_changes()
     draft.MOST = STARTED
-    memory = Memory()
+    cache = SchedulerCache()
     times = []
     for turn in range(6):
-        took, plan = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, memory))
+        took, plan = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, cache))
         times.append(took)
         _accept(cluster, plan, f"s{turn}")
     each = (_rss() - before) / jobs
@@ -97,7 +97,7 @@ def elements() -> list[tuple[str, str, list[float], str]]:
         event = ev.JobSubmitted(at=NOW, key=key, spec=1 + key % 50, name="job", indices=span, spec_text="job[1-1000]")
         apply(cluster, event)
     cluster.forget_changes()
-    cycle.schedule(cluster, soft, NOW, LOCAL, Memory())
+    cycle.schedule(cluster, soft, NOW, LOCAL, SchedulerCache())
     note = "a pending element of 2,000 arrays of 1,000, in a replica that schedules"
     return [("mark_element_bytes", "bytes", [(_rss() - before) / 2_000_000], note)]
 
@@ -109,21 +109,21 @@ def classes() -> list[tuple[str, str, list[float], str]]:
     for number in range(2, 100_002):
         submit(cluster, number, Spec(user=f"u{number % 50}", queue="normal", resreq=f"rusage[mem={100 + number}]"))
     cluster.forget_changes()
-    memory = Memory()
-    first, plan = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, memory))
+    cache = SchedulerCache()
+    first, plan = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, cache))
     _accept(cluster, plan, "first")
-    after, _ = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, memory))
-    idle = [_cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, memory))[0] for _ in range(5)]
+    after, _ = _cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, cache))
+    idle = [_cpu(lambda: cycle.schedule(cluster, soft, NOW, LOCAL, cache))[0] for _ in range(5)]
     note = f"100,000 classes of one job on {HOSTS} nearly full hosts; the cycle after its plan: {after:.0f}"
     return [("mark_classes_first", "ms", [first], note), ("mark_classes_idle", "ms", idle, "the same when nothing has changed")]
 
 
 def _fill(cluster: Cluster, soft: Soft, slots: int) -> None:
     submit(cluster, 1, Spec(user="u", queue="normal"), elements=slots)
-    memory = Memory()
+    cache = SchedulerCache()
     turn = 0
     while cluster.pending:
-        _accept(cluster, cycle.schedule(cluster, soft, NOW, LOCAL, memory), f"fill{turn}")
+        _accept(cluster, cycle.schedule(cluster, soft, NOW, LOCAL, cache), f"fill{turn}")
         turn += 1
 
 

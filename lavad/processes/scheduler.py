@@ -20,7 +20,7 @@ from lavad.processes.site_policy import SitePolicies
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 COALESCE = 0.0015
 IDLE = 5.0
@@ -34,9 +34,9 @@ def local_time(now: float) -> tuple[int, int]:
 
 def run(replica: Replica) -> NoReturn:
     """Serve until the master is gone."""
-    memory = Memory()
+    cache = SchedulerCache()
     policies = SitePolicies()
-    memory.scorer = policies.score
+    cache.scorer = policies.score
     conf: Conf | None = None
     recorder = Recorder()
     replica.noted = recorder.note
@@ -62,7 +62,7 @@ def run(replica: Replica) -> NoReturn:
             conf = replica.cluster.conf
             policies.forget()
         began = time.perf_counter()
-        plan = schedule(replica.cluster, replica.soft, now, local, memory)
+        plan = schedule(replica.cluster, replica.soft, now, local, cache)
         plan = replace(plan, took=time.perf_counter() - began)
         wake_at = plan.wake_at
         if plan.decides or plan.why or (plan.why_job, plan.promises) != told:

@@ -23,7 +23,7 @@ from lavad.processes.site_policy import SitePolicies
 from lavad.replay.history import HistoryError, Item
 from lavad.replica import protocol as feed
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 _encode = msgspec.msgpack.Encoder().encode
 TOGETHER = 2_000
@@ -70,7 +70,7 @@ class Replay:
         self.cluster = Cluster()
         self.soft = Soft()
         self._policies = SitePolicies()
-        self._memory = self._new_memory()
+        self._cache = self._new_cache()
         self._forgetful = forgetful
         self._book = LimitBook(self.cluster.conf)
         self._booked = self.cluster.conf
@@ -81,10 +81,10 @@ class Replay:
         self._open: _Open | None = None
         self._expected: list[Event] = []
 
-    def _new_memory(self) -> Memory:
-        memory = Memory()
-        memory.scorer = self._policies.score
-        return memory
+    def _new_cache(self) -> SchedulerCache:
+        cache = SchedulerCache()
+        cache.scorer = self._policies.score
+        return cache
 
     def run(self, items: Iterable[Item]) -> Outcome:
         """All of a history; raises ``HistoryError``."""
@@ -136,8 +136,8 @@ class Replay:
         if not self._known:
             return
         fold_record(self.soft, record)
-        memory = self._new_memory() if self._forgetful else self._memory
-        self._made = schedule(self.cluster, self.soft, record.now, record.local, memory)
+        cache = self._new_cache() if self._forgetful else self._cache
+        self._made = schedule(self.cluster, self.soft, record.now, record.local, cache)
         self._open = _Open(cycle, digest_of(self._made) == record.digest, record.now)
 
     def _accept(self, cycle: RecordedCycle) -> None:

@@ -32,7 +32,7 @@ from lavad.processes.site_policy import SitePolicies
 from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 ROUNDS = 100
 """Plans of one instant."""
@@ -85,8 +85,8 @@ class Virtual:
         self.history: list[ev.Event] | None = None
         """Told every event, if it is a list."""
         self._lives = lives
-        self._memory = Memory()
-        self._memory.scorer = SitePolicies().score
+        self._cache = SchedulerCache()
+        self._cache.scorer = SitePolicies().score
         self._book = LimitBook(cluster.conf)
         self._deeds: list[tuple[float, int, ev.Event]] = []
         self._ends: list[tuple[float, int, int, str]] = []
@@ -145,7 +145,7 @@ class Virtual:
         for _ in range(ROUNDS):
             self._settle()
             local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
-            plan = schedule(self.cluster, self.soft, self.now, local, self._memory)
+            plan = schedule(self.cluster, self.soft, self.now, local, self._cache)
             self._wake_at = plan.wake_at
             if self._book.conf is not self.cluster.conf:
                 self._book = LimitBook(self.cluster.conf)

@@ -8,7 +8,7 @@ from lavad.core.lang.ids import key_of
 from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
 from lavad.core.site.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_SLOTS, QUE_RUSAGE, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")
@@ -67,7 +67,7 @@ def test_a_shared_licence_is_counted_over_all_hosts():
 @pytest.mark.parametrize("few", [1, 64])
 def test_order(order, first, few):
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.hosts("h1", load={"r15s": 1.0, "ut": 0.1, "mem": 3000.0})
     world.hosts("h2", slots=6, load={"r15s": 0.0, "ut": 0.5, "mem": 5000.0})
     world.hosts("h3", load={"r15s": 2.0, "ut": 0.9, "mem": 7000.0})
@@ -209,7 +209,7 @@ LIMITS = {
 def test_limits(name, few, array):
     queue, changes, reason, hosts = LIMITS[name]
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.configure(queues=(queue,), **changes)
     world.hosts("h1", slots=4)
     jobs = [world.submit(array=array) for _ in range(1 if array else 4)]
@@ -300,10 +300,10 @@ def test_many_hosts_by_columns_and_by_a_walk(few):
     world.submit(array="1-100:3", user="bob", resreq="select[mem>5000] order[-mem]")
     for _ in range(150):
         world.submit(user="carol", resreq="rusage[mem=7000]")
-    kept = Memory(few=few)
+    kept = SchedulerCache(few=few)
     for _ in range(3):
         plan = world.schedule(kept)
-        assert plan.placements == world.schedule(Memory(few=64)).placements
+        assert plan.placements == world.schedule(SchedulerCache(few=64)).placements
         assert len(world.accept(plan)) == len(plan.placements)
         for key in list(world.cluster.started)[::3]:
             world.finish(key)

@@ -8,7 +8,7 @@ from lavad.core import events as ev
 from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
 from lavad.core.site.pend_reason import LOAD, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World, one_host
 
 MEM = index_names(World().cluster.conf).index("mem")
@@ -217,7 +217,7 @@ RESOURCES = (
 @pytest.mark.parametrize("few", [1, 64])
 def test_select(resreq, hosts, few):
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.configure(
         resources=RESOURCES,
         hosts=(

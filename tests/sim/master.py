@@ -26,7 +26,7 @@ from lavad.core.rules.effects import KillPart, SignalPart, StartPart, effects_du
 from lavad.core.site.conf import Conf
 from lavad.hosts.sessions import Session, Sessions
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from lavad.store.batch import Batch, batch_of
 from tests.sim.agents import Host, Order, Report
 from tests.sim.net import Stream
@@ -79,7 +79,7 @@ class Master:
         self.sessions = Sessions()
         self.streams: dict[str, Stream] = {}
         self.soft = Soft()
-        self.memory = Memory()
+        self.memory = SchedulerCache()
         self.fenced: set[str] = set()
         self.taken_over = time.now
         self.seeds = 0

@@ -20,7 +20,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf, ResourceConf, ShareConf
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.sim.checks import Broken, Promises, check_gangs, check_gpus, check_hosts, check_licences, check_limits, check_shares
 from tests.support.worlds.virtual_time import VirtualSite
 from tests.support.worlds.world import World
@@ -69,7 +69,7 @@ class Site(RuleBasedStateMachine):
     def begin(self) -> None:
         self.world = World(conf())
         self.world.hosts(*HOSTS, slots=4, gpus=2)
-        self.memory = Memory()
+        self.memory = SchedulerCache()
         self.promises = Promises()
         self.kept: dict[int, float] = {}
 
@@ -120,13 +120,13 @@ class Site(RuleBasedStateMachine):
     def cycle(self) -> None:
         """One cycle of the scheduler that is tried; promises are those of a right one."""
         world = self.world
-        right = schedule(world.cluster, world.soft, world.now, world.local, Memory())
+        right = schedule(world.cluster, world.soft, world.now, world.local, SchedulerCache())
         self.kept = {job_of(key): promise.start for key, promise in right.promises.items() if promise.start}
         plan = right
         if self.seen != world.cluster.conf:
             ours = world.cluster.conf
             world.configure(self.seen)
-            plan = schedule(world.cluster, world.soft, world.now, world.local, Memory())
+            plan = schedule(world.cluster, world.soft, world.now, world.local, SchedulerCache())
             events = accept_plan(world.cluster, plan, world.now, f"c{world.cluster.version}.")
             world.configure(ours)
         else:

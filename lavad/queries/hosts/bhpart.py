@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lavad.core.lang.asks import Refused
 from lavad.queries.facts import shares
 from lavad.queries.frame.request import Request, Shown, err, leave, out
-from lavad.sched.order.fairshare import partitions_of
+from lavad.sched.order.fairshare import partition_policies
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -18,7 +18,7 @@ def show(request: Request) -> Iterator[Shown]:
         raise Refused("No host partition is defined in the system")
     hosts = {part.name: part.hosts for part in conf.partitions}
     groups = {name for name, _ in conf.host_groups}
-    known = {policy.name: policy for policy in partitions_of(conf)}
+    known = {policy.name: policy for policy in partition_policies(conf)}
     names = list(known) if not request.words or "all" in request.words else request.words
     for at, name in enumerate(names):
         policy = known.get(name)

@@ -10,19 +10,19 @@ from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.jobs import bjobs_rows
 from lavad.sched.line.queue_iterator import absolute_priority
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   JOB_NAME   SUBMIT_TIME    APS"
 
 
 def show(request: Request, form: bjobs_rows.Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     """One line for each waiting job."""
-    view = View(request.cluster, request.view.soft, request.now, times.week_second(request.now), Memory())
+    state = CycleState(request.cluster, request.view.soft, request.now, times.week_second(request.now), SchedulerCache())
     rows: list[tuple[tuple[bool, float, float, int], Job, str]] = []
     for job in jobs:
         if job.state in WAITING:
-            value = absolute_priority(view, job.spec, job.submitted)
+            value = absolute_priority(state, job.spec, job.submitted)
             shown = "-" if value is None else f"{value:.2f}"
             place = (value is None, -(value or 0.0), job.submitted, job.key)
             rows.append((place, job, shown))

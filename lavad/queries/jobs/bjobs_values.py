@@ -20,8 +20,8 @@ from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import NO_TEXT
 from lavad.queries.jobs.bjobs_rows import finish_text, left_text
 from lavad.sched.line.queue_iterator import absolute_priority
-from lavad.sched.state.cycle_state import View as SchedView
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
 class Row:
@@ -245,7 +245,7 @@ def image(row: Row, unit: str) -> str:
 def aps(row: Row, unit: str) -> str:
     if row.job.state not in WAITING:
         return ""
-    view = SchedView(row.view.cluster, row.view.soft, row.now, times.week_second(row.now), Memory())
+    view = CycleState(row.view.cluster, row.view.soft, row.now, times.week_second(row.now), SchedulerCache())
     value = absolute_priority(view, row.job.spec, row.job.submitted)
     return "" if value is None else f"{value:.2f}"
 

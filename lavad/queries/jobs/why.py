@@ -16,7 +16,7 @@ from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobset, reasons
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, err, leave, out
-from lavad.sched.ask.estimate import Estimate, estimate, standing
+from lavad.sched.ask.estimate import Estimate, estimate, get_queue_position
 from lavad.sched.ask.trial import starts
 from lavad.sched.ask.what_if import find_changes
 
@@ -95,7 +95,7 @@ def _element(array: Array, key: int) -> Job:
 
 def _place(request: Request, key: int) -> Iterator[Shown]:
     local = times.week_second(request.now)
-    place = standing(request.cluster, request.view.soft, request.now, local, key)
+    place = get_queue_position(request.cluster, request.view.soft, request.now, local, key)
     yield out(f"Position: {place.ahead + 1} of {place.waiting} in its queue")
     if place.before:
         names = " ".join(show_key(other) for other in place.first)

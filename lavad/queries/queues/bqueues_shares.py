@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lavad.core.site.conf import ApsConf, QueueConf
 from lavad.queries.facts import shares
 from lavad.queries.facts.queuefacts import QueueRow
-from lavad.sched.order.fairshare import policies_of
+from lavad.sched.order.fairshare import queue_policies
 
 
 def words(conf: QueueConf) -> list[str]:
@@ -27,7 +27,7 @@ def section(row: QueueRow, deep: bool) -> Iterator[str]:
     conf = row.conf
     if conf.aps is not None:
         yield _aps(conf.aps)
-    policy = policies_of(row.view.cluster.conf).get(conf.name)
+    policy = queue_policies(row.view.cluster.conf).get(conf.name)
     if policy is None or ("FAIRSHARE" not in words(conf) and "ROUND_ROBIN_POLICY" not in words(conf)):
         if policy is not None and policy.name != conf.name:
             yield f"FAIRSHARE:  by queue {policy.name}\n"

@@ -20,8 +20,8 @@ from lavad.core.plan.volatile import Soft
 from lavad.sched.ask.trial import end_jobs, plan_of, start_jobs, trial
 from lavad.sched.line.line import keys_in_order, renew_line
 from lavad.sched.line.queue_iterator import order_now
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.scheduler_cache import Memory, Order
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import Order, SchedulerCache
 
 TRIES = 200
 """Cycles of the scheduler that one answer may cost on a small cluster; on a large one fewer, as each takes longer."""
@@ -29,7 +29,7 @@ SMALL = 2000
 NAMED = 5
 
 
-class Standing(msgspec.Struct, frozen=True):
+class QueuePosition(msgspec.Struct, frozen=True):
     """``ahead`` in its queue of ``waiting``; ``before`` in all queues, of which ``first`` are the first few (keys)."""
 
     ahead: int
@@ -38,17 +38,17 @@ class Standing(msgspec.Struct, frozen=True):
     first: tuple[int, ...]
 
 
-def standing(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> Standing:
+def get_queue_position(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> QueuePosition:
     """The place of a waiting job in line, by the scheduler's own order."""
-    view = View(cluster, soft, now, local, Memory())
-    renew_line(cluster, view.memory)
+    state = CycleState(cluster, soft, now, local, SchedulerCache())
+    renew_line(cluster, state.cache)
     row = cluster.get(key)
-    mine = _place(view, row.spec, key)
+    mine = _place(state, row.spec, key)
     ahead = waiting = before = 0
     first: list[tuple[Order, int]] = []
     for number in cluster.pending:
-        keys = list(keys_in_order(cluster, number, view.memory.known[number]))
-        count = bisect_left(keys, mine, key=lambda other, number=number: _place(view, number, other))  # type: ignore[misc]
+        keys = list(keys_in_order(cluster, number, state.cache.classes[number]))
+        count = bisect_left(keys, mine, key=lambda other, number=number: _place(state, number, other))  # type: ignore[misc]
         jobs = sum(_size(cluster, other) for other in keys[:count])
         if count < len(keys) and keys[count] == row_key(cluster, key) != key and number == row.spec:
             jobs += _elements_before(cluster, key)
@@ -56,8 +56,8 @@ def standing(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -
         ahead += jobs * same
         waiting += sum(_size(cluster, other) for other in keys) * same
         before += jobs
-        first += [(_place(view, number, other), other) for other in keys[: min(count, NAMED)]]
-    return Standing(ahead, waiting, before, tuple(other for _, other in sorted(first)[:NAMED]))
+        first += [(_place(state, number, other), other) for other in keys[: min(count, NAMED)]]
+    return QueuePosition(ahead, waiting, before, tuple(other for _, other in sorted(first)[:NAMED]))
 
 
 def row_key(cluster: Cluster, key: int) -> int:
@@ -66,8 +66,8 @@ def row_key(cluster: Cluster, key: int) -> int:
     return row.job if isinstance(row, Array) else row.key
 
 
-def _place(view: View, number: int, key: int) -> Order:
-    return order_now(view, number, row_key(view.cluster, key))
+def _place(state: CycleState, number: int, key: int) -> Order:
+    return order_now(state, number, row_key(state.cluster, key))
 
 
 def _size(cluster: Cluster, key: int) -> int:

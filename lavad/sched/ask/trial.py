@@ -19,7 +19,7 @@ from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
 
 def plan_of(cluster: Cluster, soft: Soft, now: float, local: Local) -> Plan:
     """A cycle of the real scheduler, without anything that it remembers."""
-    return schedule(cluster, soft, now, local, Memory())
+    return schedule(cluster, soft, now, local, SchedulerCache())
 
 
 def starts(cluster: Cluster, soft: Soft, now: float, local: Local, key: int, spec: Spec | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""One scheduling cycle: ``schedule(cluster, soft, now, local, memory) -> Plan``. Pure: it changes but its own memory.
+"""One scheduling cycle: ``schedule(cluster, soft, now, local, cache) -> Plan``. Pure: it changes but its own memory.
 
 Classes of equal jobs are taken in line; the first job that does not fit blocks its class, and the next class may pass
 (LSF without reservations). A blocked class is looked at again when hosts have more, or limits, time or jobs changed.
@@ -12,108 +12,108 @@ from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.draft import Draft
-from lavad.sched.cycle.full_hosts import why_crowded
-from lavad.sched.cycle.place_class import Visit
+from lavad.sched.cycle.full_hosts import why_no_host_has_room
+from lavad.sched.cycle.place_class import ClassPlacer
 from lavad.sched.hosts.gates import reads_load, why_not_class, why_not_limits
 from lavad.sched.line.line import renew_line
-from lavad.sched.line.queue_iterator import Walk
+from lavad.sched.line.queue_iterator import QueueIterator
 from lavad.sched.policy.incremental_alloc import takes_parts
-from lavad.sched.policy.queue_shares import Owners
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.policy.queue_shares import QueueShares
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
-def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> Plan:
+def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache) -> Plan:
     """What may start now, and why the rest waits. ``local`` is (weekday with Sunday 0, second of the day).
 
     ``Plan.why`` has the classes of which something new is known, ``Plan.why_job`` all single jobs.
     """
-    view = View(cluster, soft, now, local, memory)
-    quiet = memory.find_quiet(cluster, now, local)
-    if quiet is not None:
-        return Plan(cluster.version, why_job=dict(memory.why_job), wake_at=quiet)
-    renew_line(cluster, memory)
-    cycle = _Cycle(view)
+    state = CycleState(cluster, soft, now, local, cache)
+    idle = cache.find_idle_wake_time(cluster, now, local)
+    if idle is not None:
+        return Plan(cluster.version, why_job=dict(cache.why_job), wake_at=idle)
+    renew_line(cluster, cache)
+    cycle = _Cycle(state)
     cycle.run()
     draft = cycle.draft
-    memory.why.update(draft.why)
-    plan = Plan(cluster.version, tuple(draft.placements), draft.why, dict(memory.why_job), view.wake_at)
+    cache.why.update(draft.why)
+    plan = Plan(cluster.version, tuple(draft.placements), draft.why, dict(cache.why_job), state.wake_at)
     plan = draft.beyond.end(plan)
-    memory.note_quiet(plan, now, local)
+    cache.note_idle(plan, now, local)
     return plan
 
 
 class _Cycle:
     """The state of one run down the line."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.draft = Draft(view)
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
+        self.draft = Draft(state)
 
     def run(self) -> None:
         """Visit the classes in line; one that may go on stands in line again with its next job."""
-        owners = self.draft.beyond.owners
-        walk: Walk[Visit] = Walk(self.view)
-        visits: dict[int, Visit] = {}
-        while self.draft.left > 0 and (turn := walk.pop()) is not None:
-            number, visit = turn
-            visit = visit or self._begin(number)
-            if visit is None:
+        queue_shares = self.draft.beyond.queue_shares
+        classes_in_turn: QueueIterator[ClassPlacer] = QueueIterator(self.state)
+        placers: dict[int, ClassPlacer] = {}
+        while self.draft.left > 0 and (turn := classes_in_turn.pop()) is not None:
+            number, placer = turn
+            placer = placer or self._begin(number)
+            if placer is None:
                 continue
-            if owners is not None:
-                visits[number] = visit
-            place = visit.go(walk.bound())
-            if place is not None and visit.next_key is not None:
-                walk.push(place, number, visit.next_key, visit)
-        if owners is not None and owners.waits:
-            self._lend(owners, visits)
+            if queue_shares is not None:
+                placers[number] = placer
+            place = placer.go(classes_in_turn.bound())
+            if place is not None and placer.next_key is not None:
+                classes_in_turn.push(place, number, placer.next_key, placer)
+        if queue_shares is not None and queue_shares.waits:
+            self._lend(queue_shares, placers)
 
-    def _lend(self, owners: Owners, visits: dict[int, Visit]) -> None:
+    def _lend(self, queue_shares: QueueShares, placers: dict[int, ClassPlacer]) -> None:
         """Visit those again that waited for queues with less than they deserve: what these could not use is lent."""
-        owners.lends = True
-        memory = self.view.memory
-        for _, number in sorted(place for line in (memory.line, *memory.streams.values()) for place in line):
-            need = memory.need(self.view.cluster, number)
-            if self.draft.left <= 0 or not self.view.free:
+        queue_shares.lends_idle = True
+        cache = self.state.cache
+        for _, number in sorted(place for line in (cache.line, *cache.streams.values()) for place in line):
+            need = cache.need(self.state.cluster, number)
+            if self.draft.left <= 0 or not self.state.free:
                 break
-            if need is not None and need.spec.queue in owners.waits:
-                visit = visits.get(number) or self._begin(number)
-                if visit is not None and visit.next_key is not None:
+            if need is not None and need.spec.queue in queue_shares.waits:
+                placer = placers.get(number) or self._begin(number)
+                if placer is not None and placer.next_key is not None:
                     self.draft.why.pop(number, None)
-                    visit.go(None)
+                    placer.go(None)
 
-    def _begin(self, number: int) -> Visit | None:
+    def _begin(self, number: int) -> ClassPlacer | None:
         """Open a class, unless it is blocked by what is still the same or by something that is about no host."""
-        view = self.view
-        memory = view.memory
-        known = memory.known[number]
-        if not view.free and known.blocked >= 0 and not (memory.restless or view.restless):
+        state = self.state
+        cache = state.cache
+        entry = cache.classes[number]
+        if not state.free and entry.blocked >= 0 and not (cache.retry_blocked or state.retry_blocked):
             return None
-        need = memory.need(view.cluster, number)
+        need = cache.need(state.cluster, number)
         if need is None:
-            self.draft.say(number, PendReason.QUE_GONE)
+            self.draft.set_reason(number, PendReason.QUE_GONE)
             return None
         self.draft.beyond.before(need)
         parts = takes_parts(need)
-        reason = why_not_class(view, need) or (0 if parts else why_not_limits(view, need.spec))
+        reason = why_not_class(state, need) or (0 if parts else why_not_limits(state, need.spec))
         if reason:
-            known.blocked = -1
-            memory.say_jobs(known, {})
-            self.draft.say(number, reason)
+            entry.blocked = -1
+            cache.set_job_reasons(entry, {})
+            self.draft.set_reason(number, reason)
             return None
         if parts:
-            view.restless = True
-            self.draft.beyond.piecemeal.needs.append(need)
-            self.draft.say(number, PendReason.SLOTS_ONE_BY_ONE)
+            state.retry_blocked = True
+            self.draft.beyond.incremental.needs.append(need)
+            self.draft.set_reason(number, PendReason.SLOTS_ONE_BY_ONE)
             return None
-        if known.blocked >= memory.improved and (known.blocked >= memory.load_changed or not reads_load(need)):
+        if entry.blocked >= cache.improved and (entry.blocked >= cache.load_changed or not reads_load(need)):
             return None
-        crowded = why_crowded(view, need, known)
+        crowded = why_no_host_has_room(state, need, entry)
         if crowded is None:
-            return Visit(self.draft, need, known)
-        known.blocked = memory.cycle
-        memory.say_jobs(known, {})
-        old = memory.why.get(number)
+            return ClassPlacer(self.draft, need, entry)
+        entry.blocked = cache.cycle
+        cache.set_job_reasons(entry, {})
+        old = cache.why.get(number)
         if old is None or old.reasons != crowded.reasons:
             self.draft.why[number] = crowded
         return None

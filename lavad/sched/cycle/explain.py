@@ -15,12 +15,12 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
 from lavad.sched.hosts.fit import units
-from lavad.sched.needs.bases import Base, Codes
 from lavad.sched.needs.columns import Columns
+from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import find_base
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 NAMES = 20
 """Host names kept of each reason."""
@@ -32,77 +32,77 @@ def main_reason(code: int, now: float) -> WhyClass:
     return WhyClass(reasons=((int(code), 0, ()),), at=now)
 
 
-def host_reasons(view: View, need: Need, base: Base) -> WhyClass:
+def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyClass:
     """Each host's reason, the most frequent first; before them, if so, that no host can ever take the job."""
-    never = [why_never(view, way, find_base(view, way)) for way in need.ways] or [why_never(view, need, base)]
+    never = [why_never(state, way, get_eligible(state, way)) for way in need.ways] or [why_never(state, need, eligible)]
     if all(never):
-        return WhyClass(reasons=((never[0], 0, ()), *_buckets(view, need, base)), at=view.now)
-    if view.columns is None or view.free or need.spec.reservation:
-        return WhyClass(reasons=_buckets(view, need, base), at=view.now)
-    changes, known = base.full
-    if known is None or changes != view.columns.changes:
+        return WhyClass(reasons=((never[0], 0, ()), *_buckets(state, need, eligible)), at=state.now)
+    if state.columns is None or state.free or need.spec.reservation:
+        return WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
+    changes, known = eligible.full
+    if known is None or changes != state.columns.changes:
         # every host is full: the same for all classes that may use the same hosts
-        known = WhyClass(reasons=_buckets(view, need, base), at=view.now)
-        base.full = (view.columns.changes, known)
+        known = WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
+        eligible.full = (state.columns.changes, known)
     return known
 
 
-def _buckets(view: View, need: Need, base: Base) -> tuple[Reason, ...]:
+def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reason, ...]:
     if need.terms:
-        return _count(view, _codes_of_terms(view, need, base))
-    if view.columns is not None:
-        return _count(view, _codes(view, view.columns, need, base))
+        return _count(state, _codes_of_terms(state, need, eligible))
+    if state.columns is not None:
+        return _count(state, _codes(state, state.columns, need, eligible))
     buckets: dict[int, list[str]] = {}
-    for row, code in zip(view.rows, base.codes, strict=True):
-        reason = int(code or why_not_more(view, need, units(view, need, row)))
+    for row, code in zip(state.rows, eligible.codes, strict=True):
+        reason = int(code or why_not_more(state, need, units(state, need, row)))
         buckets.setdefault(reason, []).append(row.name)
     reasons = ((code, len(names), tuple(names[:NAMES])) for code, names in sorted(buckets.items()))
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
 
 
-def _codes(view: View, columns: Columns, need: Need, base: Base) -> Codes:
+def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
     """Each host's reason; what columns cannot tell is asked row by row."""
-    codes = base.array.copy()
+    codes = eligible.array.copy()
     if not need.spec.exclusive:
         for name, amount in (*need.per_slot, *need.per_host):
-            if not view.ledger.is_shared(name):
-                short = (codes == 0) & (columns.free > 0) & ~room_mask(view, columns, name, amount)
-                codes[short] = need.rusage_reason(name, view.ledger.names)
+            if not state.ledger.is_shared(name):
+                short = (codes == 0) & (columns.free > 0) & ~room_mask(state, columns, name, amount)
+                codes[short] = need.rusage_reason(name, state.ledger.names)
     plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
-    if view.advance is not None and not need.spec.reservation:
-        view.advance.explain(codes, columns.free)
+    if state.advance is not None and not need.spec.reservation:
+        state.advance.explain(codes, columns.free)
     usual = need.shape is PLAIN and need.affinity is None and not need.spec.reservation
-    if plain and usual and not view.limits.has_host_limits(need.spec):
+    if plain and usual and not state.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():
-        codes[at] = why_not_more(view, need, units(view, need, view.rows[at]))
+        codes[at] = why_not_more(state, need, units(state, need, state.rows[at]))
     return codes
 
 
-def _codes_of_terms(view: View, need: Need, base: Base) -> Codes:
+def _codes_of_terms(state: CycleState, need: Need, eligible: Eligibility) -> Codes:
     """A host's reason is the first term's, unless it has room for a part of the job."""
-    codes = base.array.copy()
-    bases = [find_base(view, term) for term in need.terms]
+    codes = eligible.array.copy()
+    eligibilities = [get_eligible(state, term) for term in need.terms]
     for at in np.flatnonzero(codes == 0).tolist():
         found = [
-            int(own.codes[at]) or why_not_more(view, term, units(view, term, view.rows[at]))
-            for term, own in zip(need.terms, bases, strict=True)
+            int(own.codes[at]) or why_not_more(state, term, units(state, term, state.rows[at]))
+            for term, own in zip(need.terms, eligibilities, strict=True)
         ]
         codes[at] = PendReason.HOST_LESS_SLOTS if PendReason.HOST_LESS_SLOTS in found else found[0]
     return codes
 
 
-def _count(view: View, codes: Codes) -> tuple[Reason, ...]:
+def _count(state: CycleState, codes: Codes) -> tuple[Reason, ...]:
     counts = np.bincount(codes)
     found = np.flatnonzero(counts)
     reasons = []
     for code in found.tolist():
         first = np.flatnonzero(codes == code)[:NAMES].tolist()
-        reasons.append((code, int(counts[code]), tuple(view.rows[at].name for at in first)))
+        reasons.append((code, int(counts[code]), tuple(state.rows[at].name for at in first)))
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
 
 
-def why_not_more(view: View, need: Need, room: tuple[int, int]) -> int:
+def why_not_more(state: CycleState, need: Need, room: tuple[int, int]) -> int:
     """The reason of a host that has too little room, or enough for a part but not for the whole job."""
     count, reason = room
     if count == 0:
@@ -122,68 +122,68 @@ _FOR_GOOD = (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC, PendReason.HOST
 _FOR_GOOD_BY_FACTS = (*_FOR_GOOD, PendReason.HOST_RES_REQ, PendReason.HOST_QUE_RESREQ)
 
 
-def why_never(view: View, need: Need, base: Base) -> int:
+def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
     """The reason if not even empty hosts could hold the job, 0: they could."""
     for term in need.terms:
-        reason = why_never(view, term, find_base(view, term))
+        reason = why_never(state, term, get_eligible(state, term))
         if reason:
             return reason
-    by_cpu = need.most > 1 and not view.cluster.conf.params.parallel_by_slot
-    found = base.most.get((by_cpu, need.ptile))
+    by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_by_slot
+    found = eligible.most.get((by_cpu, need.ptile))
     if found is None:
-        offers = [_capacity(view, row.name, by_cpu, need.ptile) for row in _usable(view, need, base)]
-        found = base.most[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
+        offers = [_capacity(state, row.name, by_cpu, need.ptile) for row in _usable(state, need, eligible)]
+        found = eligible.most[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
     total, most = found
     if not total:
         return PendReason.NO_SUITABLE_HOST
     if need.one_host and most < need.slots:
         return PendReason.NEVER_HOST_SLOTS
-    return PendReason.NEVER_SLOTS if total < need.slots else _why_never_amounts(view, need, base)
+    return PendReason.NEVER_SLOTS if total < need.slots else _why_never_amounts(state, need, eligible)
 
 
-def _usable(view: View, need: Need, base: Base) -> list[Row]:
+def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:
     """Hosts that the class may use, now or once they are up, open or less loaded."""
-    out = _FOR_GOOD if need.moving else _FOR_GOOD_BY_FACTS
-    return [row for row, code in zip(view.rows, base.array.tolist(), strict=True) if code not in out]
+    out = _FOR_GOOD if need.depends_on_load else _FOR_GOOD_BY_FACTS
+    return [row for row, code in zip(state.rows, eligible.array.tolist(), strict=True) if code not in out]
 
 
-def _why_never_amounts(view: View, need: Need, base: Base) -> int:
+def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> int:
     """Whether one slot of the job asks for more of something than any host has."""
-    ledger = view.ledger
+    ledger = state.ledger
     for name, amount in (*need.per_host, *need.per_slot):
         if ledger.is_shared(name):
             continue
-        top = base.tops.get(name)
+        top = eligible.tops.get(name)
         if top is None:
-            known = [ledger.capacity(row.name, name) for row in _usable(view, need, base)]
-            top = base.tops[name] = max((inf if most is None else most for most in known), default=0.0)
+            known = [ledger.capacity(row.name, name) for row in _usable(state, need, eligible)]
+            top = eligible.tops[name] = max((inf if most is None else most for most in known), default=0.0)
         if amount > top + 1e-6:
             return about(NEVER_RUSAGE, name, ledger.names)
-    if need.affinity is not None and not _most_tasks(view, need, base, need.affinity):
+    if need.affinity is not None and not _most_tasks(state, need, eligible, need.affinity):
         return PendReason.NEVER_CPUS
     gpu = need.gpu
     if gpu is None:
         return 0
-    top = base.tops.get(gpu)
+    top = eligible.tops.get(gpu)
     if top is None:
-        rows = _usable(view, need, base)
-        top = base.tops[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
+        rows = _usable(state, need, eligible)
+        top = eligible.tops[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
     return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
 
 
-def _most_tasks(view: View, need: Need, base: Base, want: Affinity) -> float:
+def _most_tasks(state: CycleState, need: Need, eligible: Eligibility, want: Affinity) -> float:
     """Whether any host, if it were empty, had processors for one task."""
-    top = base.tops.get(want)
+    top = eligible.tops.get(want)
     if top is None:
-        texts = {view.ledger.host(row.name).topology for row in _usable(view, need, base)}
+        texts = {state.ledger.host(row.name).topology for row in _usable(state, need, eligible)}
         known = [topology for text in sorted(texts) if (topology := parse_topology(text)) is not None]
-        top = base.tops[want] = max((count_tasks(topology, (), want, 1) for topology in known), default=0)
+        top = eligible.tops[want] = max((count_tasks(topology, (), want, 1) for topology in known), default=0)
     return top
 
 
-def _capacity(view: View, host: str, by_cpu: bool, ptile: int) -> int:
-    slots = view.cluster.slots_of(host)
+def _capacity(state: CycleState, host: str, by_cpu: bool, ptile: int) -> int:
+    slots = state.cluster.slots_of(host)
     bounds = [UNLIMITED if slots < 0 else slots]
     if by_cpu:
-        bounds.append(view.cluster.hosts.rows[host].facts.ncpus)
+        bounds.append(state.cluster.hosts.rows[host].facts.ncpus)
     return min(*bounds, ptile or UNLIMITED)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from lavad.sched.hosts.rank import Ranks, ranked_array, ranked_rows
-from lavad.sched.needs.bases import Base
 from lavad.sched.needs.columns import Columns, Ints, Mask
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 CHUNK = 128
 """Hosts looked at before masks over all of them are worth their cost."""
@@ -24,40 +24,40 @@ CHUNK = 128
 class Candidates:
     """A class's hosts in order of rank; those that have nothing left are passed over."""
 
-    __slots__ = ("_base", "_need", "_order", "_spent", "_start", "_view")
+    __slots__ = ("_eligible", "_need", "_order", "_spent", "_start", "_state")
 
-    def __init__(self, view: View, need: Need, base: Base) -> None:
-        self._view = view
+    def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
+        self._state = state
         self._need = need
-        self._base = base
+        self._eligible = eligible
         self._start = 0
         self._spent: set[int] = set()
         self._order: list[int] | None = None
-        if view.columns is None:
-            self._order = [at for at in ranked_rows(view, need) if not base.codes[at] and view.rows[at].free]
+        if state.columns is None:
+            self._order = [at for at in ranked_rows(state, need) if not eligible.codes[at] and state.rows[at].free]
 
     def __iter__(self) -> Iterator[Row]:
-        rows = self._view.rows
+        rows = self._state.rows
         for at in self._numbers():
             row = rows[at]
             if row.free:
                 yield row
 
     def _numbers(self) -> Iterator[int]:
-        columns = self._view.columns
+        columns = self._state.columns
         if self._order is not None:
             yield from self._known(self._order)
         elif columns is not None and (self._need.slots > 1 or self._need.gpu is not None or self._need.affinity is not None):
-            self._order = _by_mask(self._view, columns, self._need, self._base)
+            self._order = _by_mask(self._state, columns, self._need, self._eligible)
             yield from self._order
         elif columns is not None:
-            yield from _in_chunks(self._view, columns, self._need, self._base)
+            yield from _in_chunks(self._state, columns, self._need, self._eligible)
 
     def _known(self, order: list[int]) -> Iterator[int]:
         """From the first host that still has something: the ones before it never get anything back in this cycle."""
-        rows, view = self._view.rows, self._view
-        spent = self._spent if not (view.holds or view.preempted) else ()
-        while not view.holds and self._start < len(order):
+        rows, state = self._state.rows, self._state
+        spent = self._spent if not (state.free_may_grow or state.preempted) else ()
+        while not state.free_may_grow and self._start < len(order):
             at = order[self._start]
             if rows[at].free and at not in spent:
                 break
@@ -71,19 +71,19 @@ class Candidates:
         self._spent.add(at)
 
 
-def _in_chunks(view: View, columns: Columns, need: Need, base: Base) -> Iterator[int]:
+def _in_chunks(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Iterator[int]:
     """The first hosts in rank that are not full, then all others."""
-    rank = ranked_array(view, columns, need)
-    start = 0 if view.holds else view.rank_starts.get(need.order_key, 0)
-    while not view.holds and start < len(rank) and not columns.free[rank[start]]:
+    rank = ranked_array(state, columns, need)
+    start = 0 if state.free_may_grow else state.rank_starts.get(need.order_key, 0)
+    while not state.free_may_grow and start < len(rank) and not columns.free[rank[start]]:
         start += 1
-    if not view.holds:
-        view.rank_starts[need.order_key] = start
+    if not state.free_may_grow:
+        state.rank_starts[need.order_key] = start
     chunk = rank[start : start + CHUNK]
-    yield from chunk[_mask(view, columns, need, base, chunk)].tolist()
+    yield from chunk[_mask(state, columns, need, eligible, chunk)].tolist()
     if start + CHUNK >= len(rank):
         return
-    mask = _mask(view, columns, need, base, None)
+    mask = _mask(state, columns, need, eligible, None)
     if not mask.any():
         return
     rest = rank[start + CHUNK :]
@@ -99,36 +99,36 @@ def least(need: Need) -> int:
     return need.slots if need.one_host else 1
 
 
-def room_mask(view: View, columns: Columns, name: str, amount: float) -> Mask:
+def room_mask(state: CycleState, columns: Columns, name: str, amount: float) -> Mask:
     """Hosts where ``amount`` of a resource may still be reserved."""
-    column = columns.room(name, lambda at: view.room(view.rows[at], name))
+    column = columns.room(name, lambda at: state.room(state.rows[at], name))
     return np.asarray(column + 1e-6 >= amount)
 
 
-def _mask(view: View, columns: Columns, need: Need, base: Base, some: Ranks | None) -> Mask:
+def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ranks | None) -> Mask:
     """Which hosts (``some`` of them, or all) may have something for the class."""
-    left = view.free_slots(columns)
-    ok, free = (base.ok, left) if some is None else (base.ok[some], left[some])
+    left = state.free_slots(columns)
+    ok, free = (eligible.ok, left) if some is None else (eligible.ok[some], left[some])
     mask: Mask = ok & (free >= least(need))
     for name, amount in (*need.per_host, *need.per_slot):
-        if not view.ledger.is_shared(name):
-            column = columns.room(name, lambda at, name=name: view.room(view.rows[at], name))  # type: ignore[misc]
+        if not state.ledger.is_shared(name):
+            column = columns.room(name, lambda at, name=name: state.room(state.rows[at], name))  # type: ignore[misc]
             mask &= (column if some is None else column[some]) + 1e-6 >= amount
     return mask
 
 
-def _by_mask(view: View, columns: Columns, need: Need, base: Base) -> list[int]:
-    mask = _mask(view, columns, need, base, None)
-    if not _has_enough(view, view.free_slots(columns)[mask], columns.ncpus[mask], need):
+def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> list[int]:
+    mask = _mask(state, columns, need, eligible, None)
+    if not _has_enough(state, state.free_slots(columns)[mask], columns.ncpus[mask], need):
         return []
-    rank = ranked_array(view, columns, need)
+    rank = ranked_array(state, columns, need)
     found: list[int] = rank[mask[rank]].tolist()
     return found
 
 
-def _has_enough(view: View, free: Ints, ncpus: Ints, need: Need) -> bool:
+def _has_enough(state: CycleState, free: Ints, ncpus: Ints, need: Need) -> bool:
     """Whether the hosts together could hold the job, as far as slots go."""
-    offered = free if view.cluster.conf.params.parallel_by_slot else np.minimum(free, ncpus)
+    offered = free if state.cluster.conf.params.parallel_by_slot else np.minimum(free, ncpus)
     if need.ptile:
         offered = np.minimum(offered, need.ptile)
     return int(offered.sum()) >= need.slots

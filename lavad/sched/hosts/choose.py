@@ -15,37 +15,39 @@ from lavad.sched.hosts.fit import copies, place_on
 from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
 from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row, host_type, read_values
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 Offer = tuple[Row, int]
 """A host and the slots that a class may have there."""
 
 
-def find_parts(view: View, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
+def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
     """The parts of a job of a class that is not compound, at most ``most`` slots in all; none if it does not fit."""
-    chosen = choose(view, need, offers, most)
-    return tuple(place_on(view, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
+    chosen = choose(state, need, offers, most)
+    return tuple(place_on(state, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
 
 
-def choose(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+def choose(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
     if not need.host_limit or need.one_slot:
-        return _chosen(view, need, offers, most)
+        return _chosen(state, need, offers, most)
     offers = list(offers)
-    found = _chosen(view, need, offers, most)
+    found = _chosen(state, need, offers, most)
     if len(found) > need.host_limit:
         # the hosts with the most room, in the order in which they were offered
         widest = sorted(offers, key=lambda offer: -offer[1])[: need.host_limit]
-        found = _chosen(view, need, [offer for offer in offers if offer in widest], most)
+        found = _chosen(state, need, [offer for offer in offers if offer in widest], most)
     return found
 
 
-def _chosen(view: View, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+def _chosen(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     if need.shape is PLAIN:
         return _spread(need, offers, need.slots, most)
     best: list[Offer] = []
-    for group in _alike(view, need, list(offers)):
-        found = _in_units(view, need, group, most) if need.shape.cu is not None else _shaped(view, need, group, need.slots, most)
+    for group in _alike(state, need, list(offers)):
+        found = (
+            _in_units(state, need, group, most) if need.shape.cu is not None else _shaped(state, need, group, need.slots, most)
+        )
         if sum(count for _, count in found) > sum(count for _, count in best):
             best = found
         if sum(count for _, count in best) >= most:
@@ -59,78 +61,78 @@ def why_too_many_hosts(need: Need, offers: Iterable[Offer]) -> int:
     return PendReason.QUE_NO_SPAN if limited else 0
 
 
-def _alike(view: View, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:
+def _alike(state: CycleState, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:
     """same[]: the hosts with equal values of these resources, the group of the best host first."""
     if not need.shape.same:
         return [offers]
     groups: dict[tuple[object, ...], list[Offer]] = {}
     for row, count in offers:
-        values = read_values(row, view.cluster, view.soft)
+        values = read_values(row, state.cluster, state.soft)
         groups.setdefault(tuple(values.get(name) for name in need.shape.same), []).append((row, count))
     return groups.values()
 
 
-def _in_units(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+def _in_units(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:
     """cu[]: within the fewest compute units; of those that do, the preferred ones."""
     cu = need.shape.cu or Cu()
-    names = view.memory.units_of(view.cluster.conf, cu.type)
+    names = state.cache.units_of(state.cluster.conf, cu.type)
     groups: dict[int, list[Offer]] = {}
     for row, count in offers:
         unit = names.get(row.name)
         if unit is not None:
             groups.setdefault(unit, []).append((row, count))
     if cu.excl:
-        groups = {unit: group for unit, group in groups.items() if not view.ledger.why_not_alone(_hosts_of(view, cu, unit))}
+        groups = {unit: group for unit, group in groups.items() if not state.ledger.why_not_alone(_hosts_of(state, cu, unit))}
     rooms = [Room(unit, sum(min(count, need.ptile or count) for _, count in groups[unit])) for unit in sorted(groups)]
     for slots in dict.fromkeys((most, need.slots)):
         if cu.balance:
             for shares in balanced(rooms, slots, cu):
-                parts = [_shaped(view, need, groups[unit], share, share) for unit, share in shares]
+                parts = [_shaped(state, need, groups[unit], share, share) for unit, share in shares]
                 if all(parts):
                     return [offer for part in parts for offer in part]
             continue
         for units in unit_sets(rooms, slots, cu):
-            found = _shaped(view, need, [offer for unit in units for offer in groups[unit]], slots, slots)
+            found = _shaped(state, need, [offer for unit in units for offer in groups[unit]], slots, slots)
             if found:
                 return found
     return []
 
 
-def _hosts_of(view: View, cu: Cu, unit: int) -> list[str]:
-    names = view.memory.units_of(view.cluster.conf, cu.type)
-    return [host for host, at in names.items() if at == unit and host in view.memory.by_name]
+def _hosts_of(state: CycleState, cu: Cu, unit: int) -> list[str]:
+    names = state.cache.units_of(state.cluster.conf, cu.type)
+    return [host for host, at in names.items() if at == unit and host in state.cache.by_name]
 
 
-def whole_units(view: View, need: Need, parts: Sequence[Placed]) -> tuple[str, ...]:
+def whole_units(state: CycleState, need: Need, parts: Sequence[Placed]) -> tuple[str, ...]:
     """cu[excl]: the hosts of the job's compute units in which it has no part."""
     cu = need.shape.cu
     if cu is None or not cu.excl:
         return ()
-    names = view.memory.units_of(view.cluster.conf, cu.type)
+    names = state.cache.units_of(state.cluster.conf, cu.type)
     used = {part.host for part in parts}
     units = dict.fromkeys(names[part.host] for part in parts)
-    return tuple(host for unit in units for host in _hosts_of(view, cu, unit) if host not in used)
+    return tuple(host for unit in units for host in _hosts_of(state, cu, unit) if host not in used)
 
 
-def _shaped(view: View, need: Need, offers: list[Offer], least: int, most: int) -> list[Offer]:
-    offers = _with_first(view, need, offers)
+def _shaped(state: CycleState, need: Need, offers: list[Offer], least: int, most: int) -> list[Offer]:
+    offers = _with_first(state, need, offers)
     span = need.shape.span
     if span.kind == "block":
         chosen = _blocks(span.n, offers, most)
     elif span.kind == "stripe":
         chosen = _stripes(span.n, offers, most)
     elif span.kind == "ptile":
-        chosen = _varied_tiles(view, need, offers, most)
+        chosen = _varied_tiles(state, need, offers, most)
     else:
         return _spread(need, offers, least, most)
     return chosen if sum(count for _, count in chosen) >= least else []
 
 
-def _with_first(view: View, need: Need, offers: list[Offer]) -> list[Offer]:
+def _with_first(state: CycleState, need: Need, offers: list[Offer]) -> list[Offer]:
     """The best host that can bear what is reserved once a job goes first; none: there is no such host."""
     per_job = need.shape.per_job
     for at, (row, _) in enumerate(offers if per_job else ()):
-        if all(copies(view.room(row, name), amount) for name, amount in per_job):
+        if all(copies(state.room(row, name), amount) for name, amount in per_job):
             return [offers[at], *offers[:at], *offers[at + 1 :]]
     return [] if per_job else offers
 
@@ -166,21 +168,21 @@ def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]
     full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
     total = tile * len(full)
     rest = min(most - total, tile)
-    taken = {row.at for row, _ in full}
-    others = [(row, min(count, rest)) for row, count in offers if row.at not in taken]
+    taken = {row.index for row, _ in full}
+    others = [(row, min(count, rest)) for row, count in offers if row.index not in taken]
     best = max(others, key=lambda offer: offer[1], default=None)
     if best is not None and rest and total + best[1] >= slots:
         return [*full, best]
     return full if total >= slots else []
 
 
-def _varied_tiles(view: View, need: Need, offers: list[Offer], most: int) -> list[Offer]:
+def _varied_tiles(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:
     """span[ptile='!',TYPE:n]: on each host as many as its type or model says, else as it has slots (MXJ)."""
     chosen: list[Offer] = []
     partly: list[Offer] = []
     left = most
     for row, count in offers:
-        tile = _tile_of(view, need, row) or count
+        tile = _tile_of(state, need, row) or count
         if count >= tile and left >= tile:
             chosen.append((row, tile))
             left -= tile
@@ -190,11 +192,11 @@ def _varied_tiles(view: View, need: Need, offers: list[Offer], most: int) -> lis
     return [*chosen, (best[0], min(best[1], left))] if best is not None and left else chosen
 
 
-def _tile_of(view: View, need: Need, row: Row) -> int:
+def _tile_of(state: CycleState, need: Need, row: Row) -> int:
     """0: nobody says (LSF: then ptile='!' is ignored)."""
     span = need.shape.span
-    conf = view.cluster.host_conf.get(row.name) or HostConf(name=row.name)
-    own = (host_type(view.cluster, row.host), conf.model or row.host.facts.model)
+    conf = state.cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    own = (host_type(state.cluster, row.host), conf.model or row.host.facts.model)
     named = next((count for name, count in span.by_type if name in own), 0)
     return named or span.n or max(0, conf.slots or 0)
 

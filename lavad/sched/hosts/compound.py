@@ -14,10 +14,10 @@ from lavad.core.lang.rusage_decay import joined
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts
 from lavad.sched.hosts.fit import units
-from lavad.sched.needs.bases import Base
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import find_base
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 TRIES = 24
 """Orders of the parts that are tried for one job."""
@@ -25,39 +25,38 @@ LOOKS = 50_000
 """Hosts looked at for one job, over all these orders; fewer are tried where there are many hosts or parts."""
 
 
-def find_compound(view: View, need: Need, most: int, avoid: frozenset[str] = frozenset()) -> tuple[Placed, ...]:
+def find_compound(state: CycleState, need: Need, most: int, avoid: frozenset[str] = frozenset()) -> tuple[Placed, ...]:
     """The parts of a job with a compound requirement, one a host; none if it does not fit."""
-    holds, view.holds = view.holds, True  # hosts get back what is taken here
-    try:
-        if not _may_fit(view, need, avoid):
+    with state.slots_coming_back():
+        if not _may_fit(state, need, avoid):
             return ()
-        for way in _orders(view, need):
-            found = _place(view, need, way, most, avoid)
+        for order in _orders(state, need):
+            found = _place(state, need, order, most, avoid)
             parts = _merged([part for parts in found for part in parts], need.gpu_per_task) if found else ()
             # what two terms share on one host (the same GPU) is seen only here
-            if parts and not any(view.ledger.why_not_part(need.spec, part) for part in parts):
+            if parts and not any(state.ledger.why_not_part(need.spec, part) for part in parts):
                 return parts
-    finally:
-        view.holds = holds
     return ()
 
 
-def _may_fit(view: View, need: Need, avoid: frozenset[str]) -> bool:
+def _may_fit(state: CycleState, need: Need, avoid: frozenset[str]) -> bool:
     """Whether each part would fit alone."""
     terms = enumerate(need.terms)
-    return all(find_parts(view, term, _offers(view, need, at, avoid), term.slots) for at, term in terms)
+    return all(find_parts(state, term, _offers(state, need, at, avoid), term.slots) for at, term in terms)
 
 
-def _orders(view: View, need: Need) -> Iterator[Sequence[int]]:
+def _orders(state: CycleState, need: Need) -> Iterator[Sequence[int]]:
     """As written, then by how few hosts suit a part, then the others."""
     numbers = range(len(need.terms))
     yield numbers
-    suits = [int(find_base(view, term).ok.sum()) for term in need.terms]
-    tries = min(TRIES, LOOKS // (len(suits) * max(1, len(view.rows))))
+    suits = [int(get_eligible(state, term).ok.sum()) for term in need.terms]
+    tries = min(TRIES, LOOKS // (len(suits) * max(1, len(state.rows))))
     yield from islice(permutations(sorted(numbers, key=suits.__getitem__)), max(1, tries))
 
 
-def _place(view: View, need: Need, order: Sequence[int], most: int, avoid: frozenset[str]) -> list[tuple[Placed, ...]] | None:
+def _place(
+    state: CycleState, need: Need, order: Sequence[int], most: int, avoid: frozenset[str]
+) -> list[tuple[Placed, ...]] | None:
     """The parts of each term, in the order in which they were written; the ledger is as it was before."""
     found: list[tuple[Placed, ...]] = [()] * len(need.terms)
     left = most
@@ -65,35 +64,35 @@ def _place(view: View, need: Need, order: Sequence[int], most: int, avoid: froze
         for place, at in enumerate(order):
             term = need.terms[at]
             reserve = sum(need.terms[other].slots for other in order[place + 1 :])
-            found[at] = find_parts(view, term, _offers(view, need, at, avoid), min(term.most, left - reserve))
+            found[at] = find_parts(state, term, _offers(state, need, at, avoid), min(term.most, left - reserve))
             if not found[at]:
                 return None
             left -= sum(part.slots for part in found[at])
-            _shift(view, need, found[at], 1)
+            _shift(state, need, found[at], 1)
     finally:
         for parts in found:
-            _shift(view, need, parts, -1)
+            _shift(state, need, parts, -1)
     return found
 
 
-def _offers(view: View, need: Need, at: int, avoid: frozenset[str]) -> list[Offer]:
+def _offers(state: CycleState, need: Need, at: int, avoid: frozenset[str]) -> list[Offer]:
     """What hosts offer a term; hosts that would do for fewer of the other terms go first."""
     term = need.terms[at]
-    base = find_base(view, term)
-    found = [(row, units(view, term, row)[0]) for row in Candidates(view, term, base) if row.name not in avoid]
-    others = [find_base(view, other) for other in need.terms if other is not term]
-    return sorted([offer for offer in found if offer[1]], key=lambda offer: _wanted(others, offer[0].at))
+    eligible = get_eligible(state, term)
+    found = [(row, units(state, term, row)[0]) for row in Candidates(state, term, eligible) if row.name not in avoid]
+    others = [get_eligible(state, other) for other in need.terms if other is not term]
+    return sorted([offer for offer in found if offer[1]], key=lambda offer: _wanted(others, offer[0].index))
 
 
-def _wanted(others: list[Base], at: int) -> int:
+def _wanted(others: list[Eligibility], at: int) -> int:
     return sum(not other.codes[at] for other in others)
 
 
-def _shift(view: View, need: Need, parts: Sequence[Placed], sign: int) -> None:
+def _shift(state: CycleState, need: Need, parts: Sequence[Placed], sign: int) -> None:
     if parts:
-        view.ledger.shift(parts, need.spec, sign)
+        state.ledger.shift(parts, need.spec, sign)
         for part in parts:
-            view.renew(view.memory.by_name[part.host])
+            state.renew(state.cache.by_name[part.host])
 
 
 def _merged(parts: Sequence[Placed], gpu_per_task: bool) -> tuple[Placed, ...]:

@@ -21,12 +21,12 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 
-def units(view: View, need: Need, row: Row) -> tuple[int, int]:
+def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
     """(slots that this class may have on this host now, the reason when they are too few)."""
-    mine = view.ledger.host(row.name)
+    mine = state.ledger.host(row.name)
     if mine.exclusive:
         return 0, PendReason.HOST_EXCLUSIVE
     if need.spec.exclusive and mine.jobs:
@@ -34,19 +34,19 @@ def units(view: View, need: Need, row: Row) -> tuple[int, int]:
     if not row.free:
         return 0, PendReason.HOST_JOB_LIMIT
     if need.accept_gap:
-        ready = view.last_start(row) + need.accept_gap
-        if ready > view.now:
-            view.restless = True
-            view.wake(ready)
+        ready = state.last_start(row) + need.accept_gap
+        if ready > state.now:
+            state.retry_blocked = True
+            state.wake(ready)
             return 0, PendReason.HOST_ACCPT_ONE
     count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
-    if view.advance is not None:
-        left = view.advance.left(need, row.name, count)
+    if state.advance is not None:
+        left = state.advance.left(need, row.name, count)
         if left < count:
-            count, reason = left, view.advance.reason(need, row.name)
-    if need.most > 1 and not view.cluster.conf.params.parallel_by_slot:
+            count, reason = left, state.advance.reason(need, row.name)
+    if need.most > 1 and not state.cluster.conf.params.parallel_by_slot:
         count = min(count, mine.ncpus)
-    for left, why in _other_limits(view, need, row):
+    for left, why in _other_limits(state, need, row):
         if left < count:
             count, reason = max(0, left), why
     if need.spec.exclusive and need.one_slot:
@@ -54,22 +54,22 @@ def units(view: View, need: Need, row: Row) -> tuple[int, int]:
     return count, reason
 
 
-def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]:
+def _other_limits(state: CycleState, need: Need, row: Row) -> Iterator[tuple[int, int]]:
     """What resources, GPUs and limits of this host leave in slots, each with its reason."""
-    names = view.ledger.names
+    names = state.ledger.names
     for name, amount in need.per_slot:
-        yield copies(view.room(row, name), amount), need.rusage_reason(name, names)
+        yield copies(state.room(row, name), amount), need.rusage_reason(name, names)
     for name, amount in (*need.per_host, *need.shared):
-        fits = copies(view.room(row, name), amount)
+        fits = copies(state.room(row, name), amount)
         yield fits if need.one_slot else UNLIMITED * (fits > 0), need.rusage_reason(name, names)
     if need.affinity is not None:
-        yield _cpu_units(view, need, need.affinity, row)
+        yield _cpu_units(state, need, need.affinity, row)
     if need.gpu is not None:
-        yield _gpu_units(view, need, need.gpu, row)
-    if view.limits.has_host_limits(need.spec):
-        yield view.limits.host_left(need.spec, row.name)
+        yield _gpu_units(state, need, need.gpu, row)
+    if state.limits.has_host_limits(need.spec):
+        yield state.limits.host_left(need.spec, row.name)
         slot, once = dict(need.per_slot), dict((*need.per_host, *need.shared))
-        for name, room, reason in view.limits.amounts_left(need.spec, row.name):
+        for name, room, reason in state.limits.amounts_left(need.spec, row.name):
             if name in slot:
                 yield copies(room, slot[name]), reason
             elif name in once:
@@ -77,18 +77,18 @@ def _other_limits(view: View, need: Need, row: Row) -> Iterator[tuple[int, int]]
                 yield fits if need.one_slot else UNLIMITED * (fits > 0), reason
 
 
-def _cpu_units(view: View, need: Need, want: Affinity, row: Row) -> tuple[int, int]:
+def _cpu_units(state: CycleState, need: Need, want: Affinity, row: Row) -> tuple[int, int]:
     """affinity[]: for how many tasks there are processors; of one-slot jobs, one at a time."""
-    mine = view.ledger.host(row.name)
+    mine = state.ledger.host(row.name)
     topology = parse_topology(mine.topology)
     if topology is None:
         return 0, PendReason.HOST_NO_TOPOLOGY
     return count_tasks(topology, mine.cpus, want, 1 if need.one_slot else row.free), PendReason.HOST_NO_CPUS
 
 
-def _binds(view: View, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) -> tuple[Binding, ...]:
+def _binds(state: CycleState, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) -> tuple[Binding, ...]:
     """Processors for the tasks, near the GPUs of the part if it has any."""
-    mine = view.ledger.host(row.name)
+    mine = state.ledger.host(row.name)
     topology = parse_topology(mine.topology)
     if need.affinity is None or topology is None:
         return ()
@@ -105,10 +105,10 @@ def copies(room: float, amount: float) -> int:
     return int((room + 1e-6) // amount)
 
 
-def _gpu_units(view: View, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]:
-    left = row.gpus_left(view.ledger, gpu)
+def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]:
+    left = row.gpus_left(state.ledger, gpu)
     wanted = gpu.num or 1
-    fitting = sum(1 for card in view.ledger.host(row.name).gpus if matches(card, gpu))
+    fitting = sum(1 for card in state.ledger.host(row.name).gpus if matches(card, gpu))
     reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
     if need.gpu_per_task and not need.one_slot:
         return left // wanted, reason
@@ -116,7 +116,7 @@ def _gpu_units(view: View, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]
     return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
 
 
-def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Placed:
+def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -> Placed:
     """A part of a job of this class: what it takes on this host."""
     reserved = need.per_host
     if need.per_slot:
@@ -127,10 +127,10 @@ def place_on(view: View, need: Need, row: Row, slots: int, first: bool) -> Place
         reserved += need.shape.per_job
     gpus: tuple[str, ...] = ()
     if need.gpu is not None:
-        mine = view.ledger.host(row.name)
+        mine = state.ledger.host(row.name)
         gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
     if need.fades or need.affinity is not None:
-        fades, binds = _fades(need, reserved), _binds(view, need, row, slots, gpus)
+        fades, binds = _fades(need, reserved), _binds(state, need, row, slots, gpus)
         return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=fades, binds=binds)
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 

@@ -9,67 +9,67 @@ from lavad.core.job.spec import Spec
 from lavad.core.site.conf import QueueConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 
-def why_not_queue(view: View, queue: QueueConf) -> int:
+def why_not_queue(state: CycleState, queue: QueueConf) -> int:
     """Why no job of a queue may start now."""
-    found = view.queues.get(queue.name)
+    found = state.queues.get(queue.name)
     if found is None:
-        found = view.queues[queue.name] = _why_not_queue(view, queue)
+        found = state.queues[queue.name] = _why_not_queue(state, queue)
     return found
 
 
-def _why_not_queue(view: View, queue: QueueConf) -> int:
-    if not view.cluster.queue_state(queue.name).active:
+def _why_not_queue(state: CycleState, queue: QueueConf) -> int:
+    if not state.cluster.queue_state(queue.name).active:
         return PendReason.QUE_INACT
     reason = 0
     for text in (queue.dispatch_window, queue.run_window):
         if not text:
             continue
-        view.wake_at_change(text)
-        if not view.memory.is_window_open(text, view.local):
+        state.wake_at_change(text)
+        if not state.cache.is_window_open(text, state.local):
             reason = PendReason.QUE_WINDOW
     return reason
 
 
-def why_not_class(view: View, need: Need) -> int:
+def why_not_class(state: CycleState, need: Need) -> int:
     """Why no job of a class may start now, whatever the hosts are."""
     spec = need.spec
-    reason = why_not_queue(view, need.queue)
+    reason = why_not_queue(state, need.queue)
     if reason:
         return reason
     if spec.reservation:
-        reason = _why_not_reservation(view, spec)
+        reason = _why_not_reservation(state, spec)
         if reason:
             return reason
-    if spec.begin > view.now:
-        view.wake(spec.begin)
+    if spec.begin > state.now:
+        state.wake(spec.begin)
         return PendReason.JOB_START_TIME
-    if spec.deadline and spec.deadline <= view.now + (spec.limits.run or 0):
+    if spec.deadline and spec.deadline <= state.now + (spec.limits.run or 0):
         return PendReason.HOST_MISS_DEADLINE
-    return _why_not_in_window(view, need)
+    return _why_not_in_window(state, need)
 
 
-def _why_not_reservation(view: View, spec: Spec) -> int:
-    return PendReason.HOST_NO_RSVID if view.advance is None else view.advance.reserved.why_not_job(spec)
+def _why_not_reservation(state: CycleState, spec: Spec) -> int:
+    return PendReason.HOST_NO_RSVID if state.advance is None else state.advance.reserved.why_not_job(spec)
 
 
-def _why_not_in_window(view: View, need: Need) -> int:
+def _why_not_in_window(state: CycleState, need: Need) -> int:
     """LSF's deadline constraint: a job whose run limit outlasts the queue's run window is not started in it."""
     queue, limit = need.queue, need.spec.limits.run
     if not queue.run_window or limit is None or queue.ignore_deadline:
         return 0
-    left = view.memory.next_window_change(queue.run_window, view.local)
+    left = state.cache.next_window_change(queue.run_window, state.local)
     return PendReason.QUE_WINDOW_WILL_CLOSE if left is not None and limit > left else 0
 
 
-def why_not_limits(view: View, spec: Spec) -> int:
+def why_not_limits(state: CycleState, spec: Spec) -> int:
     """Why the cluster-wide limits leave no room for a job of this spec."""
-    left, reason = view.limits.left(spec)
+    left, reason = state.limits.left(spec)
     return reason if left < spec.slots else 0
 
 
 def reads_load(need: Need) -> bool:
     """Whether another load of a host may make room for a class."""
-    return need.moving or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain
+    return need.depends_on_load or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain

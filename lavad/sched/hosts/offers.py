@@ -14,25 +14,25 @@ from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
 from lavad.sched.hosts.roles import find_roles
-from lavad.sched.needs.bases import Base
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 
 class Offers:
     """Slots by row number, for one class."""
 
-    def __init__(self, view: View, need: Need, base: Base, avoid: Iterable[str] = ()) -> None:
-        self.view = view
+    def __init__(self, state: CycleState, need: Need, eligible: Eligibility, avoid: Iterable[str] = ()) -> None:
+        self.state = state
         self.need = need
-        ranking = ranked_rows(view, need) if view.columns is None else ranked_array(view, view.columns, need).tolist()
+        ranking = ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
         self.avoid = frozenset(avoid)
-        out = {view.memory.by_name[name].at for name in self.avoid if name in view.memory.by_name}
-        self.order: list[int] = [at for at in ranking if not base.codes[at] and at not in out]
+        out = {state.cache.by_name[name].index for name in self.avoid if name in state.cache.by_name}
+        self.order: list[int] = [at for at in ranking if not eligible.codes[at] and at not in out]
         self.counts: dict[int, int] = {}
         self.total = 0
         self.known = set(self.order)
-        self.first = first_hosts(view.cluster.conf, need.preferred) if need.first else None
+        self.first = first_hosts(state.cluster.conf, need.preferred) if need.first else None
         self.renew(self.order)
 
     def renew(self, numbers: Iterable[int]) -> bool:
@@ -41,8 +41,8 @@ class Offers:
         for at in numbers:
             if at in self.known:
                 old = self.counts.get(at, 0)
-                row = self.view.rows[at]
-                new = row.free if self.need.spec.roles else units(self.view, self.need, row)[0]
+                row = self.state.rows[at]
+                new = row.free if self.need.spec.roles else units(self.state, self.need, row)[0]
                 self.counts[at] = new
                 self.total += new - old
                 more = more or new > old
@@ -53,16 +53,15 @@ class Offers:
         need = self.need
         if self.total < need.slots:
             return ()
-        rows = self.view.rows
+        rows = self.state.rows
         if need.spec.roles:
-            holds, self.view.holds = self.view.holds, True  # hosts have back here what they do not have yet
-            parts = find_roles(self.view, need, need.slots, self.avoid)[0]
-            self.view.holds = holds
+            with self.state.slots_coming_back():
+                parts = find_roles(self.state, need, need.slots, self.avoid)[0]
         elif need.terms:
-            parts = find_compound(self.view, need, need.slots, self.avoid)
+            parts = find_compound(self.state, need, need.slots, self.avoid)
         else:
             offers = ((rows[at], self.counts[at]) for at in order or self.order if self.counts[at])
-            parts = find_parts(self.view, need, offers, need.slots)
+            parts = find_parts(self.state, need, offers, need.slots)
         if parts and self.first is not None and parts[0].host not in self.first:
             return ()
         return parts

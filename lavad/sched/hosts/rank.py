@@ -14,7 +14,7 @@ from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_values
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 DEFAULT: Order = (("r15s", False), ("pg", False))
 _STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
@@ -23,61 +23,61 @@ _STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
 Ranks = npt.NDArray[np.int64]
 
 
-def ranked_rows(view: View, need: Need) -> list[int]:
+def ranked_rows(state: CycleState, need: Need) -> list[int]:
     """Row numbers, best first."""
-    found = view.rankings.get(need.order_key)
+    found = state.rankings.get(need.order_key)
     if found is None:
-        columns = [_column(view, name, back) for name, back in need.order or DEFAULT]
+        columns = [_column(state, name, back) for name, back in need.order or DEFAULT]
         if need.preferred:
-            columns = [*_preference(view, need), *columns]
+            columns = [*_preference(state, need), *columns]
         keys = list(zip(*columns, strict=True))
-        found = view.rankings[need.order_key] = sorted(range(len(view.rows)), key=keys.__getitem__)
+        found = state.rankings[need.order_key] = sorted(range(len(state.rows)), key=keys.__getitem__)
     order: list[int] = found
     return order
 
 
-def ranked_array(view: View, columns: Columns, need: Need) -> Ranks:
+def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
     """The same for many hosts."""
-    found = view.rankings.get(need.order_key)
+    found = state.rankings.get(need.order_key)
     if found is None:
         keys = []
         for name, back in need.order or DEFAULT:
 
             def read(at: int, name: str = name) -> float:
-                return _number(view, view.rows[at], name)
+                return _number(state, state.rows[at], name)
 
-            keys.append(columns.value(f"rank {name}", read) * (1.0 if _is_up(view, name, back) else -1.0))
+            keys.append(columns.value(f"rank {name}", read) * (1.0 if _is_up(state, name, back) else -1.0))
         if need.preferred:
-            keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(view, need)), *keys]
+            keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(state, need)), *keys]
         # nan (no such number) sorts last whichever way the key counts
-        found = view.rankings[need.order_key] = np.lexsort(keys[::-1])
+        found = state.rankings[need.order_key] = np.lexsort(keys[::-1])
     array: Ranks = found
     return array
 
 
-def _preference(view: View, need: Need) -> list[list[float]]:
+def _preference(state: CycleState, need: Need) -> list[list[float]]:
     """Whether a host is one that must be first (0: it is), and how much less than others it is preferred."""
-    levels = preferences(view.cluster.conf, need.preferred, view.memory.by_name)
-    first = first_hosts(view.cluster.conf, need.preferred)
-    return [[float(row.name not in first) for row in view.rows], [-float(levels.get(row.name, 0)) for row in view.rows]]
+    levels = preferences(state.cluster.conf, need.preferred, state.cache.by_name)
+    first = first_hosts(state.cluster.conf, need.preferred)
+    return [[float(row.name not in first) for row in state.rows], [-float(levels.get(row.name, 0)) for row in state.rows]]
 
 
-def _column(view: View, name: str, back: bool) -> list[float]:
-    sign = 1.0 if _is_up(view, name, back) else -1.0
-    numbers = (_number(view, row, name) * sign for row in view.rows)
+def _column(state: CycleState, name: str, back: bool) -> list[float]:
+    sign = 1.0 if _is_up(state, name, back) else -1.0
+    numbers = (_number(state, row, name) * sign for row in state.rows)
     return [float("inf") if number != number else number for number in numbers]
 
 
-def _is_up(view: View, name: str, back: bool) -> bool:
+def _is_up(state: CycleState, name: str, back: bool) -> bool:
     """Whether a smaller number is better: so it is for a load that is bad when high; `-` turns it round."""
-    return (name.lstrip("!") in view.memory.increasing) != back
+    return (name.lstrip("!") in state.cache.increasing) != back
 
 
-def _number(view: View, row: Row, name: str) -> float:
+def _number(state: CycleState, row: Row, name: str) -> float:
     """What a host is ranked by; nan: it has no such number."""
     name = name.lstrip("!")
     value = row.load.get(name) if row.load is not None else None
-    found = read_values(row, view.cluster, view.soft).get(name) if value is None else value
+    found = read_values(row, state.cluster, state.soft).get(name) if value is None else value
     if found is None or isinstance(found, str):
         return float("nan")
     step = _STEPS.get(name)

@@ -19,17 +19,17 @@ from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.fit import copies
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import find_base
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 
-def needs_of(view: View, need: Need) -> tuple[Need, ...]:
+def needs_of(state: CycleState, need: Need) -> tuple[Need, ...]:
     """What one task of each role needs of its host, read once."""
-    known = view.memory.role_needs.get(need.number)
+    known = state.cache.role_needs.get(need.number)
     if known is None or known[0] is not need:
-        conf = view.cluster.conf
+        conf = state.cluster.conf
         found = tuple(Need(need.number, spec_of(need.spec, role), need.queue, conf) for role in need.spec.roles)
-        known = view.memory.role_needs[need.number] = (need, found)
+        known = state.cache.role_needs[need.number] = (need, found)
     return known[1]
 
 
@@ -45,14 +45,14 @@ def spec_of(spec: Spec, role: Role) -> Spec:
     return replace(spec, roles=(), policy=Policy(), slots=role.slots, max_slots=role.slots, resreq=resreq, gpu=gpu)
 
 
-def find_roles(view: View, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
+def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
     """The parts of a job with roles; without any, what a task of the role needs that there was no room for."""
-    placer = Placer(view, need, avoid)
+    placer = RolePlacer(state, need, avoid)
     parts = placer.place(most)
     return parts, None if parts else placer.needs[placer.short]
 
 
-class Spot:
+class HostRoom:
     """What of one host a job may still take, while it is being placed."""
 
     __slots__ = ("counts", "gpus", "open", "room", "row", "slots")
@@ -67,35 +67,35 @@ class Spot:
         """Which roles may use this host at all."""
 
 
-class Placer:
+class RolePlacer:
     """One job on the hosts as they are. ``short`` is the role that there was no room for."""
 
-    def __init__(self, view: View, need: Need, avoid: frozenset[str]) -> None:
-        self.view = view
+    def __init__(self, state: CycleState, need: Need, avoid: frozenset[str]) -> None:
+        self.state = state
         self.need = need
         self.roles = need.spec.roles
-        self.needs = needs_of(view, need)
+        self.needs = needs_of(state, need)
         self.short = 0
-        self.spots: list[Spot] = []
-        by_row: dict[int, Spot] = {}
+        self.spots: list[HostRoom] = []
+        by_row: dict[int, HostRoom] = {}
         for number, one in enumerate(self.needs):
-            for row in Candidates(view, one, find_base(view, one)):
+            for row in Candidates(state, one, get_eligible(state, one)):
                 if row.name in avoid or not self._may_use(row):
                     continue
-                spot = by_row.get(row.at)
+                spot = by_row.get(row.index)
                 if spot is None:
-                    spot = by_row[row.at] = Spot(row, len(self.roles))
+                    spot = by_row[row.index] = HostRoom(row, len(self.roles))
                     self.spots.append(spot)
                 spot.open[number] = True
 
     def _may_use(self, row: Row) -> bool:
-        view, gap = self.view, self.need.accept_gap
-        mine = view.ledger.host(row.name)
+        state, gap = self.state, self.need.accept_gap
+        mine = state.ledger.host(row.name)
         if mine.exclusive or (self.need.spec.exclusive and mine.jobs):
             return False
-        if gap and view.last_start(row) + gap > view.now:
-            view.restless = True
-            view.wake(view.last_start(row) + gap)
+        if gap and state.last_start(row) + gap > state.now:
+            state.retry_blocked = True
+            state.wake(state.last_start(row) + gap)
             return False
         return True
 
@@ -114,13 +114,13 @@ class Placer:
         for spot in self.spots:
             spot.slots, spot.gpus, spot.room, spot.counts = spot.row.free, -1, {}, [0] * len(self.roles)
 
-    def _ways(self) -> Iterable[list[tuple[list[int], list[Spot]]]]:
+    def _ways(self) -> Iterable[list[tuple[list[int], list[HostRoom]]]]:
         """How it is tried: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
         every = list(range(len(self.roles)))
         with_gpus = [number for number in every if self.roles[number].gpus]
         rest = [number for number in every if not self.roles[number].gpus]
         if with_gpus and rest:
-            plain = [spot for spot in self.spots if not self.view.ledger.host(spot.row.name).gpus]
+            plain = [spot for spot in self.spots if not self.state.ledger.host(spot.row.name).gpus]
             yield [(with_gpus, self.spots), (rest, plain)]
         yield [(every, self.spots)]
         if len(every) > 1:
@@ -137,7 +137,7 @@ class Placer:
 
     # -- one host ----------------------------------------------------------------------------------------------------
 
-    def _fits(self, spot: Spot, number: int, most: int) -> int:
+    def _fits(self, spot: HostRoom, number: int, most: int) -> int:
         """How many more tasks of a role a host takes, at most ``most``."""
         if not spot.open[number] or not most:
             return 0
@@ -150,18 +150,18 @@ class Placer:
                 return 0
             room = spot.room.get(name)
             if room is None:
-                room = spot.room[name] = self.view.room(row, name)
+                room = spot.room[name] = self.state.room(row, name)
             count = min(count, copies(room, amount))
         if role.gpus and count > 0 and need.gpu is not None:
             if spot.gpus < 0:
-                spot.gpus = row.gpus_left(self.view.ledger, need.gpu)
+                spot.gpus = row.gpus_left(self.state.ledger, need.gpu)
             count = min(count, spot.gpus // role.gpus)
-        if count > 0 and self.view.limits.has_host_limits(self.need.spec):
-            left = self.view.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
+        if count > 0 and self.state.limits.has_host_limits(self.need.spec):
+            left = self.state.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
             count = min(count, left // role.slots)
         return max(0, count)
 
-    def _take(self, spot: Spot, number: int, count: int) -> None:
+    def _take(self, spot: HostRoom, number: int, count: int) -> None:
         role = self.roles[number]
         spot.counts[number] += count
         spot.slots -= count * role.slots
@@ -170,7 +170,7 @@ class Placer:
         for name, amount in _amounts(self.needs[number], role):
             spot.room[name] -= amount * count
 
-    def _fill(self, spot: Spot, left: list[int], group: Sequence[int]) -> list[tuple[int, int]]:
+    def _fill(self, spot: HostRoom, left: list[int], group: Sequence[int]) -> list[tuple[int, int]]:
         """Take all that fits of what is left; what was taken."""
         taken = []
         for number in group:
@@ -181,12 +181,12 @@ class Placer:
                 taken.append((number, count))
         return taken
 
-    def _undo(self, spot: Spot, left: list[int], taken: list[tuple[int, int]]) -> None:
+    def _undo(self, spot: HostRoom, left: list[int], taken: list[tuple[int, int]]) -> None:
         for number, count in taken:
             self._take(spot, number, -count)
             left[number] += count
 
-    def _would_take(self, spot: Spot, left: list[int], group: Sequence[int]) -> int:
+    def _would_take(self, spot: HostRoom, left: list[int], group: Sequence[int]) -> int:
         """Slots of what would fit."""
         taken = self._fill(spot, left, group)
         self._undo(spot, left, taken)
@@ -194,7 +194,7 @@ class Placer:
 
     # -- all hosts ---------------------------------------------------------------------------------------------------
 
-    def _pack(self, left: list[int], group: Sequence[int], spots: list[Spot]) -> bool:
+    def _pack(self, left: list[int], group: Sequence[int], spots: list[HostRoom]) -> bool:
         """Place what is left of these roles on as few of these hosts as can be; whether all of it is placed."""
         group = sorted(group, key=lambda number: (-self.roles[number].gpus, -self.roles[number].slots))
         sizes = [(self._would_take(spot, left, group), spot) for spot in spots]
@@ -238,7 +238,7 @@ class Placer:
             parts.append(self._placed(spot, tuple(roles), not parts))
         return tuple(parts)
 
-    def _placed(self, spot: Spot, roles: tuple[tuple[int, int, int], ...], first: bool) -> Placed:
+    def _placed(self, spot: HostRoom, roles: tuple[tuple[int, int, int], ...], first: bool) -> Placed:
         reserved: dict[str, float] = {}
         for number, _, count in roles:
             for name, amount in _amounts(self.needs[number], self.roles[number]):
@@ -250,7 +250,7 @@ class Placer:
         cards = sum(self.roles[number].gpus * count for number, _, count in roles)
         gpus: tuple[str, ...] = ()
         if cards:
-            mine = self.view.ledger.host(spot.row.name)
+            mine = self.state.ledger.host(spot.row.name)
             whole = replace(self.need.spec.gpu or GpuReq(), num=cards, per="host")
             gpus = pick(mine.gpus, mine.gpus_taken, whole, 1)
         return Placed(host=spot.row.name, slots=slots, gpus=gpus, reserved=tuple(reserved.items()), roles=roles)

@@ -37,11 +37,11 @@ def value_of(aps: ApsConf, amounts: Mapping[str, float], waited: float) -> float
 
 def job_priority(params: Params, spec: Spec, submitted: float, now: float) -> float:
     """User priority, grown by JOB_PRIORITY_OVER_TIME."""
-    base = float(max(0, spec.priority))
+    own = float(max(0, spec.priority))
     if params.priority_growth is None:
-        return base
+        return own
     steps, seconds = params.priority_growth
-    return base + steps * max(0.0, (now - submitted) // seconds)
+    return own + steps * max(0.0, (now - submitted) // seconds)
 
 
 def amounts_of(need: Need, params: Params, submitted: float, now: float, share: float) -> dict[str, float]:

@@ -15,7 +15,7 @@ from lavad.core.cluster.versioned_table import Pending
 from lavad.core.job.job import Job
 from lavad.sched.order.policy import score
 from lavad.sched.order.ranking import Stream
-from lavad.sched.state.scheduler_cache import Known, Memory, Order
+from lavad.sched.state.scheduler_cache import Order, PendingClass, SchedulerCache
 
 SLACK = 100
 """Jobs that have left and are still in a class's list, beside a quarter of it."""
@@ -32,59 +32,59 @@ def order_of(
     return (-rank, (), -queue_priority, priority, row.position, score, row.stand or row.submitted, job, key >> 32)
 
 
-def renew_line(cluster: Cluster, memory: Memory) -> None:
+def renew_line(cluster: Cluster, cache: SchedulerCache) -> None:
     """Bring the line up to the cluster's pending jobs."""
-    known, pending = memory.known, cluster.pending
+    classes, pending = cache.classes, cluster.pending
     for number, jobs in pending.items():
-        entry = known.get(number)
+        entry = classes.get(number)
         if entry is None:
-            entry = known[number] = Known()
-            entry.stream = memory.ranking.stream(cluster.specs.rows[number])
+            entry = classes[number] = PendingClass()
+            entry.stream = cache.ranking.stream(cluster.specs.rows[number])
         if entry.touched != jobs.touched or entry.pending is not jobs:
-            _renew(cluster, memory, number, entry, jobs)
-    if len(known) > len(pending):
-        for number in [number for number in known if number not in pending]:
-            _leave(memory, number, known[number])
-            memory.forget(number)
+            _renew(cluster, cache, number, entry, jobs)
+    if len(classes) > len(pending):
+        for number in [number for number in classes if number not in pending]:
+            _leave(cache, number, classes[number])
+            cache.forget(number)
 
 
-def _standing(memory: Memory, stream: Stream | None) -> list[tuple[Order, int]]:
-    return memory.line if stream is None else memory.streams.setdefault(stream, [])
+def _line_of(cache: SchedulerCache, stream: Stream | None) -> list[tuple[Order, int]]:
+    return cache.line if stream is None else cache.streams.setdefault(stream, [])
 
 
-def _leave(memory: Memory, number: int, entry: Known) -> None:
+def _leave(cache: SchedulerCache, number: int, entry: PendingClass) -> None:
     if entry.head is not None:
-        line = _standing(memory, entry.stream)
+        line = _line_of(cache, entry.stream)
         at = bisect_left(line, (entry.head, number))
         del line[at]
         if not line and entry.stream is not None:
-            del memory.streams[entry.stream]
+            del cache.streams[entry.stream]
         entry.head = None
 
 
-def _renew(cluster: Cluster, memory: Memory, number: int, entry: Known, jobs: Pending) -> None:
+def _renew(cluster: Cluster, cache: SchedulerCache, number: int, entry: PendingClass, jobs: Pending) -> None:
     if entry.pending is not jobs:
         entry.pending, entry.placed = jobs, 0
         entry.places.clear()
     entry.touched = jobs.touched
-    head = order_at(cluster, memory, number, next(iter(keys_in_order(cluster, number, entry))))
+    head = order_at(cluster, cache, number, next(iter(keys_in_order(cluster, number, entry))))
     if head != entry.head:
-        _leave(memory, number, entry)
+        _leave(cache, number, entry)
         entry.head = head
-        insort(_standing(memory, entry.stream), (head, number))
+        insort(_line_of(cache, entry.stream), (head, number))
 
 
-def order_at(cluster: Cluster, memory: Memory, number: int, key: int) -> Order:
+def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> Order:
     """The place of a job of a class, without what moves."""
     spec = cluster.specs.rows[number]
-    ranking = memory.ranking
+    ranking = cache.ranking
     rank, priority = ranking.ranks.get(spec.queue, 0), ranking.priorities.get(spec.queue, 0)
     policy = ranking.policy_names.get(spec.queue, "")
-    own = score(policy, spec, cluster.get(key), memory.scorer) if policy else 0.0
+    own = score(policy, spec, cluster.get(key), cache.scorer) if policy else 0.0
     return order_of(cluster, key, rank, priority, max(0, spec.priority), ranking.growth, own)
 
 
-def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:
+def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterator[int]:
     """A class's pending jobs, first to run first."""
     jobs = cluster.pending[number]
     if jobs.ordered:
@@ -95,7 +95,7 @@ def keys_in_order(cluster: Cluster, number: int, entry: Known) -> Iterator[int]:
     return (key for _, key, came in entry.places if keys.get(key) == came)
 
 
-def _put_in_place(cluster: Cluster, entry: Known, jobs: Pending) -> None:
+def _put_in_place(cluster: Cluster, entry: PendingClass, jobs: Pending) -> None:
     """Put the jobs that came since the last time among the others."""
     places, keys = entry.places, jobs.keys
     if len(places) > SLACK + len(keys) + len(keys) // 4:

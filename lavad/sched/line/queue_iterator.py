@@ -14,56 +14,56 @@ from typing import Generic, TypeVar
 from lavad.sched.line.aps import amounts_of, value_of
 from lavad.sched.line.line import keys_in_order, order_at
 from lavad.sched.order.ranking import Stream
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.scheduler_cache import Memory, Order
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import Order, SchedulerCache
 
 V = TypeVar("V")
 _Place = tuple[Order, int]
 
 
-def order_now(view: View, number: int, key: int) -> Order:
+def order_now(state: CycleState, number: int, key: int) -> Order:
     """The place of a job of a class at this moment of the cycle."""
-    memory = view.memory
-    order = order_at(view.cluster, memory, number, key)
-    return _moved(view, number, key, order) if memory.known[number].stream is not None else order
+    cache = state.cache
+    order = order_at(state.cluster, cache, number, key)
+    return _moved(state, number, key, order) if cache.classes[number].stream is not None else order
 
 
-def _moved(view: View, number: int, key: int, order: Order) -> Order:
-    ranking = view.memory.ranking
-    spec = view.cluster.specs.rows[number]
+def _moved(state: CycleState, number: int, key: int, order: Order) -> Order:
+    ranking = state.cache.ranking
+    spec = state.cluster.specs.rows[number]
     aps = ranking.aps.get(spec.queue)
     if aps is not None:
-        return (order[0], (aps[0], -aps_value(view, number, key)), *order[2:])
-    return (order[0], view.shares.key(spec), *order[2:])
+        return (order[0], (aps[0], -aps_value(state, number, key)), *order[2:])
+    return (order[0], state.shares.key(spec), *order[2:])
 
 
-def aps_value(view: View, number: int, key: int) -> float:
+def aps_value(state: CycleState, number: int, key: int) -> float:
     """The absolute priority of a waiting job; 0 where its queue has none."""
-    return absolute_priority(view, number, view.cluster.get(key).submitted) or 0.0
+    return absolute_priority(state, number, state.cluster.get(key).submitted) or 0.0
 
 
-def absolute_priority(view: View, number: int, submitted: float) -> float | None:
+def absolute_priority(state: CycleState, number: int, submitted: float) -> float | None:
     """The absolute priority of a job of a class; None where its queue has none."""
-    ranking = view.memory.ranking
-    need = view.memory.need(view.cluster, number)
+    ranking = state.cache.ranking
+    need = state.cache.need(state.cluster, number)
     if need is None or need.spec.queue not in ranking.aps:
         return None
-    share = view.shares.priority(need.spec)
-    amounts = amounts_of(need, view.cluster.conf.params, submitted, view.now, share)
-    return value_of(ranking.aps[need.spec.queue][1], amounts, view.now - submitted)
+    share = state.shares.priority(need.spec)
+    amounts = amounts_of(need, state.cluster.conf.params, submitted, state.now, share)
+    return value_of(ranking.aps[need.spec.queue][1], amounts, state.now - submitted)
 
 
-class _Opened(Generic[V]):
+class _OpenClass(Generic[V]):
     """A class that has more jobs to place; ``key`` is the next one's."""
 
-    __slots__ = ("key", "visit")
+    __slots__ = ("kept", "key")
 
-    def __init__(self, key: int, visit: V) -> None:
+    def __init__(self, key: int, kept: V) -> None:
         self.key = key
-        self.visit = visit
+        self.kept = kept
 
 
-class _Standing:
+class _StreamTail:
     """The rest of a stream, its head taken off."""
 
     __slots__ = ("at", "line")
@@ -73,22 +73,22 @@ class _Standing:
         self.at = 0
 
 
-class Walk(Generic[V]):
+class QueueIterator(Generic[V]):
     """The classes in turn; ``V`` is what a cycle keeps of a class that it has opened."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-        memory = view.memory
-        self._line = memory.line
+    def __init__(self, state: CycleState) -> None:
+        self._state = state
+        cache = state.cache
+        self._line = cache.line
         self._at = 0
-        self._heap: list[tuple[Order, int, _Opened[V] | _Standing]] = []
-        if view.free or memory.restless or memory.ranking.preempts:
-            self._heap += _streams(view, memory)
+        self._heap: list[tuple[Order, int, _OpenClass[V] | _StreamTail]] = []
+        if state.free or cache.retry_blocked or cache.ranking.preempts:
+            self._heap += _streams(state, cache)
             heapify(self._heap)
-        elif memory.streams:
+        elif cache.streams:
             # where nothing can start, any order will do
-            self._line = [place for line in (memory.line, *memory.streams.values()) for place in line]
-        self._taken: _Standing | None = None
+            self._line = [place for line in (cache.line, *cache.streams.values()) for place in line]
+        self._taken: _StreamTail | None = None
 
     def pop(self) -> tuple[int, V | None] | None:
         """The next class, and what was kept of it; None: there is no more."""
@@ -104,15 +104,15 @@ class Walk(Generic[V]):
         self._at += 1
         return number, None
 
-    def _take(self, entry: tuple[Order, int, _Opened[V] | _Standing]) -> tuple[int, V | None]:
+    def _take(self, entry: tuple[Order, int, _OpenClass[V] | _StreamTail]) -> tuple[int, V | None]:
         _, number, what = entry
-        if isinstance(what, _Opened):
-            return number, what.visit
+        if isinstance(what, _OpenClass):
+            return number, what.kept
         what.at += 1
         self._taken = what
         return number, None
 
-    def _pop_moving(self) -> tuple[Order, int, _Opened[V] | _Standing] | None:
+    def _pop_moving(self) -> tuple[Order, int, _OpenClass[V] | _StreamTail] | None:
         """The first of the heap, once its place is the one it has now."""
         heap = self._heap
         taken, self._taken = self._taken, None
@@ -128,22 +128,22 @@ class Walk(Generic[V]):
                 return entry
             entry = heappushpop(heap, (now, entry[1], entry[2]))
 
-    def _entry(self, standing: _Standing) -> tuple[Order, int, _Standing]:
-        order, number = standing.line[standing.at]
+    def _entry(self, tail: _StreamTail) -> tuple[Order, int, _StreamTail]:
+        order, number = tail.line[tail.at]
         if not order[1]:
-            order = (order[0], self._view.shares.key(self._view.cluster.specs.rows[number]), *order[2:])
-        return order, number, standing
+            order = (order[0], self._state.shares.key(self._state.cluster.specs.rows[number]), *order[2:])
+        return order, number, tail
 
-    def _now(self, entry: tuple[Order, int, _Opened[V] | _Standing]) -> Order:
+    def _now(self, entry: tuple[Order, int, _OpenClass[V] | _StreamTail]) -> Order:
         order, number, what = entry
-        known = self._view.memory.known[number]
-        if known.stream is None:
+        stream = self._state.cache.classes[number].stream
+        if stream is None:
             return order
-        if isinstance(what, _Opened):
-            return order_now(self._view, number, what.key)
-        if known.stream[1:] == ("", ""):
+        if isinstance(what, _OpenClass):
+            return order_now(self._state, number, what.key)
+        if stream[1:] == ("", ""):
             return order  # absolute priorities were worked out when the walk began
-        return (order[0], self._view.shares.key(self._view.cluster.specs.rows[number]), *order[2:])
+        return (order[0], self._state.shares.key(self._state.cluster.specs.rows[number]), *order[2:])
 
     def bound(self) -> Order | None:
         """The first place of those that wait."""
@@ -155,23 +155,23 @@ class Walk(Generic[V]):
         plain = self._line[self._at][0] if self._at < len(self._line) else None
         return plain if first is None else first if plain is None else min(first, plain)
 
-    def push(self, order: Order, number: int, key: int, visit: V) -> None:
+    def push(self, order: Order, number: int, key: int, kept: V) -> None:
         """A class goes on later, with the job of ``key``, which has this place now."""
-        heappush(self._heap, (order, number, _Opened(key, visit)))
+        heappush(self._heap, (order, number, _OpenClass(key, kept)))
 
 
-def _streams(view: View, memory: Memory) -> Iterator[tuple[Order, int, _Standing]]:
-    for stream, line in memory.streams.items():
+def _streams(state: CycleState, cache: SchedulerCache) -> Iterator[tuple[Order, int, _StreamTail]]:
+    for stream, line in cache.streams.items():
         if stream[1:] == ("", ""):
-            line = sorted(_by_aps(view, stream))
+            line = sorted(_by_aps(state, stream))
             order, number = line[0]
         else:
             order, number = line[0]
-            order = (order[0], view.shares.key(view.cluster.specs.rows[number]), *order[2:])
-        yield order, number, _Standing(line)
+            order = (order[0], state.shares.key(state.cluster.specs.rows[number]), *order[2:])
+        yield order, number, _StreamTail(line)
 
 
-def _by_aps(view: View, stream: Stream) -> Iterator[_Place]:
-    for _, number in view.memory.streams[stream]:
-        key = next(iter(keys_in_order(view.cluster, number, view.memory.known[number])))
-        yield order_now(view, number, key), number
+def _by_aps(state: CycleState, stream: Stream) -> Iterator[_Place]:
+    for _, number in state.cache.streams[stream]:
+        key = next(iter(keys_in_order(state.cluster, number, state.cache.classes[number])))
+        yield order_now(state, number, key), number

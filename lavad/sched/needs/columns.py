@@ -37,17 +37,17 @@ class Columns:
 
     def renew(self, row: Row) -> None:
         """A row was renewed from the cluster."""
-        self.ncpus[row.at] = row.host.facts.ncpus
+        self.ncpus[row.index] = row.host.facts.ncpus
         for stale in self.stale_values.values():
-            stale.add(row.at)
-        self.take(row)
+            stale.add(row.index)
+        self.refresh(row)
 
-    def take(self, row: Row) -> None:
+    def refresh(self, row: Row) -> None:
         """Something was placed on a row's host."""
-        self.free[row.at] = row.free
+        self.free[row.index] = row.free
         self.changes += 1
         for stale in self.stale_rooms.values():
-            stale.add(row.at)
+            stale.add(row.index)
 
     def room(self, name: str, read: Callable[[int], float]) -> Floats:
         """What may still be reserved of a resource, host by host; ``read`` gives one host's."""

@@ -58,15 +58,15 @@ class Need:
     __slots__ = (
         "accept_gap",
         "affinity",
-        "base_key",
         "delay",
+        "depends_on_load",
+        "eligible_key",
         "fades",
         "first",
         "gpu",
         "gpu_per_task",
         "job_select",
         "most",
-        "moving",
         "number",
         "one_host",
         "one_slot",
@@ -124,10 +124,10 @@ class Need:
         self.first = any(word.endswith("!") for word in self.preferred)
         self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both.select)
         local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
-        self.base_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
+        self.eligible_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
         reads = frozenset((*names_in(outer.select), *names_in(own.select)))
         thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
-        self.moving = bool(reads & dynamic_names(conf)) or thresholds
+        self.depends_on_load = bool(reads & dynamic_names(conf)) or thresholds
         """Whether which hosts it may use at all depends on load."""
 
     def _reserve(self, rusage: Rusage, conf: Conf) -> None:

@@ -64,7 +64,7 @@ class Profile:
         at = self._find(amount, duration, max(0, bisect_right(self._times, after) - 1), after)
         return None if at is None else max(after, self._times[at])
 
-    def take(self, amount: int, duration: float, after: float = -math.inf) -> float | None:
+    def reserve_earliest(self, amount: int, duration: float, after: float = -math.inf) -> float | None:
         """Reserve ``amount`` for ``duration`` at the earliest time found as by ``find_start``, which is returned."""
         at = self._find(amount, duration, max(0, bisect_right(self._times, after) - 1), after)
         if at is None:

@@ -24,10 +24,10 @@ _USED_KB = {"mem": "rss", "swp": "swap"}
 class Row:
     """One host. ``free``: slots for a new job; ``start``: the same when the cycle began."""
 
-    __slots__ = ("at", "free", "gpu_room", "held", "host", "load", "name", "rooms", "seen", "spare", "start", "values")
+    __slots__ = ("free", "gpu_room", "held", "host", "index", "load", "name", "rooms", "seen", "spare", "start", "values")
 
-    def __init__(self, at: int, name: str) -> None:
-        self.at = at
+    def __init__(self, index: int, name: str) -> None:
+        self.index = index
         self.name = name
         self.host = Host(name=name)
         self.load: Mapping[str, float] | None = None
@@ -49,7 +49,7 @@ class Row:
         self.values = None
         return self.spare > before or self.held < held
 
-    def take(self, ledger: Ledger) -> None:
+    def refresh(self, ledger: Ledger) -> None:
         """Something was placed here: what the row knows is no longer so."""
         self._count(ledger)
         self.seen = (None, -2)

@@ -16,14 +16,14 @@ Victims = dict[str, tuple[tuple[str, int], ...]]
 
 
 class Rules:
-    """``preempts`` as of ``preemptable``; ``owned``: whether queues own slots; ``stops``: whether windows or load may stop
-    jobs; ``host_stops``: those of hosts."""
+    """``preempts`` as of ``preemptable``; ``has_guarantees``: whether queues own slots; ``stops``: whether windows or load
+    may suspend jobs; ``host_stops``: those of hosts."""
 
-    __slots__ = ("host_stops", "owned", "preempts", "stops")
+    __slots__ = ("has_guarantees", "host_stops", "preempts", "stops")
 
     def __init__(self, conf: Conf) -> None:
         self.preempts = preemptable(conf)
-        self.owned = has_owners(conf)
+        self.has_guarantees = has_owners(conf)
         stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
         stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
         self.host_stops = any(stops)

@@ -24,7 +24,7 @@ LAST = (float("inf"),)
 """The place of users without a share, behind all who have one."""
 
 
-def policies_of(conf: Conf) -> dict[str, Policy]:
+def queue_policies(conf: Conf) -> dict[str, Policy]:
     """Queue to the policy that rules it; a host partition's rules every queue that has none of its own."""
     found: dict[str, Policy] = {}
     for number, queue in enumerate(conf.queues):
@@ -35,9 +35,9 @@ def policies_of(conf: Conf) -> dict[str, Policy]:
     return found
 
 
-def partitions_of(conf: Conf) -> list[Policy]:
+def partition_policies(conf: Conf) -> list[Policy]:
     """The trees of host partitions, over all queues without fair share of their own."""
-    free = tuple(queue.name for queue in conf.queues if queue.name not in policies_of(conf))
+    free = tuple(queue.name for queue in conf.queues if queue.name not in queue_policies(conf))
     first = len(conf.queues)
     return [Policy(first + at, part.name, free, part.share, conf) for at, part in enumerate(conf.partitions)]
 
@@ -128,7 +128,7 @@ class Shares:
         node = None if policy is None else self.tree(policy).leaf(spec.user, spec.user_group)
         return 0.0 if node is None or policy is None else self.tree(policy).priority(node)
 
-    def take(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+    def charge(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """A job of this spec starts in this cycle."""
         policy = self.policies.get(spec.queue)
         if policy is None:
@@ -137,4 +137,4 @@ class Shares:
         node = tree.leaf(spec.user, spec.user_group)
         if node is not None:
             mem = sum(round(amount * 1024) for part in parts for name, amount in part.reserved if name == "mem")
-            tree.take(node, sum(part.slots for part in parts), sum(len(part.gpus) for part in parts), mem)
+            tree.charge(node, sum(part.slots for part in parts), sum(len(part.gpus) for part in parts), mem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import ApsConf, Conf
-from lavad.sched.order.fairshare import partitions_of, policies_of
+from lavad.sched.order.fairshare import partition_policies, queue_policies
 
 Stream = tuple[int, str, str]
 """Number of a policy, user and group: classes whose places move together; two times "" where they move one by one."""
@@ -14,8 +14,8 @@ class Ranking:
     """What the configuration says about the order of queues and users. ``growth``: user priority won a second."""
 
     def __init__(self, conf: Conf) -> None:
-        self.policies = policies_of(conf)
-        for policy in partitions_of(conf)[:1]:
+        self.policies = queue_policies(conf)
+        for policy in partition_policies(conf)[:1]:
             self.policies |= dict.fromkeys(policy.queues, policy)
         self.priorities = {queue.name: queue.priority for queue in conf.queues}
         self.aps: dict[str, tuple[int, ApsConf]] = {}

@@ -150,7 +150,7 @@ class Node:
                 setattr(node, name, getattr(node, name) + amount)
             node = node.parent
 
-    def take(self, slots: int, gpus: int, mem: int) -> None:
+    def charge(self, slots: int, gpus: int, mem: int) -> None:
         """A job starts: the priority of this node and all above it falls."""
         node: Node | None = self
         while node is not None:
@@ -190,9 +190,9 @@ class Tree:
             node = child
         return node
 
-    def take(self, node: Node, slots: int, gpus: int, mem: int) -> None:
+    def charge(self, node: Node, slots: int, gpus: int, mem: int) -> None:
         """A job of this node starts."""
-        node.take(slots, gpus, mem)
+        node.charge(slots, gpus, mem)
         self.changes += 1
 
     def priority(self, node: Node) -> float:

@@ -113,7 +113,7 @@ def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, 
             break
         # what is free only shrinks here: a job finds no earlier start than one as large that asked for no more time
         duration, after = found.get(job.amount, (math.inf, now))
-        time = profile.take(job.amount, job.duration, after if job.duration >= duration else now)
+        time = profile.reserve_earliest(job.amount, job.duration, after if job.duration >= duration else now)
         if time is None:
             continue
         if job.duration <= duration or time > after:

@@ -22,31 +22,31 @@ from lavad.sched.hosts.fit import place_on, units
 from lavad.sched.hosts.gates import why_not_queue
 from lavad.sched.needs.needs import PLAIN, Need, ways_of
 from lavad.sched.needs.rows import Row, read_values
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import find_base
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 MOST = 200
 """Growths of one cycle."""
 
 
-class Growths:
+class ElasticGrowth:
     """Those that want more, those of high queues first; ``before`` serves all that come before a class."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
         self.found: list[Growth] = []
-        self._line = sorted(self._wanting(), key=lambda row: row[:2]) if view.cluster.use.elastic else []
+        self._line = sorted(self._wanting(), key=lambda row: row[:2]) if state.cluster.use.elastic else []
 
     def _wanting(self) -> Iterator[tuple[int, float, Job, Spec]]:
-        view = self.view
-        cluster = view.cluster
+        state = self.state
+        cluster = state.cluster
         for key in cluster.use.elastic:
             job = cluster.jobs.rows[key]
             spec = cluster.specs.rows[job.spec]
             queue = cluster.queue_conf.get(spec.queue)
-            if job.run is not None and job.run.grow_after > view.now:
-                view.wake(job.run.grow_after)
-            if queue is not None and job.state is JobState.RUN and not why_not_grow(job, spec, view.now):
+            if job.run is not None and job.run.grow_after > state.now:
+                state.wake(job.run.grow_after)
+            if queue is not None and job.state is JobState.RUN and not why_not_grow(job, spec, state.now):
                 yield -queue.priority, job.submitted, job, spec
 
     def before(self, priority: int) -> Iterator[Need]:
@@ -62,19 +62,19 @@ class Growths:
     def _next(self) -> Iterator[Need]:
         _, _, job, spec = self._line.pop(0)
         need = self._need(job, spec)
-        if need is None or self.view.free <= 0 or len(self.found) >= MOST:
+        if need is None or self.state.free <= 0 or len(self.found) >= MOST:
             return
-        if why_not_queue(self.view, need.queue) or job.key in self.view.preempted:
+        if why_not_queue(self.state, need.queue) or job.key in self.state.preempted:
             return
         yield need
-        with self.view.limits.of_started():
+        with self.state.limits.of_started():
             self._serve(job, spec, need)
 
     def _need(self, job: Job, spec: Spec) -> Need | None:
         """As the job's own, of what it wants more; None if it can have nothing."""
-        view = self.view
+        state = self.state
         run = job.run
-        queue = view.cluster.queue_conf.get(spec.queue)
+        queue = state.cluster.queue_conf.get(spec.queue)
         if run is None or queue is None:
             return None
         least, most = wants(run, spec)
@@ -82,8 +82,8 @@ class Growths:
             return None
         # two slots at the least, as a class of one-slot jobs is placed by other rules
         wanted = replace(spec, slots=least, max_slots=max(most, 2))
-        found = ways_of(spec, queue, view.cluster.conf)
-        need = Need(job.spec, wanted, queue, view.cluster.conf, found[min(run.way, len(found) - 1)])
+        found = ways_of(spec, queue, state.cluster.conf)
+        need = Need(job.spec, wanted, queue, state.cluster.conf, found[min(run.way, len(found) - 1)])
         if need.terms:
             # LSF: what is added to a compound requirement is of its last part
             need = need.terms[-1]
@@ -94,49 +94,49 @@ class Growths:
         return need
 
     def _serve(self, job: Job, spec: Spec, need: Need) -> None:
-        view, run = self.view, job.run
+        state, run = self.state, job.run
         assert run is not None
-        most = min(wants(run, spec)[1], view.limits.left(spec)[0])
+        most = min(wants(run, spec)[1], state.limits.left(spec)[0])
         if most < need.slots:
             return
         chosen = self._choose(job, need, most)
         own = {part.host for part in run.parts}
-        parts = tuple(_placed(view, need, row, slots, row.name in own) for row, slots in chosen)
-        if not parts or view.limits.why_not(spec, parts):
+        parts = tuple(_placed(state, need, row, slots, row.name in own) for row, slots in chosen)
+        if not parts or state.limits.why_not(spec, parts):
             return
-        view.ledger.grow(spec, parts)
-        view.shares.take(spec, parts)
+        state.ledger.grow(spec, parts)
+        state.shares.charge(spec, parts)
         for row, _ in chosen:
-            view.renew(row)
+            state.renew(row)
         self.found.append(Growth(job.key, run.uid, parts))
 
     def _choose(self, job: Job, need: Need, most: int) -> list[Offer]:
         run = job.run
         assert run is not None
-        view = self.view
+        state = self.state
         own = {part.host for part in run.parts}
         staying = {part.host for part in run.parts if not part.leaving and not by_hosts(need.spec)}
-        candidates = list(Candidates(view, need, find_base(view, need)))
-        offers = [(row, units(view, need, row)[0]) for row in candidates if row.name not in own or row.name in staying]
+        candidates = list(Candidates(state, need, get_eligible(state, need)))
+        offers = [(row, units(state, need, row)[0]) for row in candidates if row.name not in own or row.name in staying]
         offers = [(row, count) for row, count in offers if count]
-        if need.shape.same and (first := view.memory.by_name.get(run.parts[0].host)) is not None:
-            offers = [offer for offer in offers if _same(view, need, offer[0], first)]
+        if need.shape.same and (first := state.cache.by_name.get(run.parts[0].host)) is not None:
+            offers = [offer for offer in offers if _same(state, need, offer[0], first)]
         if need.one_host:
             offers = [offer for offer in offers if offer[0].name == run.parts[0].host]
         elif need.ptile:
             offers = [offer for offer in offers if offer[0].name not in own]
         offers.sort(key=lambda offer: offer[0].name not in own)
-        return choose(view, need, offers, most)
+        return choose(state, need, offers, most)
 
 
-def _same(view: View, need: Need, row: Row, first: Row) -> bool:
-    here, there = (read_values(one, view.cluster, view.soft) for one in (row, first))
+def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:
+    here, there = (read_values(one, state.cluster, state.soft) for one in (row, first))
     return all(here.get(name) == there.get(name) for name in need.shape.same)
 
 
-def _placed(view: View, need: Need, row: Row, slots: int, own: bool) -> Placed:
+def _placed(state: CycleState, need: Need, row: Row, slots: int, own: bool) -> Placed:
     """A part of the growth; what is reserved once a host, the job has there already."""
-    placed = replace(place_on(view, need, row, slots, False), fades=())
+    placed = replace(place_on(state, need, row, slots, False), fades=())
     if not own:
         return placed
     once = len(need.per_host)

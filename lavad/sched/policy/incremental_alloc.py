@@ -16,10 +16,10 @@ from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import place_on, units
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
 from lavad.sched.line.line import keys_in_order
-from lavad.sched.needs.bases import Base
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
-from lavad.sched.state.eligible import find_base
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 MOST = 100
 """Jobs that may hold parts at one time."""
@@ -31,38 +31,38 @@ def takes_parts(need: Need) -> bool:
     return not need.queue.gang and need.slots > 1 and need.is_plain and not spec.exclusive and not spec.roles
 
 
-class Holder:
+class PartialAllocation:
     """A job that takes its slots one by one."""
 
-    def __init__(self, view: View, need: Need, key: int, parts: tuple[Placed, ...]) -> None:
+    def __init__(self, state: CycleState, need: Need, key: int, parts: tuple[Placed, ...]) -> None:
         self.need = need
         self.key = key
         self.parts = {part.host: part for part in parts}
         self.grew = False
-        self.base: Base = find_base(view, need)
-        rows = ranked_rows(view, need) if view.columns is None else ranked_array(view, view.columns, need).tolist()
-        self.hosts = [at for at in rows if not self.base.codes[at]]
+        self.eligible: Eligibility = get_eligible(state, need)
+        rows = ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
+        self.hosts = [at for at in rows if not self.eligible.codes[at]]
 
     @property
     def missing(self) -> int:
         """Slots that it still needs."""
         return self.need.slots - sum(part.slots for part in self.parts.values())
 
-    def take_one(self, view: View) -> bool:
+    def take_one(self, state: CycleState) -> bool:
         """One slot more, of the first host that has one for it."""
         tile = self.need.ptile or (self.need.slots if self.need.one_host else 0)
         for at in self.hosts:
-            row = view.rows[at]
+            row = state.rows[at]
             old = self.parts.get(row.name)
             if (self.need.one_host and self.parts and old is None) or (tile and old is not None and old.slots >= tile):
                 continue
-            if not units(view, self.need, row)[0]:
+            if not units(state, self.need, row)[0]:
                 continue
-            more = place_on(view, self.need, row, 1, not self.parts)
+            more = place_on(state, self.need, row, 1, not self.parts)
             if old is not None and self.need.gpu is not None and not self.need.gpu_per_task:
                 more = Placed(host=more.host, slots=1)  # it has the GPUs of this host already
-            view.ledger.shift([more], self.need.spec, 1)
-            view.renew(row)
+            state.ledger.shift([more], self.need.spec, 1)
+            state.renew(row)
             self.parts[row.name] = more if old is None else _joined(old, more)
             self.grew = True
             return True
@@ -76,11 +76,11 @@ def _joined(old: Placed, more: Placed) -> Placed:
     return Placed(host=old.host, slots=old.slots + more.slots, gpus=(*old.gpus, *more.gpus), reserved=tuple(amounts.items()))
 
 
-class Piecemeal:
+class IncrementalAllocation:
     """One cycle's; ``deadlocked``: jobs that wait for each other."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
         self.needs: list[Need] = []
         self.deadlocked: tuple[int, ...] = ()
 
@@ -91,44 +91,44 @@ class Piecemeal:
         holders = self._holders()
         turn = [holder for holder in holders if holder.missing > 0]
         while turn:
-            turn = [holder for holder in turn if holder.take_one(self.view) and holder.missing > 0]
+            turn = [holder for holder in turn if holder.take_one(self.state) and holder.missing > 0]
         for holder in holders:
-            self.view.memory.why_job[holder.key] = PendReason.SLOTS_ONE_BY_ONE
+            self.state.cache.why_job[holder.key] = PendReason.SLOTS_ONE_BY_ONE
         self.deadlocked = self._find_deadlock(holders)
         for key in self.deadlocked:
-            self.view.memory.why_job[key] = PendReason.JOB_DEADLOCK
+            self.state.cache.why_job[key] = PendReason.JOB_DEADLOCK
         return tuple(Placement(h.key, tuple(h.parts.values()), h.need.number) for h in holders if h.grew)
 
-    def _holders(self) -> list[Holder]:
+    def _holders(self) -> list[PartialAllocation]:
         """Those that hold something already, and then those in line."""
-        cluster = self.view.cluster
+        cluster = self.state.cluster
         by_number = {need.number: need for need in self.needs}
         found = []
         for key in sorted(cluster.promised):
             job = cluster.jobs.rows[key]
             need = by_number.get(job.spec)
             if need is not None:
-                found.append(Holder(self.view, need, key, job.promised))
+                found.append(PartialAllocation(self.state, need, key, job.promised))
         for need in self.needs:
-            left, _ = self.view.limits.left(need.spec)
+            left, _ = self.state.limits.left(need.spec)
             left -= sum(holder.missing for holder in found if holder.need.spec.queue == need.spec.queue)
-            for key in keys_in_order(cluster, need.number, self.view.memory.known[need.number]):
+            for key in keys_in_order(cluster, need.number, self.state.cache.classes[need.number]):
                 left -= need.slots
                 row = cluster.get(key)
                 if left < 0 or len(found) >= MOST:
                     break
-                if isinstance(row, Job) and (row.promised or row.not_before > self.view.now):
+                if isinstance(row, Job) and (row.promised or row.not_before > self.state.now):
                     continue
-                found += [Holder(self.view, need, one, ()) for one in _elements(row, MOST - len(found))]
+                found += [PartialAllocation(self.state, need, one, ()) for one in _elements(row, MOST - len(found))]
         return found[:MOST]
 
-    def _find_deadlock(self, holders: list[Holder]) -> tuple[int, ...]:
+    def _find_deadlock(self, holders: list[PartialAllocation]) -> tuple[int, ...]:
         stuck = [holder for holder in holders if holder.parts and holder.missing > 0]
         if len(stuck) < 2 or any(holder.grew or not holder.missing for holder in holders):
             return ()
-        hosts = self.view.cluster.use.hosts
+        hosts = self.state.cluster.use.hosts
         for holder in stuck:
-            names = (self.view.rows[at].name for at in holder.hosts)
+            names = (self.state.rows[at].name for at in holder.hosts)
             if any(name in hosts and hosts[name].jobs for name in names):
                 return ()
         return tuple(holder.key for holder in stuck)
@@ -141,7 +141,7 @@ def _elements(row: Job | Array, most: int) -> list[int]:
     return [key_of(row.job, index) for index in islice(row.startable, min(most, limit))]
 
 
-def is_whole(view: View, key: int) -> bool:
+def is_whole(state: CycleState, key: int) -> bool:
     """Whether a job holds all its slots; what is held for it is then its placement."""
-    job = view.cluster.jobs.rows[key]
-    return sum(part.slots for part in job.promised) >= view.cluster.specs.rows[job.spec].slots
+    job = state.cluster.jobs.rows[key]
+    return sum(part.slots for part in job.promised) >= state.cluster.specs.rows[job.spec].slots

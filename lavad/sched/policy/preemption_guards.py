@@ -8,23 +8,23 @@ from __future__ import annotations
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 
-def is_spared(view: View, job: Job, spec: Spec) -> bool:
+def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
     """Whether a running job must be left alone for now."""
-    run, conf = job.run, view.cluster.queue_conf.get(spec.queue)
+    run, conf = job.run, state.cluster.queue_conf.get(spec.queue)
     if run is None or conf is None:
         return True
-    if spec.exclusive and not view.cluster.conf.params.preempt_exclusive:
+    if spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
     rules = conf.spared
     if rules.most is not None and job.preempted >= rules.most:
         return True
-    if rules.interval and view.now < job.since + rules.interval:
-        view.wake(job.since + rules.interval)
+    if rules.interval and state.now < job.since + rules.interval:
+        state.wake(job.since + rules.interval)
         return True
-    ran = view.now - (run.started or run.dispatched) - run.paused
+    ran = state.now - (run.started or run.dispatched) - run.paused
     limit = spec.limits.run
     if rules.ran and (rules.ran > 0 or limit is not None) and ran >= _seconds(rules.ran, limit):
         return True
@@ -36,14 +36,14 @@ def _seconds(rule: int, limit: int | None) -> float:
     return rule if rule > 0 else -rule / 100 * (limit or 0)
 
 
-def is_too_early(view: View, need: Need, key: int) -> bool:
+def is_too_early(state: CycleState, need: Need, key: int) -> bool:
     """Whether a waiting job may not preempt others, or not yet."""
     if need.spec.reservation:
         return False
-    if need.spec.exclusive and not view.cluster.conf.params.preempt_exclusive:
+    if need.spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
-    ready = view.cluster.get(key).submitted + need.queue.spared.delay
-    if ready > view.now:
-        view.wake(ready)
+    ready = state.cluster.get(key).submitted + need.queue.spared.delay
+    if ready > state.now:
+        state.wake(ready)
         return True
     return False

@@ -11,7 +11,7 @@ from lavad.core.plan.volatile import WhyClass
 from lavad.core.rules import ownership
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.cycle_state import View
+from lavad.sched.state.cycle_state import CycleState
 
 _NEVER = (
     PendReason.NEVER_SLOTS,
@@ -22,14 +22,14 @@ _NEVER = (
 )
 
 
-class Owners:
+class QueueShares:
     """One cycle's."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        cluster = view.cluster
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
+        cluster = state.cluster
         total = ownership.total_slots(cluster)
-        never = frozenset(number for number, why in view.memory.why.items() if _is_never(why))
+        never = frozenset(number for number, why in state.cache.why.items() if _is_never(why))
         self._lent = ownership.lent_slots(cluster)
         waiting = ownership.waiting_slots(cluster, total, never)
         self.deserved = ownership.deal(total, ownership.claims(cluster, waiting))
@@ -37,28 +37,28 @@ class Owners:
         self.total = total
         self.waits: set[str] = set()
         """Queues that took no more than they deserve for the sake of others."""
-        self.lends = False
+        self.lends_idle = False
         """The line is done: what is left is lent to whoever asks."""
 
     def has(self, queue: str) -> int:
         """Slots of a queue at this moment of the cycle."""
         gone = self._lent.get(queue, 0) + self._reclaimed.get(queue, 0)
-        return self.view.ledger.queue_slots(queue) - gone
+        return self.state.ledger.queue_slots(queue) - gone
 
     def left(self, spec: Spec) -> tuple[int, int]:
         """Slots that jobs of a queue may take, and the reason when they are too few."""
         has, deserved = self.has(spec.queue), self.deserved.get(spec.queue, 0)
-        if not self.lends:
+        if not self.lends_idle:
             self.waits.add(spec.queue)
             if has + spec.slots <= deserved or has >= deserved:
                 return max(0, deserved - has), PendReason.QUE_DESERVED
         room = self._unguaranteed(spec.queue)
-        return (room if self.lends else min(room, spec.slots)), PendReason.QUE_GUARANTEE
+        return (room if self.lends_idle else min(room, spec.slots)), PendReason.QUE_GUARANTEE
 
     def _unguaranteed(self, queue: str) -> int:
         """Free slots that are guaranteed to no other queue."""
         left = self.total
-        for other in self.view.cluster.conf.queues:
+        for other in self.state.cluster.conf.queues:
             has = self.has(other.name)
             left -= has if other.name == queue else max(has, other.guarantee)
         return left
@@ -66,19 +66,19 @@ class Owners:
     def may_reclaim(self, need: Need) -> bool:
         """Whether a job of this class would still be within what its queue deserves."""
         queue = need.spec.queue
-        return not self.lends and self.has(queue) + need.slots <= self.deserved.get(queue, 0)
+        return not self.lends_idle and self.has(queue) + need.slots <= self.deserved.get(queue, 0)
 
     def may_resume(self, queue: str, slots: int) -> bool:
         """Whether a preempted job of a queue may have its slots again."""
-        return self.lends or self.has(queue) + slots <= self.deserved.get(queue, 0)
+        return self.lends_idle or self.has(queue) + slots <= self.deserved.get(queue, 0)
 
     def has_surplus(self, queue: str) -> bool:
         """Whether another queue than this has anything to give back."""
-        return any(self.surplus(other.name) for other in self.view.cluster.conf.queues if other.name != queue)
+        return any(self.surplus(other.name) for other in self.state.cluster.conf.queues if other.name != queue)
 
     def surplus(self, queue: str) -> int:
         """What may be reclaimed of a queue."""
-        conf = self.view.cluster.queue_conf.get(queue)
+        conf = self.state.cluster.queue_conf.get(queue)
         if conf is None or not conf.reclaimable:
             return 0
         return max(0, self.has(queue) - self.deserved.get(queue, 0))
@@ -91,28 +91,28 @@ class Owners:
 class Surplus:
     """What of each queue's surplus is left while victims are chosen."""
 
-    def __init__(self, view: View, owners: Owners | None) -> None:
-        self._view = view
-        self._owners = owners
+    def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
+        self._state = state
+        self._queue_shares = queue_shares
         self._left: dict[str, int] = {}
 
     def take(self, key: int) -> bool:
         """Count a victim in, if that leaves its queue what it deserves."""
-        owners = self._owners
-        queue, slots = slots_of(self._view, key)
+        queue_shares = self._queue_shares
+        queue, slots = slots_of(self._state, key)
         left = self._left.get(queue)
         if left is None:
-            left = owners.surplus(queue) if owners is not None else 0
+            left = queue_shares.surplus(queue) if queue_shares is not None else 0
         if slots > left:
             return False
         self._left[queue] = left - slots
         return True
 
 
-def slots_of(view: View, key: int) -> tuple[str, int]:
+def slots_of(state: CycleState, key: int) -> tuple[str, int]:
     """The queue and the slots of a started job."""
-    job = view.cluster.jobs.rows[key]
-    return view.cluster.specs.rows[job.spec].queue, sum(part.slots for part in job.run.parts) if job.run is not None else 0
+    job = state.cluster.jobs.rows[key]
+    return state.cluster.specs.rows[job.spec].queue, sum(part.slots for part in job.run.parts) if job.run is not None else 0
 
 
 def _is_never(why: WhyClass) -> bool:

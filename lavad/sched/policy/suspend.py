@@ -18,8 +18,8 @@ from lavad.core.plan.plan import Suspension
 from lavad.core.site.conf import HostConf, QueueConf
 from lavad.core.site.pend_reason import INDICES
 from lavad.sched.needs.rows import Row, read_values
-from lavad.sched.policy.queue_shares import Owners
-from lavad.sched.state.cycle_state import View
+from lavad.sched.policy.queue_shares import QueueShares
+from lavad.sched.state.cycle_state import CycleState
 
 TURN = 10.0
 """Seconds between two stops, or two resumes, on one host."""
@@ -28,12 +28,12 @@ HOST_WINDOW = "The run windows of the host are closed"
 STOP = "STOP_COND is true with current host load"
 
 
-class Controls:
+class SuspendResume:
     """The stops and resumes of one cycle."""
 
-    def __init__(self, view: View, owners: Owners | None) -> None:
-        self.view = view
-        self.owners = owners
+    def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
+        self.state = state
+        self.queue_shares = queue_shares
         self.suspensions: list[Suspension] = []
         self.resumes: list[int] = []
         self.later: list[int] = []
@@ -43,18 +43,18 @@ class Controls:
 
     def begin(self) -> None:
         """Stop what must not run now, and put in line what may go on."""
-        view = self.view
-        if view.memory.rules.stops:
+        state = self.state
+        if state.cache.rules.stops:
             for key in self._stopped():
-                job = view.cluster.jobs.rows[key[0]]
+                job = state.cluster.jobs.rows[key[0]]
                 assert job.run is not None
                 reason = TermReason.TERM_WINDOW if key[1] in (WINDOW, HOST_WINDOW) else TermReason.TERM_LOAD
                 self.suspensions.append(Suspension(key[0], job.run.uid, key[1], reason))
-                view.preempted.add(key[0])
-        for key_ in view.cluster.suspended:
-            job = view.cluster.jobs.rows[key_]
+                state.preempted.add(key[0])
+        for key_ in state.cluster.suspended:
+            job = state.cluster.jobs.rows[key_]
             if job.state is JobState.SSUSP and job.run is not None and not job.lent_all:
-                queue = view.cluster.queue_conf.get(view.cluster.specs.rows[job.spec].queue)
+                queue = state.cluster.queue_conf.get(state.cluster.specs.rows[job.spec].queue)
                 self.waiting.append((queue.priority if queue is not None else 0, -job.run.dispatched, key_))
         self.waiting.sort()
 
@@ -62,7 +62,7 @@ class Controls:
         """Let go on what may and is of at least this priority; what is not yet free is held for it from lower jobs."""
         while self.waiting and self.waiting[-1][0] >= priority:
             key = self.waiting.pop()[2]
-            job = self.view.cluster.jobs.rows[key]
+            job = self.state.cluster.jobs.rows[key]
             if self._is_reclaimed(job):
                 self.later.append(key)
                 continue
@@ -74,40 +74,40 @@ class Controls:
     def lend(self) -> None:
         """What nobody else could use is lent to jobs that had to give it back before."""
         for key in self.later:
-            job = self.view.cluster.jobs.rows[key]
+            job = self.state.cluster.jobs.rows[key]
             if not self._is_reclaimed(job) and self._may_go_on(job):
                 self.resumes.append(key)
                 self._take(job)
 
     def _is_reclaimed(self, job: Job) -> bool:
         """Whether its queue has what it deserves without it."""
-        owners = self.owners
-        if owners is None or not job.lent or job.run is None:
+        queue_shares = self.queue_shares
+        if queue_shares is None or not job.lent or job.run is None:
             return False
-        queue = self.view.cluster.specs.rows[job.spec].queue
-        return not owners.may_resume(queue, sum(part.slots for part in job.run.parts))
+        queue = self.state.cluster.specs.rows[job.spec].queue
+        return not queue_shares.may_resume(queue, sum(part.slots for part in job.run.parts))
 
     def _take(self, job: Job) -> None:
         """Its slots are its own again, or as far as they are free, held for it."""
-        for part in preempt.parts_of(self.view.cluster, job.key):
-            row = self.view.memory.by_name[part.host]
-            host = self.view.ledger.host(part.host)
+        for part in preempt.parts_of(self.state.cluster, job.key):
+            row = self.state.cache.by_name[part.host]
+            host = self.state.ledger.host(part.host)
             host.taken += min(part.slots, host.free)
-            self.view.renew(row)
+            self.state.renew(row)
 
     def _may_go_on(self, job: Job) -> bool:
-        view = self.view
-        spec = view.cluster.specs.rows[job.spec]
-        reserved = view.advance.reserved if view.advance is not None else None
-        if preempt.why_not_resumed(view.ledger, job, reserved):
+        state = self.state
+        spec = state.cluster.specs.rows[job.spec]
+        reserved = state.advance.reserved if state.advance is not None else None
+        if preempt.why_not_resumed(state.ledger, job, reserved):
             return False
-        queue = view.cluster.queue_conf.get(spec.queue)
+        queue = state.cluster.queue_conf.get(spec.queue)
         if queue is None:
             return True
         if self._closed(queue):
             return False
-        rows = [view.memory.by_name[part.host] for part in preempt.parts_of(view.cluster, job.key)]
-        if not view.memory.rules.stops:
+        rows = [state.cache.by_name[part.host] for part in preempt.parts_of(state.cluster, job.key)]
+        if not state.cache.rules.stops:
             return True
         return all(self._is_fit(row, queue, job) for row in rows)
 
@@ -127,30 +127,30 @@ class Controls:
         elif self._beyond(row, (*queue.thresholds.sched, *conf.thresholds.sched)):
             return False
         if any(self._resumed_late(key) for key in self._jobs_on(row)):
-            self.view.wake(self.view.now + TURN)
+            self.state.wake(self.state.now + TURN)
             return False
         return True
 
     def _resumed_late(self, key: int) -> bool:
         """Whether a job went on only now."""
-        job = self.view.cluster.jobs.rows[key]
+        job = self.state.cluster.jobs.rows[key]
         if key in self.resumes:
             return True
-        late = self.view.now < job.since + TURN
+        late = self.state.now < job.since + TURN
         return job.state is JobState.RUN and job.run is not None and job.run.paused > 0 and late
 
     def _stopped(self) -> Iterator[tuple[int, str]]:
         """Running jobs that are to stop, each with its reason."""
-        view = self.view
-        closed = {queue.name for queue in view.cluster.conf.queues if queue.run_window and self._closed(queue)}
-        closed = {name for name in closed if view.cluster.use.queues[name][2]}
-        rows, specs = view.cluster.jobs.rows, view.cluster.specs.rows
+        state = self.state
+        closed = {queue.name for queue in state.cluster.conf.queues if queue.run_window and self._closed(queue)}
+        closed = {name for name in closed if state.cluster.use.queues[name][2]}
+        rows, specs = state.cluster.jobs.rows, state.cluster.specs.rows
         stopped: set[int] = set()
-        for key in sorted(view.cluster.started) if closed else ():
+        for key in sorted(state.cluster.started) if closed else ():
             if specs[rows[key].spec].queue in closed and _runs(rows[key]):
                 stopped.add(key)
                 yield key, WINDOW
-        for row in view.rows if view.memory.rules.host_stops else ():
+        for row in state.rows if state.cache.rules.host_stops else ():
             for key, why in self._stopped_on(row):
                 if key not in stopped:
                     stopped.add(key)
@@ -159,7 +159,7 @@ class Controls:
     def _stopped_on(self, row: Row) -> Iterator[tuple[int, str]]:
         conf = self._host(row)
         keys = self._jobs_on(row)
-        rows = self.view.cluster.jobs.rows
+        rows = self.state.cluster.jobs.rows
         if not keys:
             return
         if self._host_closed(conf):
@@ -168,22 +168,22 @@ class Controls:
         if row.load is None or any(self._stopped_late(key) for key in keys):
             return
         for job, spec in self._lowest_first(keys):
-            queue = self.view.cluster.queue_conf.get(spec.queue)
+            queue = self.state.cluster.queue_conf.get(spec.queue)
             why = self._overloaded(row, queue, conf) if queue is not None else ""
             if why and _runs(job):
                 yield job.key, why
-                self.view.wake(self.view.now + TURN)
+                self.state.wake(self.state.now + TURN)
                 return
 
     def _stopped_late(self, key: int) -> bool:
-        job = self.view.cluster.jobs.rows[key]
-        if job.state is not JobState.SSUSP or job.lent or self.view.now >= job.since + TURN:
+        job = self.state.cluster.jobs.rows[key]
+        if job.state is not JobState.SSUSP or job.lent or self.state.now >= job.since + TURN:
             return False
-        self.view.wake(job.since + TURN)
+        self.state.wake(job.since + TURN)
         return True
 
     def _lowest_first(self, keys: list[int]) -> list[tuple[Job, Spec]]:
-        rows, specs, queues = self.view.cluster.jobs.rows, self.view.cluster.specs.rows, self.view.cluster.queue_conf
+        rows, specs, queues = self.state.cluster.jobs.rows, self.state.cluster.specs.rows, self.state.cluster.queue_conf
         found = [(rows[key], specs[rows[key].spec]) for key in keys]
 
         def cost(pair: tuple[Job, Spec]) -> tuple[int, float, int]:
@@ -194,21 +194,21 @@ class Controls:
         return sorted(found, key=cost)
 
     def _jobs_on(self, row: Row) -> list[int]:
-        use = self.view.cluster.use.hosts.get(row.name)
+        use = self.state.cluster.use.hosts.get(row.name)
         return sorted(use.jobs) if use is not None else []
 
     def _host(self, row: Row) -> HostConf:
-        return self.view.cluster.host_conf.get(row.name) or HostConf(name=row.name)
+        return self.state.cluster.host_conf.get(row.name) or HostConf(name=row.name)
 
     def _closed(self, queue: QueueConf) -> bool:
         """Whether the queue's run window is closed."""
         if not queue.run_window:
             return False
-        self.view.wake_at_change(queue.run_window)
-        return not self.view.memory.is_window_open(queue.run_window, self.view.local)
+        self.state.wake_at_change(queue.run_window)
+        return not self.state.cache.is_window_open(queue.run_window, self.state.local)
 
     def _host_closed(self, conf: HostConf) -> bool:
-        return bool(conf.run_window) and not self.view.memory.is_window_open(conf.run_window, self.view.local)
+        return bool(conf.run_window) and not self.state.cache.is_window_open(conf.run_window, self.state.local)
 
     def _overloaded(self, row: Row, queue: QueueConf, conf: HostConf) -> str:
         """Why a job of this queue must not go on running here, "" if it may."""
@@ -221,7 +221,7 @@ class Controls:
         found = []
         for name, most in thresholds:
             value = row.load.get(name) if row.load is not None else None
-            if value is not None and (value > most if name in self.view.memory.increasing else value < most):
+            if value is not None and (value > most if name in self.state.cache.increasing else value < most):
                 found.append(name)
         return sorted(set(found), key=lambda name: INDICES.index(name) if name in INDICES else len(INDICES))
 
@@ -231,7 +231,7 @@ class Controls:
             select = parse(text).select
         except ResReqError:
             return False
-        return select is not None and compile_select(select)(read_values(row, self.view.cluster, self.view.soft))
+        return select is not None and compile_select(select)(read_values(row, self.state.cluster, self.state.soft))
 
 
 def _runs(job: Job) -> bool:

@@ -17,7 +17,7 @@ from lavad.core.rules.reserved import NEVER, Reserved
 from lavad.core.site.reservation import is_active
 from lavad.sched.needs.columns import Ints
 from lavad.sched.needs.needs import Need
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 _Key = tuple[object, ...]
 
@@ -41,22 +41,22 @@ class _Level:
 class AdvanceReservations:
     """The reservations of one cycle. ``show`` says which class the other methods answer for."""
 
-    def __init__(self, ledger: Ledger, memory: Memory, now: float) -> None:
+    def __init__(self, ledger: Ledger, cache: SchedulerCache, now: float) -> None:
         self.now = now
-        self.reserved = Reserved(ledger, now, memory.ends)
-        self._by_name = memory.by_name
+        self.reserved = Reserved(ledger, now, cache.ends)
+        self._by_name = cache.by_name
         self._levels: dict[_Key, _Level] = {}
         self._level = _Level({}, 0)
         self._reasons: npt.NDArray[np.int32] | None = None
         self.edges = sorted({edge for edge in self.reserved.edges() if edge > now})
         """Times still to come at which a reservation begins or ends."""
-        state = tuple((row, is_active(row, now)) for row in self.reserved.rows.values())
-        if state != memory.reservations:
-            memory.reservations = state
-            memory.state_seen += 1
-            memory.improved = memory.cycle
-            memory.restless = True
-        known = memory.ends
+        activity = tuple((row, is_active(row, now)) for row in self.reserved.rows.values())
+        if activity != cache.reservations:
+            cache.reservations = activity
+            cache.state_seen += 1
+            cache.improved = cache.cycle
+            cache.retry_blocked = True
+        known = cache.ends
         for host in [host for host in known if host not in self.reserved.by_host]:
             del known[host]
 
@@ -93,7 +93,7 @@ class AdvanceReservations:
             else:
                 level.kept.pop(host, None)
             if level.column is not None and row is not None:
-                level.column[row.at] = max(0, kept)
+                level.column[row.index] = max(0, kept)
 
     def column(self, free: Ints) -> Ints:
         """Free slots by row number, less what the class leaves alone."""
@@ -105,7 +105,7 @@ class AdvanceReservations:
             for host, slots in level.kept.items():
                 row = self._by_name.get(host)
                 if row is not None:
-                    level.column[row.at] = slots
+                    level.column[row.index] = slots
         return free - level.column
 
     def explain(self, codes: npt.NDArray[np.int32], free: Ints) -> None:
@@ -118,7 +118,7 @@ class AdvanceReservations:
             for host in self.reserved.by_host:
                 row = self._by_name.get(host)
                 if row is not None:
-                    self._reasons[row.at] = self.reserved.reason(host)
+                    self._reasons[row.index] = self.reserved.reason(host)
         touched = (codes == 0) & (free > 0) & (self.column(free) < free)
         codes[touched] = self._reasons[touched]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
@@ -15,49 +17,49 @@ from lavad.sched.needs.columns import Columns, Ints
 from lavad.sched.needs.rows import Row
 from lavad.sched.order.fairshare import Shares
 from lavad.sched.state.advance_reservations import AdvanceReservations
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
-class View:
+class CycleState:
     """One cycle's world. ``columns`` is None for few hosts."""
 
-    def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, memory: Memory) -> None:
+    def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache) -> None:
         self.cluster = cluster
         self.soft = soft
         self.now = now
         self.local = local
-        self.memory = memory
+        self.cache = cache
         self.ledger = Ledger(cluster)
-        memory.renew(self.ledger, soft, local)
-        self.limits = Limits(memory.book, self.ledger)
-        self.rows: list[Row] = memory.rows
-        self.columns: Columns | None = memory.columns
-        self.shares = Shares(memory.ranking.policies, cluster, soft, now)
+        cache.renew(self.ledger, soft, local)
+        self.limits = Limits(cache.book, self.ledger)
+        self.rows: list[Row] = cache.rows
+        self.columns: Columns | None = cache.columns
+        self.shares = Shares(cache.ranking.policies, cluster, soft, now)
         self.queues: dict[str, int] = {}
         """Queue to why it dispatches nothing now, 0: it does."""
         self.rankings: dict[tuple[object, ...], Any] = {}
         self.rank_starts: dict[tuple[object, ...], int] = {}
         """Ranking to its first host that is not full."""
-        self.free = sum(row.free for row, code in zip(self.rows, memory.codes, strict=True) if not code)
+        self.free = sum(row.free for row, code in zip(self.rows, cache.codes, strict=True) if not code)
         """Free slots of all hosts that take jobs."""
         self.changes = 0
         """Grows with every row that is renewed in this cycle."""
         self.wake_at = 0.0
         self.preempted: set[int] = set()
         """Running jobs that this cycle stops."""
-        self.holds = False
+        self.free_may_grow = False
         """Whether anything is held: a host may then have more for one class than for the one before it."""
         self.renewed: list[int] = []
         """Numbers of the rows that were brought up to the ledger, one after the other."""
-        self.restless = False
+        self.retry_blocked = False
         """Whether the next cycle must look at everything again."""
-        has_advance = bool(cluster.reservations.rows or memory.reservations)
-        self.advance = AdvanceReservations(self.ledger, memory, now) if has_advance else None
+        has_advance = bool(cluster.reservations.rows or cache.reservations)
+        self.advance = AdvanceReservations(self.ledger, cache, now) if has_advance else None
         """The advance reservations, where there are any."""
         for edge in self.advance.edges[:1] if self.advance is not None else ():
             self.wake(edge)
         self._starts: dict[str, float] = {}
-        for text in {text for texts in memory.host_windows.values() for text in texts}:
+        for text in {text for texts in cache.host_windows.values() for text in texts}:
             self.wake_at_change(text)
 
     def wake(self, at: float) -> None:
@@ -67,29 +69,38 @@ class View:
 
     def wake_at_change(self, text: str) -> None:
         """Something opens or closes with this time window."""
-        seconds = self.memory.next_window_change(text, self.local)
+        seconds = self.cache.next_window_change(text, self.local)
         if seconds is not None:
             self.wake(self.now + seconds)
 
-    def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
+    @contextmanager
+    def slots_coming_back(self) -> Iterator[None]:
+        """Meanwhile slots are given back on the ledger, so that a host that was full may have some again."""
+        before, self.free_may_grow = self.free_may_grow, True
+        try:
+            yield
+        finally:
+            self.free_may_grow = before
+
+    def start_job(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
         """A job of ``spec`` starts on these hosts; ``alone``: others that it keeps for itself."""
         self.ledger.take(key, spec, parts, alone)
         for name in alone:
-            self.renew(self.memory.by_name[name])
-        self.shares.take(spec, parts)
+            self.renew(self.cache.by_name[name])
+        self.shares.charge(spec, parts)
         for part in parts:
             self._starts[part.host] = self.now
-            self.renew(self.memory.by_name[part.host])
+            self.renew(self.cache.by_name[part.host])
 
     def renew(self, row: Row) -> None:
         """Bring a row up to the ledger."""
         before = row.free
-        row.take(self.ledger)
+        row.refresh(self.ledger)
         self.free += row.free - before
         self.changes += 1
-        self.renewed.append(row.at)
+        self.renewed.append(row.index)
         if self.columns is not None:
-            self.columns.take(row)
+            self.columns.refresh(row)
 
     def free_slots(self, columns: Columns) -> Ints:
         """Free slots of all hosts as the class in turn may have them (perhaps more, where it has an advance reservation)."""

@@ -19,8 +19,8 @@ from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.needs.bases import Base
 from lavad.sched.needs.columns import FEW, Columns
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
@@ -46,7 +46,7 @@ Place = tuple[float, float, int, int]
 """Place of a job in its class: position, when it stands as submitted, job, index."""
 
 
-class Known:
+class PendingClass:
     """What is known of a class: its place in line, and what it waits for."""
 
     __slots__ = ("blocked", "head", "jobs", "pending", "placed", "places", "stream", "touched")
@@ -67,10 +67,10 @@ class Known:
         """Reasons of single jobs."""
 
 
-class Memory:
+class SchedulerCache:
     """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
 
-    quiet: tuple[int, int, int, float, float] | None = None
+    idle: tuple[int, int, int, float, float] | None = None
     """Version, ``rows_seen`` and ``state_seen`` of the last cycle, if it decided nothing; when to wake; its time zone."""
 
     def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
@@ -88,13 +88,13 @@ class Memory:
         self.needs = Needs()
         self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
         """Class with roles to its need, and what one task of each role needs."""
-        self.bases: dict[tuple[object, ...], Base] = {}
+        self.eligibilities: dict[tuple[object, ...], Eligibility] = {}
         self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
         self.units: dict[str, dict[str, int]] = {}
         """Type of compute units to the number of each host's unit."""
         self.texts: set[str] = set()
         """Resources that are texts on some host."""
-        self.known: dict[int, Known] = {}
+        self.classes: dict[int, PendingClass] = {}
         self.line: list[tuple[Order, int]] = []
         self.streams: dict[Stream, list[tuple[Order, int]]] = {}
         self.ranking = Ranking(Conf())
@@ -107,7 +107,7 @@ class Memory:
         """Newest cycle in which a host had more, or another state, than before."""
         self.load_changed = 0
         """Newest cycle in which a load was other than before."""
-        self.restless = False
+        self.retry_blocked = False
         """Something is held, promised or preempted: what was blocked is looked at again in each cycle."""
         self.rules = Rules(Conf())
         self.dynamic: frozenset[str] = frozenset()
@@ -132,8 +132,8 @@ class Memory:
         if self.by_name.keys() != cluster.hosts.rows.keys():
             self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
-        self.restless = self.restless or bool(cluster.suspended or cluster.promised)
-        if self.restless:
+        self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
+        if self.retry_blocked:
             self.improved = self.cycle
 
     def _configure(self, conf: Conf) -> None:
@@ -142,7 +142,7 @@ class Memory:
         self.book = LimitBook(conf)
         self.rows, self.by_name = [], {}
         self.role_needs.clear()
-        for kept in (self.needs, self.bases, self.masks, self.known, self.line, self.streams, self.why, self.why_job):
+        for kept in (self.needs, self.eligibilities, self.masks, self.classes, self.line, self.streams, self.why, self.why_job):
             kept.clear()
         self.units.clear()
         self.ranking = Ranking(conf)
@@ -160,7 +160,7 @@ class Memory:
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
         self.codes = [-1] * len(self.rows)
-        self.bases.clear()
+        self.eligibilities.clear()
         self.masks.clear()
         self.texts.clear()
 
@@ -190,8 +190,8 @@ class Memory:
 
     def _renew_code(self, row: Row, local: Local) -> None:
         code = self._code_of(row, local)
-        if code != self.codes[row.at]:
-            self.codes[row.at] = code
+        if code != self.codes[row.index]:
+            self.codes[row.index] = code
             self.state_seen += 1
             self.improved = self.cycle
 
@@ -227,16 +227,16 @@ class Memory:
         """Seconds until a window opens or closes; None: never."""
         return next_change(self.window(text), local) if text else None
 
-    def note_quiet(self, plan: Plan, now: float, local: Local) -> None:
+    def note_idle(self, plan: Plan, now: float, local: Local) -> None:
         """A cycle is over: where it decided nothing, the next one need not look while nothing changes."""
-        still = not (plan.decides or self.restless)
-        self.quiet = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
+        still = not (plan.decides or self.retry_blocked)
+        self.idle = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
 
-    def find_quiet(self, cluster: Cluster, now: float, local: Local) -> float | None:
+    def find_idle_wake_time(self, cluster: Cluster, now: float, local: Local) -> float | None:
         """When time alone may change something (0: never), where nothing else has changed; None: something has."""
-        if self.quiet is None or self.restless or self.quiet[:3] != (cluster.version, self.rows_seen, self.state_seen):
+        if self.idle is None or self.retry_blocked or self.idle[:3] != (cluster.version, self.rows_seen, self.state_seen):
             return None
-        _, _, _, wake_at, zone = self.quiet
+        _, _, _, wake_at, zone = self.idle
         # local clocks are set back and forth: windows then open at another time
         is_same_zone = abs(zone - _zone(now, local)) % (WEEK - ZONE_ERROR) <= ZONE_ERROR
         return wake_at if is_same_zone and (not wake_at or now < wake_at) else None
@@ -255,15 +255,15 @@ class Memory:
 
     def forget(self, number: int) -> None:
         """A class has no pending job any more."""
-        known = self.known.pop(number)
+        entry = self.classes.pop(number)
         self.needs.forget(number)
         self.why.pop(number, None)
-        for key in known.jobs:
+        for key in entry.jobs:
             self.why_job.pop(key, None)
 
-    def say_jobs(self, known: Known, reasons: dict[int, int]) -> None:
+    def set_job_reasons(self, entry: PendingClass, reasons: dict[int, int]) -> None:
         """The reasons of single jobs of a class are these now."""
-        for key in known.jobs:
+        for key in entry.jobs:
             self.why_job.pop(key, None)
-        known.jobs = reasons
+        entry.jobs = reasons
         self.why_job.update(reasons)

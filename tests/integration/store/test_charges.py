@@ -16,7 +16,7 @@ from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, QueueConf, ShareConf
 from lavad.core.site.host import Facts
 from lavad.replica import protocol as feed
-from lavad.sched.order.fairshare import make_tree, policies_of
+from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
@@ -76,7 +76,7 @@ def history(seed: int) -> list[list[ev.Event]]:
 
 def priorities(cluster: Cluster) -> dict[str, float]:
     """Every node of the tree, to the last bit."""
-    tree = make_tree(policies_of(cluster.conf)["high"], cluster, Soft(), NOW + 50_000.0)
+    tree = make_tree(queue_policies(cluster.conf)["high"], cluster, Soft(), NOW + 50_000.0)
     for user in USERS:
         for group in ("", "dev"):
             tree.leaf(user, group)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import QueueConf
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 HIGH = QueueConf(name="high", priority=60, preemption="PREEMPTIVE")
@@ -25,8 +25,8 @@ def world_of(*queues: QueueConf, hosts: Sequence[str] = ("h1",), slots: int = 4,
 def step(world: World) -> Plan:
     """One cycle, accepted, the same without memory."""
     plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
+    fresh = world.schedule(SchedulerCache())
+    columns = world.schedule(SchedulerCache(few=1))
     for field in ("placements", "preemptions", "resumes", "suspensions", "releases", "promises", "wake_at"):
         assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
     world.accept(plan)

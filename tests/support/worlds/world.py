@@ -25,7 +25,7 @@ from lavad.core.site.conf import Conf, HostConf, QueueConf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 QUIET = {
     "r15s": 0.0,
@@ -49,7 +49,7 @@ class World:
     def __init__(self, conf: Conf | None = None, now: float = 1_000_000.0) -> None:
         self.cluster = Cluster()
         self.soft = Soft()
-        self.memory = Memory()
+        self.memory = SchedulerCache()
         self.now = now
         self.local = (1, 12 * 3600)
         self.plans = 0
@@ -123,7 +123,7 @@ class World:
         self.apply(event)
         return key
 
-    def schedule(self, memory: Memory | None = None) -> Plan:
+    def schedule(self, memory: SchedulerCache | None = None) -> Plan:
         """One cycle."""
         return schedule(self.cluster, self.soft, self.now, self.local, memory or self.memory)
 

@@ -26,7 +26,7 @@ from lavad.replay.history import HistoryError, Item, Numbered, of_file, write
 from lavad.replay.repeat import main
 from lavad.replica import protocol as feed
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 RESREQS = [
@@ -95,7 +95,7 @@ class Site:
         self.replica = feed.restore(taken)
         self.soft = type(self.master.soft)()
         update(self.soft, SoftUpdate(load=dict(self.master.soft.load)))
-        self.memory, self.recorder = Memory(), Recorder()
+        self.memory, self.recorder = SchedulerCache(), Recorder()
 
     def say(self, **news: object) -> None:
         told = SoftUpdate(**news)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Params, QueueConf
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 GANG = QueueConf(name="gang", priority=30)
@@ -27,8 +27,8 @@ def world_of(hosts: int = 4, slots: int = 1, gpus: int = 1) -> World:
 
 def cycle(world: World) -> list[ev.Event]:
     plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
+    fresh = world.schedule(SchedulerCache())
+    columns = world.schedule(SchedulerCache(few=1))
     assert (plan.placements, plan.holds, plan.deadlocked) == (fresh.placements, fresh.holds, fresh.deadlocked)
     assert (plan.placements, plan.holds, plan.deadlocked) == (columns.placements, columns.holds, columns.deadlocked)
     events = world.accept(plan)

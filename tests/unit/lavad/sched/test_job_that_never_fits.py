@@ -8,7 +8,7 @@ import pytest
 
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, text
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 
@@ -28,7 +28,7 @@ from tests.support.worlds.world import World
 )
 def test_no_host_can_ever(fields: dict[str, Any], reason: int, few: int) -> None:
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.configure(params=Params(parallel_by_slot=True))
     world.hosts("h1", "h2", slots=4, gpus=2)
     for host in ("h1", "h2"):

@@ -10,7 +10,7 @@ from lavad.core.lang.cpus import give_cpus
 from lavad.core.lang.topology import regular
 from lavad.core.rules.gpus import pick
 from lavad.core.site.conf import Params, UnitConf
-from lavad.sched.cycle import place_class as visit
+from lavad.sched.cycle import place_class
 from lavad.sched.hosts import choose, compound, fit
 from tests.support.worlds.world import World
 
@@ -53,7 +53,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, object]]] 
         {"resreq": "span[stripe]", "slots": 12},
     ),
     "units of others": (
-        lambda patch: patch.setattr(visit, "whole_units", lambda view, need, parts: ("h1", "h2")),
+        lambda patch: patch.setattr(place_class, "whole_units", lambda view, need, parts: ("h1", "h2")),
         {"resreq": "same[model]", "slots": 2},
     ),
 }

@@ -10,7 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.site.conf import Conf, Params, QueueConf
-from lavad.sched.ask.estimate import latest, soonest, standing
+from lavad.sched.ask.estimate import get_queue_position, latest, soonest
 from lavad.sched.ask.trial import starts
 from lavad.sched.ask.what_if import find_changes
 from tests.support.worlds.world import World
@@ -140,10 +140,10 @@ def test_position_counts_elements_and_names_those_before() -> None:
     array = world.submit(array="1-10", user="bob")
     single = world.submit(user="cid")
     mine = world.submit(user="me", queue="other")
-    place = standing(world.cluster, world.soft, world.now, world.local, mine)
+    place = get_queue_position(world.cluster, world.soft, world.now, world.local, mine)
     assert (place.ahead, place.waiting, place.before, place.first) == (0, 1, 11, (array, single))
     third = 3 << 32 | array
-    place = standing(world.cluster, world.soft, world.now, world.local, third)
+    place = get_queue_position(world.cluster, world.soft, world.now, world.local, third)
     assert (place.ahead, place.waiting, place.before) == (2, 11, 2)
 
 

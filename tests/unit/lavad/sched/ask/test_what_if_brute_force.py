@@ -19,7 +19,7 @@ from lavad.replica import protocol as feed
 from lavad.sched.ask.trial import starts
 from lavad.sched.ask.what_if import find_changes
 from lavad.sched.cycle.cycle import schedule
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 HOSTS = ("h1", "h2")
@@ -59,7 +59,7 @@ def starts_with(world: World, key: int, spec: Spec) -> bool:
     if number == cluster.next_spec:
         apply(cluster, ev.SpecAdded(at=world.now, spec=number, value=spec))
     apply(cluster, ev.JobModified(at=world.now, key=key, spec=number, name="job"))
-    plan = schedule(cluster, world.soft, world.now, world.local, Memory())
+    plan = schedule(cluster, world.soft, world.now, world.local, SchedulerCache())
     for event in accept_plan(cluster, plan, world.now, "brute"):
         apply(cluster, event)
     return key in cluster.started

@@ -14,7 +14,7 @@ from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Plan
 from lavad.core.rules.gpus import is_exclusive
 from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UnitConf, UserConf
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 NAMES = [f"h{at}" for at in range(6)]
@@ -214,15 +214,15 @@ def same_why(plan: Plan, fresh: Plan) -> None:
 @given(confs, st.lists(actions, min_size=3, max_size=30))
 def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
     world = make_world(conf)
-    columns = Memory(few=1)
+    columns = SchedulerCache(few=1)
     for action in [*story, ("step",)]:
         if action[0] not in ("step", "drop"):
             act(world, action)
             continue
         plan = world.schedule()
-        fresh = world.schedule(Memory())
+        fresh = world.schedule(SchedulerCache())
         by_columns = world.schedule(columns)
-        fresh_columns = world.schedule(Memory(few=1))
+        fresh_columns = world.schedule(SchedulerCache(few=1))
         assert plan.placements == fresh.placements == by_columns.placements == fresh_columns.placements
         assert plan.wake_at == fresh.wake_at
         assert fresh.why == fresh_columns.why

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lavad.core.lang.topology import regular
-from lavad.sched.cycle import place_class as visit
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.cycle import place_class
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 
 @pytest.mark.parametrize("few", [1, 64])
 @pytest.mark.parametrize("resreq", ["order[spread]", "1*{}+1*{select[ncpus>1]}", "same[model]", "affinity[core(1)]"])
 def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
-    monkeypatch.setattr(visit, "LOOKS", 9)
+    monkeypatch.setattr(place_class, "LOOKS", 9)
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.hosts("h1", "h2", "h3", slots=8, topology=regular(1, 1, 8, 1))
     world.submit(array="1-5", slots=2, resreq=resreq)
     for _ in range(5):
@@ -30,10 +30,10 @@ def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
 @pytest.mark.parametrize("few", [1, 64])
 def test_hosts_that_have_nothing_for_a_class_are_asked_once_a_cycle(monkeypatch, few):
     asked = []
-    real = visit.units
-    monkeypatch.setattr(visit, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
+    real = place_class.units
+    monkeypatch.setattr(place_class, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
     world = World()
-    world.memory = Memory(few=few)
+    world.memory = SchedulerCache(few=few)
     world.hosts(*(f"h{at}" for at in range(20)), slots=8, topology=regular(1, 1, 1, 1))
     world.hosts("z", slots=64, topology=regular(1, 1, 64, 1))
     world.submit(array="1-60", resreq="affinity[core(1)]")

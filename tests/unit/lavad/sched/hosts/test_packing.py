@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from config.read.load import load
 from lavad.configure.site import core_conf
 from lavad.core.site.conf import Params, QueueConf
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 
@@ -31,7 +31,7 @@ def hosts_of(w: World) -> Counter[str]:
 def test_jobs_of_one_cycle_are_packed_or_spread(few):
     for word, wanted in (("binpack", [4, 2]), ("spread", [2, 2, 1, 1])):
         w = world()
-        w.memory = Memory(few=few)
+        w.memory = SchedulerCache(few=few)
         for _ in range(6):
             w.submit(resreq=f"order[{word}]")
         w.step()

@@ -40,7 +40,7 @@ def test_like_an_array_of_seconds(steps: list[tuple[str, tuple[int, int, int]]],
             continue
         found = find_in(row, amount, duration, start)
         if what == "take":
-            assert profile.take(amount, duration, start) == found
+            assert profile.reserve_earliest(amount, duration, start) == found
         elif found == start or not duration:
             profile.reserve(start, start + duration, amount)
             found = start
@@ -66,7 +66,7 @@ def test_for_ever() -> None:
     profile = Profile(5, 2, [Held(math.inf, 1, 4), Held(9, 2, 2), Held(9, 3, 1)])
     assert profile.steps() == [(5, 2), (9, 5)]
     assert profile.find_start(6, 1) is None
-    assert profile.take(5, math.inf) == 9
+    assert profile.reserve_earliest(5, math.inf) == 9
     assert profile.find_start(1, math.inf) is None
     assert profile.find_start(2, 4) == 5
     profile.release(20, math.inf, 5)

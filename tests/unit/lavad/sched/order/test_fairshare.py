@@ -9,9 +9,9 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
-from lavad.sched.order.fairshare import make_tree, policies_of
+from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.sched.order.share_tree import Tree
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 HOUR = 3600.0
@@ -36,7 +36,7 @@ def started_users(world: World) -> list[str]:
 
 
 def tree_of(world: World, queue: str = "fair") -> Tree:
-    return make_tree(policies_of(world.cluster.conf)[queue], world.cluster, world.soft, world.now)
+    return make_tree(queue_policies(world.cluster.conf)[queue], world.cluster, world.soft, world.now)
 
 
 def priority(world: World, user: str) -> float:
@@ -75,7 +75,7 @@ def test_groups_default_and_others() -> None:
     groups = (("dev", ("ann", "bob")), ("ops", ("cid", "dan")))
     share = (("dev", 4), ("ops@", 2), ("eve", 8), ("default", 1))
     world = world_of(fair(shares=share), user_groups=groups, group_shares=(("dev", (("ann", 3), ("others", 1))),))
-    policy = policies_of(world.cluster.conf)["fair"]
+    policy = queue_policies(world.cluster.conf)["fair"]
     assert policy.find_path("ann", "") == (("dev", 4, 0), ("ann", 3, 0))
     assert policy.find_path("bob", "") == (("dev", 4, 0), ("others", 1, 1))
     assert policy.find_path("cid", "") == (("cid", 2, 1),)
@@ -86,7 +86,7 @@ def test_groups_default_and_others() -> None:
 def test_dash_g_chooses_among_the_groups_of_a_user() -> None:
     groups = (("dev", ("ann",)), ("ops", ("ann", "bob")))
     world = world_of(fair(shares=(("dev", 4), ("ops", 2))), user_groups=groups)
-    policy = policies_of(world.cluster.conf)["fair"]
+    policy = queue_policies(world.cluster.conf)["fair"]
     assert policy.find_path("ann", "") == (("dev", 4, 0),)
     assert policy.find_path("ann", "ops") == (("ops", 2, 1),)
     assert policy.find_path("zoe", "") is None
@@ -199,7 +199,7 @@ def test_absolute_priority(
     weights: tuple[Any, ...], limits: tuple[Any, ...], graces: tuple[Any, ...], job: dict[str, Any], wanted: float
 ) -> None:
     from lavad.sched.line.queue_iterator import aps_value
-    from lavad.sched.state.cycle_state import View
+    from lavad.sched.state.cycle_state import CycleState
 
     aps = ApsConf(weights=weights, limits=limits, graces=graces)
     queue = QueueConf(name="q", priority=job.get("queue", 30), aps=aps)
@@ -207,7 +207,7 @@ def test_absolute_priority(
     asked = " ".join(f"rusage[{name}={job[name]}]" for name in ("mem", "swp") if name in job)
     key = world.submit(priority=job.get("sp", -1), slots=job.get("slots", 1), resreq=asked)
     world.now += job.get("waited", 0)
-    view = View(world.cluster, world.soft, world.now, world.local, Memory())
+    view = CycleState(world.cluster, world.soft, world.now, world.local, SchedulerCache())
     assert aps_value(view, world.cluster.get(key).spec, key) == pytest.approx(wanted)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
-from lavad.sched.order.fairshare import make_tree, policies_of
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.order.fairshare import make_tree, queue_policies
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 USERS = ("ann", "bob", "cid", "dan", "eve")
@@ -77,7 +77,7 @@ def _host(world: World, key: int) -> str:
 
 def _follow(world: World, placements: Any) -> None:
     """All jobs fit as long as there are slots and memory: the best key must win every time."""
-    tree = make_tree(policies_of(world.cluster.conf)["fair"], world.cluster, world.soft, world.now)
+    tree = make_tree(queue_policies(world.cluster.conf)["fair"], world.cluster, world.soft, world.now)
     waiting: dict[tuple[str, int], int] = {}
     for number, pending in world.cluster.pending.items():
         spec = world.cluster.specs.rows[number]
@@ -97,7 +97,7 @@ def _follow(world: World, placements: Any) -> None:
         waiting[spec.user, placement.spec] -= 1
         if node is not None:
             mem = sum(round(amount * 1024) for part in placement.parts for name, amount in part.reserved if name == "mem")
-            tree.take(node, 1, 0, mem)
+            tree.charge(node, 1, 0, mem)
 
 
 APS = ApsConf(weights=(("FS", 50.0), ("JPRIORITY", 1.0), ("MEM", -0.01)), graces=(("MEM", 5.0),))
@@ -111,7 +111,7 @@ def test_a_warm_memory_plans_as_an_empty_one(share: ShareConf, aps: ApsConf | No
         for job in step:
             submit(world, *job)
             world.submit(user=job[0], queue=("plain", "top")[job[1] % 2])
-        cold = world.schedule(Memory())
+        cold = world.schedule(SchedulerCache())
         plan = world.schedule()
         assert plan.placements == cold.placements
         world.accept(plan)

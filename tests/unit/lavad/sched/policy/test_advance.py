@@ -20,7 +20,7 @@ from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, QueueConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.reservation import Reservation, is_active
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 ROOT = Caller(user="root", uid=0, host="h1")
@@ -51,8 +51,8 @@ def submit(world: World, slots: int = 1, minutes: int = 0, **fields: Any) -> int
 
 def step(world: World) -> Plan:
     plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
+    fresh = world.schedule(SchedulerCache())
+    columns = world.schedule(SchedulerCache(few=1))
     for field in ("placements", "preemptions", "resumes", "promises", "wake_at"):
         assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
     events = world.accept(plan)

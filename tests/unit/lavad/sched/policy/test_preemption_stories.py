@@ -15,7 +15,7 @@ from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, QueueConf, ResourceConf, Thresholds
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 QUEUES = ("urgent", "big", "fill", "low", "again", "late")
@@ -119,7 +119,7 @@ def leave(world: World, key: int) -> None:
 def step(world: World) -> None:
     """One cycle: the same without memory and with columns, and true as a whole once accepted."""
     plan = world.schedule()
-    fresh, columns = world.schedule(Memory()), world.schedule(Memory(few=1))
+    fresh, columns = world.schedule(SchedulerCache()), world.schedule(SchedulerCache(few=1))
     for field in FIELDS:
         assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
     spec_of = {key: world.cluster.spec_of(key) for key in (p.key for p in plan.placements)}

@@ -14,7 +14,7 @@ from lavad.core.rules import ownership
 from lavad.core.rules.ownership import Claim, deal
 from lavad.core.site.conf import Params, QueueConf
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 
@@ -27,8 +27,8 @@ def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 12) -> World:
 
 def step(world: World) -> Plan:
     plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
+    fresh = world.schedule(SchedulerCache())
+    columns = world.schedule(SchedulerCache(few=1))
     for field in ("placements", "preemptions", "resumes", "promises"):
         assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
     world.accept(plan)

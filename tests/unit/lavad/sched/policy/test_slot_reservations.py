@@ -13,7 +13,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.spec import Limits
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, QueueConf
-from lavad.sched.state.scheduler_cache import Memory
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 BIG = QueueConf(name="big", priority=50, slot_reserve=100_000)
@@ -32,8 +32,8 @@ def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4, backfill: str =
 
 def step(world: World) -> Plan:
     plan = world.schedule()
-    fresh = world.schedule(Memory())
-    columns = world.schedule(Memory(few=1))
+    fresh = world.schedule(SchedulerCache())
+    columns = world.schedule(SchedulerCache(few=1))
     for field in ("placements", "preemptions", "resumes", "promises", "wake_at"):
         assert getattr(plan, field) == getattr(fresh, field) == getattr(columns, field), field
     world.step()

@@ -25,16 +25,16 @@ class Crowd:
         self.why: dict[tuple[str, bool], WhyClass] = {}
 
 
-class Base:
-    """Reasons of one ``base_key`` for all hosts, and what they were made from."""
+class Eligibility:
+    """Reasons of one ``eligible_key`` for all hosts, and what they were made from."""
 
-    __slots__ = ("array", "codes", "crowd", "full", "made", "most", "moving", "ok", "tops")
+    __slots__ = ("array", "codes", "crowd", "depends_on_load", "full", "made_from", "most", "ok", "tops")
 
-    def __init__(self, codes: list[int] | Codes, moving: bool, made: tuple[int, int]) -> None:
+    def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int]) -> None:
         self.codes = codes
         """Plain for few hosts, else a numpy array."""
-        self.moving = moving
-        self.made = made
+        self.depends_on_load = depends_on_load
+        self.made_from = made_from
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
         self.crowd = Crowd((-1, -1))
@@ -44,3 +44,7 @@ class Base:
         """Resource or GPU requirement to the most that any of these hosts has by itself."""
         self.most: dict[tuple[bool, int], tuple[int, int]] = {}
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of what empty hosts offer."""
+
+    def is_current(self, state_seen: int, rows_seen: int) -> bool:
+        """Whether it would come out the same if it were worked out again."""
+        return self.made_from[0] == state_seen and (not self.depends_on_load or self.made_from[1] == rows_seen)
