@@ -1,4 +1,4 @@
-"""Fixtures that several integration tests share: a starter, and an agent with its master, each of one test alone."""
+"""Fixtures that several integration tests share: a starter, and an agent with its master, each of one test alone; a cluster."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from tests.support.daemons.agent_host import AgentHost, fake_master, running
 from tests.support.daemons.fake_master import FakeMaster
 from tests.support.daemons.starters import rig
+from tests.support.live.fixtures import cluster, own_cluster
 
-__all__ = ["host", "master", "rig"]
+__all__ = ["cluster", "host", "master", "own_cluster", "rig"]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ NAMES = ("aiida", "batchspawner", "dask", "dask_file", "dpdispatcher", "myqueue"
 EXPORTED = ("PATH", "LSF_ENVDIR", "LSF_CONFDIR", "LSF_BINDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LAVA_DIR")
 
 pytestmark = pytest.mark.skipif(not RUN_ALL.exists(), reason="no shared/clients beside this checkout")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("clients")) as found:
-        yield found
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,13 +5,12 @@ Wheels are fetched into a cache (hundreds of MB, once); what cannot be fetched i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.live.cluster import Cluster
-from tests.support.live.netns import NetnsCluster, why_not
+from tests.support.live.netns import why_not
 from tests.support.live.wheels import environment
 
 PACKAGES = {
@@ -21,12 +20,7 @@ PACKAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("frameworks")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=2, slots=4) if why_not() else NetnsCluster(folder) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2, apart="if possible")
 
 
 def bin_of(name: str) -> Path:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "rank"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("many")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=16, slots=64) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=16, slots=64)
 
 
 def test_1024_ranks_on_16_agents(cluster: Cluster, tmp_path: Path, program: Path) -> None:

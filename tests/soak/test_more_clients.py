@@ -6,7 +6,6 @@ Packages are fetched into a cache (once); what cannot be fetched is skipped by n
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,7 @@ CLIENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("more-clients")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=2, slots=4) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 @pytest.mark.parametrize("name", CLIENTS)

@@ -6,7 +6,6 @@ Debian's libraries are used where apt has put them, wheels are fetched into a ca
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import pytest
 
 from cli.local.folder import BINDIR
 from tests.support.live.inside import run_script
-from tests.support.live.netns import NetnsCluster, why_not
+from tests.support.live.netns import NetnsCluster
 from tests.support.live.ranks import compiled
 from tests.support.live.wheels import environment
 
@@ -64,16 +63,10 @@ def _openmpi5() -> Library:
 LIBRARIES = {"mpich4": _mpich4, "mpich5": _mpich5, "intelmpi": _intel, "openmpi4": _openmpi4, "openmpi5": _openmpi5}
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsCluster]:
-    if why := why_not():
-        pytest.skip(why)
-    if shutil.which("gcc") is None:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("libraries")
-    folder.chmod(0o755)
-    with NetnsCluster(folder, hosts=3) as running:
-        yield running
+pytestmark = [
+    pytest.mark.cluster(hosts=3, apart="yes"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler"),
+]
 
 
 @pytest.fixture(params=list(LIBRARIES))

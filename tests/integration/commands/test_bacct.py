@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.support.live.cluster import Cluster
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("bacct")) as found:
-        for words in ("-J one -P alpha true", "-J two 'exit 3'", "-J 'arr[1-3]' 'sleep 1'"):
-            job = found.submit(words)
-            found.wait_end(job)
-        yield found
+@pytest.fixture(scope="module", autouse=True)
+def ended(cluster: Cluster) -> None:
+    """Two jobs and an array are over."""
+    for words in ("-J one -P alpha true", "-J two 'exit 3'", "-J 'arr[1-3]' 'sleep 1'"):
+        cluster.wait_end(cluster.submit(words))
 
 
 def count(text: str) -> tuple[int, int]:

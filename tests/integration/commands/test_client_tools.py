@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from tests.support.wait import wait_until
 WIDE = "JOBID USER STAT QUEUE FROM_HOST EXEC_HOST JOB_NAME SUBMIT_TIME PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME FINISH_TIME"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("tools")) as found:
-        found.environ["USER"] = found.run("id -un").stdout.strip()
-        yield found
+@pytest.fixture(scope="module", autouse=True)
+def user(cluster: Cluster) -> None:
+    """Tools ask for the jobs of $USER."""
+    cluster.environ["USER"] = cluster.run("id -un").stdout.strip()
 
 
 def submitted(pattern: str, said: str) -> str:

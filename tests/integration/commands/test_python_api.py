@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from cli.api import Job, JobFailed, Refused, submit
 from tests.support.live.cluster import Cluster
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    with Cluster(tmp_path / "c") as found:
-        for name, value in found.environ.items():
-            monkeypatch.setenv(name, value)
-        yield found
+@pytest.fixture(autouse=True)
+def environ(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is in the cluster, as a user's is after ``lava env``."""
+    for name, value in cluster.environ.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_futures_end_as_jobs_do(cluster: Cluster, tmp_path: Path) -> None:

@@ -10,14 +10,12 @@ from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    made = Cluster(tmp_path_factory.mktemp("changing"), hosts=1, slots=4)
-    with made:
-        conf = next(Path(made.folder.path).rglob("lsf.conf"))
-        conf.write_text(conf.read_text().replace("LSB_STDOUT_DIRECT=Y", "LSB_STDOUT_DIRECT=N") + "LSB_MOD_ALL_JOBS=Y\n")
-        made.run("badmin reconfig")
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def conf(cluster: Cluster) -> None:
+    """Output is delivered when a job ends; all its parameters may be changed while it runs."""
+    conf = cluster.folder.conf / "lsf.conf"
+    conf.write_text(conf.read_text().replace("LSB_STDOUT_DIRECT=Y", "LSB_STDOUT_DIRECT=N") + "LSB_MOD_ALL_JOBS=Y\n")
+    cluster.run("badmin reconfig")
 
 
 def test_a_new_run_limit_ends_a_job_that_has_run_longer(cluster: Cluster) -> None:

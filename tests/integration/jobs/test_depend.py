@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("depend")) as found:
-        yield found
 
 
 def test_a_job_starts_after_another(cluster: Cluster, tmp_path: Path) -> None:

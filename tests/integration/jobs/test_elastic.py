@@ -13,10 +13,7 @@ from tests.support.wait import wait_until
 WORKER = Path(__file__).parents[3] / "examples" / "elastic" / "count.py"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    with Cluster(tmp_path_factory.mktemp("elastic"), hosts=4, slots=1) as made:
-        yield made
+pytestmark = pytest.mark.cluster(hosts=4, slots=1)
 
 
 def steps(path: Path) -> list[dict[str, int]]:

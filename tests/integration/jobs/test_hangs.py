@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,18 +17,7 @@ from tests.support.wait import wait_until
 BUSY = "echo $$ >.p.$RANK; mv .p.$RANK pid.$RANK; while [ ! -e over ]; do :; done"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("hangs")
-    folder.chmod(0o755)
-    (folder / "conf").mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (folder / "conf" / "lsf.conf").write_text(f"LAVA_HANG_TIME=3\nLAVA_METRICS_ADDRESS={port}\n")
-    with Cluster(folder / "cluster", hosts=2, slots=8, options=("--conf", str(folder / "conf"))) as running:
-        running.environ["METRICS"] = f"http://127.0.0.1:{port}/metrics"
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2, slots=8, conf={"lsf.conf": "LAVA_HANG_TIME=3\nLAVA_METRICS_ADDRESS=@PORT@\n"})
 
 
 def started(cluster: Cluster, folder: Path, name: str, script: str) -> tuple[int, list[int]]:
@@ -75,8 +62,10 @@ def test_a_prometheus_counts_good_and_bad_jobs(cluster: Cluster, tmp_path: Path)
     words = '-a mpi -n 2 -R "span[ptile=1]" -o /dev/null'
     jobs = [cluster.submit(f"{words} {command}", cwd=tmp_path) for command in ("true", "true", "true", "false", "false")]
 
+    _, _, port = (cluster.folder.conf / "lsf.conf").read_text().partition("LAVA_METRICS_ADDRESS=")
+
     def page() -> str:
-        with urllib.request.urlopen(cluster.environ["METRICS"], timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.split()[0]}/metrics", timeout=10) as answer:
             return str(answer.read().decode())
 
     for job in jobs:

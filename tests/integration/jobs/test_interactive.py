@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,7 @@ MARK = "4321.75"
 HOSTS = ["host1", "host2"]  # the host of submission, by a socket of its own; another host, by TLS
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("interactive"), hosts=2) as found:
-        yield found
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 def newest(cluster: Cluster) -> str:

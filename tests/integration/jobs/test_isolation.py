@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,7 @@ from tests.support.live.image import make_image
 from tests.support.live.inside import said
 from tests.support.wait import wait_until
 
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("isolation")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=2, slots=4) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 def environment(folder: Path, version: str) -> Path:

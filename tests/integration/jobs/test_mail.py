@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,26 +16,24 @@ cd {box} && cat >"new.$$" && mv "new.$$" "$to.$$"
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder / "c", hosts=1, slots=4) as running:
-        box = folder / "box"
-        box.mkdir()
-        box.chmod(0o777)
-        mailer = folder / "mailer"
-        mailer.write_text(MAILER.format(box=box))
-        mailer.chmod(0o755)
-        job = running.submit("'echo kept; exit 2'")
-        running.wait_for(job, "EXIT")
-        text = "".join(running.run(f"bjobs -l {job}").stdout.split()).replace("\n", "")
-        assert "Outputkeptin<host1:/" in text
-        with (running.folder.conf / "lsf.conf").open("a") as file:
-            file.write(f"LSB_MAILPROG={mailer}\n")
-        running.kill("agent-host1")
-        running.up()
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def box(cluster: Cluster) -> Path:
+    """Where the site's mailer puts mails; before there was one, the output of a job was kept."""
+    job = cluster.submit("'echo kept; exit 2'")
+    cluster.wait_for(job, "EXIT")
+    text = "".join(cluster.run(f"bjobs -l {job}").stdout.split()).replace("\n", "")
+    assert "Outputkeptin<host1:/" in text
+    folder = cluster.folder.path.parent
+    box, mailer = folder / "box", folder / "mailer"
+    box.mkdir()
+    box.chmod(0o777)
+    mailer.write_text(MAILER.format(box=box))
+    mailer.chmod(0o755)
+    with (cluster.folder.conf / "lsf.conf").open("a") as file:
+        file.write(f"LSB_MAILPROG={mailer}\n")
+    cluster.kill("agent-host1")
+    cluster.up()
+    return box
 
 
 def mails(cluster: Cluster) -> dict[str, str]:

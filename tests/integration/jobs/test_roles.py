@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,7 @@ pytest.importorskip("yaml")
 EXAMPLES = Path(__file__).parents[3] / "examples" / "roles"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=2, slots=3) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2, slots=3)
 
 
 def lava_run(cluster: Cluster, folder: Path, words: str) -> int:

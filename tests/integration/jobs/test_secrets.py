@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,7 @@ from tests.support.live.cluster import Cluster
 VALUE = "s3cr3t-Xq81Zp"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("secrets"), hosts=2) as found:
-        yield found
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 def kept(folder: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 PLATE = "--size 40 --steps 600"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=3, slots=4) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=3)
 
 
 @pytest.mark.parametrize(("ranks", "tile"), [(1, 1), (4, 2), (7, 3), (12, 4)])

@@ -6,7 +6,6 @@ import json
 import shutil
 import socket
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,12 +64,7 @@ sys.exit(max(one.wait() for one in started))
 WORLD = sorted(f"host{1 + rank // 2} {rank} 4 {rank % 2} 6 a b" for rank in range(4))
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=2, slots=4) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 def run(cluster: Cluster, folder: Path, words: str, state: str = "DONE") -> list[str]:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.local.folder import BINDIR
 from tests.support.live.inside import run_script
-from tests.support.live.netns import NetnsCluster, why_not
+from tests.support.live.netns import NetnsCluster
 from tests.support.live.ranks import compiled
 
 TCP = "export UCX_TLS=tcp,self MPIR_CVAR_NOLOCAL=1; "
 """Both hosts share a kernel: without this UCX would find a shorter way than the network."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsCluster]:
-    if why := why_not():
-        pytest.skip(why)
-    folder = tmp_path_factory.mktemp("netns")
-    folder.chmod(0o755)
-    with NetnsCluster(folder) as running:
-        yield running
-
+pytestmark = pytest.mark.cluster(hosts=2, apart="yes")
 
 BIG = """
 import os, socket

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,7 @@ from tests.support.live.ranks import PYTHON_RANK, by_host, compiled
 from tests.support.live.wheels import environment
 from tests.support.wait import wait_until
 
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=4, slots=16) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=4, slots=16)
 
 
 @pytest.fixture(scope="module")

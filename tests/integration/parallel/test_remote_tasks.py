@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.live.cluster import Cluster
 
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("tasks"), hosts=2) as found:
-        yield found
+pytestmark = pytest.mark.cluster(hosts=2)
 
 
 def test_places(cluster: Cluster) -> None:

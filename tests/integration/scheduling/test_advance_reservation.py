@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Iterator
-
-import pytest
 
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 ME = getpass.getuser()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("reserve")) as found:
-        yield found
 
 
 SHORT = "An advance reservation must be 10 minutes or more in length"

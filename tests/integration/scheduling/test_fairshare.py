@@ -19,13 +19,7 @@ End Queue
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> object:
-    with Cluster(tmp_path_factory.mktemp("fair"), slots=2) as made:
-        path = made.folder.conf / "lsb.queues"
-        path.write_text(path.read_text() + QUEUE)
-        made.run("badmin reconfig -f")
-        yield made
+pytestmark = pytest.mark.cluster(slots=2, added={"lsb.queues": QUEUE})
 
 
 def row(cluster: Cluster) -> list[str]:

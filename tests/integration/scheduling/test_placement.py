@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,18 +18,16 @@ End ComputeUnit
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAVA_SIM_TOPOLOGY", "2x1x4x2")
-        one = Cluster(tmp_path_factory.mktemp("placed"), hosts=3, slots=8, options=("--gpus", "8"))
-        with one:
-            conf = one.folder.conf
-            params, hosts = conf / "lsb.params", conf / "lsb.hosts"
-            params.write_text(params.read_text().replace("End Parameters", "COMPUTE_UNIT_TYPES = rack!\nEnd Parameters"))
-            hosts.write_text(hosts.read_text() + UNITS)
-            one.run("badmin reconfig -f")
-            yield one
+pytestmark = pytest.mark.cluster(hosts=3, slots=8, options=("--gpus", "8"), environ={"LAVA_SIM_TOPOLOGY": "2x1x4x2"})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def racks(cluster: Cluster) -> None:
+    """Two racks are compute units; a host is in one of them."""
+    params, hosts = cluster.folder.conf / "lsb.params", cluster.folder.conf / "lsb.hosts"
+    params.write_text(params.read_text().replace("End Parameters", "COMPUTE_UNIT_TYPES = rack!\nEnd Parameters"))
+    hosts.write_text(hosts.read_text() + UNITS)
+    cluster.run("badmin reconfig -f")
 
 
 def job(cluster: Cluster, options: str, command: str = "sleep 60") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,7 @@ End Queue
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=1, slots=4) as running:
-        path = next(folder.rglob("lsb.queues"))
-        path.write_text(path.read_text() + QUEUES)
-        running.run("badmin reconfig")
-        yield running
+pytestmark = pytest.mark.cluster(added={"lsb.queues": QUEUES})
 
 
 def stopped(pid: int) -> bool:

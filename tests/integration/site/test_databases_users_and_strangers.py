@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,19 +31,7 @@ def test_two_masters_on_postgres_lose_no_job(tmp_path: Path) -> None:
         chaos.check(120)
 
 
-@pytest.fixture(scope="module")
-def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach (pytest's own are private)."""
-    folder = Path(tempfile.mkdtemp(prefix="lava-test-"))
-    folder.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def cluster(open_folder: Path) -> Iterator[Cluster]:
-    with Cluster(open_folder / "cluster", hosts=2, slots=4, options=("--gpus", "4")) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2, options=("--gpus", "4"), reached_by_all=True)
 
 
 def test_gpus_are_given_by_uuid_and_never_twice(cluster: Cluster, tmp_path: Path) -> None:
@@ -70,7 +55,8 @@ def test_gpus_are_given_by_uuid_and_never_twice(cluster: Cluster, tmp_path: Path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_jobs_of_another_user_run_and_write_as_that_user(cluster: Cluster, open_folder: Path) -> None:
+def test_jobs_of_another_user_run_and_write_as_that_user(cluster: Cluster) -> None:
+    open_folder = cluster.folder.path.parent
     job = cluster.submit("-o u.out 'id -u; touch mine'", cwd=open_folder, user=NOBODY)
     cluster.wait_for(job, "DONE")
     assert (open_folder / "mine").stat().st_uid == NOBODY

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,13 @@ from cli.local.daemons import children
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.cluster(hosts=2)
+
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    tmp_path.chmod(0o755)
-    with Cluster(tmp_path / "cluster", hosts=2, slots=4) as running:
-        yield running
+def cluster(own_cluster: Cluster) -> Cluster:
+    """One of each test: its hosts are lost."""
+    return own_cluster
 
 
 def exec_host(cluster: Cluster, job: int) -> str:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    folder.chmod(0o755)
-    with Cluster(folder, hosts=1, slots=4) as running:
-        yield running
 
 
 def test_a_job_runs_and_its_output_is_in_the_file_it_named(cluster: Cluster, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Who may start when, and why not, is shown parameter by parameter in tests/scenar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,7 @@ NICE PRE_EXEC POST_EXEC HOST_PRE_EXEC HOST_POST_EXEC JOB_STARTER DESCRIPTION JOB
 SITE = Path(__file__).with_name("site_queues")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("forty")
-    (folder / "conf").mkdir()
-    for file in SITE.iterdir():
-        (folder / "conf" / file.name).write_text(file.read_text().replace("@FOLDER@", str(folder)))
-    with Cluster(folder / "cluster", hosts=2, options=("--conf", str(folder / "conf"))) as running:
-        yield running
+pytestmark = pytest.mark.cluster(hosts=2, conf={file.name: file.read_text() for file in SITE.iterdir()})
 
 
 def said(cluster: Cluster, file: str = "said") -> list[str]:

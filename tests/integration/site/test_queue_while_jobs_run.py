@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.live.cluster import Cluster
@@ -14,28 +12,28 @@ Begin Queue
 QUEUE_NAME = work
 PRIORITY = 30
 NICE = 7
-PRE_EXEC = echo pre >> {folder}/said
-POST_EXEC = echo post >> {folder}/said
+PRE_EXEC = echo pre >> @FOLDER@/said
+POST_EXEC = echo post >> @FOLDER@/said
 JOB_STARTER = env STARTED=by-lava %USRCMD
 SUCCESS_EXIT_VALUES = 7
 REQUEUE_EXIT_VALUES = 99
 MAX_JOB_REQUEUE = 1
-JOB_CONTROLS = SUSPEND[echo stop >> {folder}/said; kill -STOP $LSB_JOBPIDS] RESUME[kill -CONT $LSB_JOBPIDS] \\
-    TERMINATE[echo term $LSB_JOBID >> {folder}/said; kill -TERM $LSB_JOBPIDS]
+JOB_CONTROLS = SUSPEND[echo stop >> @FOLDER@/said; kill -STOP $LSB_JOBPIDS] RESUME[kill -CONT $LSB_JOBPIDS] \\
+    TERMINATE[echo term $LSB_JOBID >> @FOLDER@/said; kill -TERM $LSB_JOBPIDS]
 JOB_OVERRUN = 60
 DESCRIPTION = The queue of a site.
 End Queue
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "conf").mkdir()
-    (folder / "conf" / "lsb.queues").write_text(QUEUES.format(folder=folder))
-    (folder / "conf" / "lsb.params").write_text("Begin Parameters\nDEFAULT_QUEUE = work\nMAX_SBD_FAIL = 7\nEnd Parameters\n")
-    with Cluster(folder / "cluster", options=("--conf", str(folder / "conf"))) as running:
-        yield running
+PARAMS = """
+Begin Parameters
+DEFAULT_QUEUE = work
+MAX_SBD_FAIL = 7
+End Parameters
+"""
+
+pytestmark = pytest.mark.cluster(conf={"lsb.queues": QUEUES, "lsb.params": PARAMS})
 
 
 def said(cluster: Cluster) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from cli.local.daemons import children, find_pid
@@ -19,11 +20,19 @@ ENDED = ("DONE", "EXIT")
 class Cluster:
     """One cluster; use it in a ``with``, so that nothing is left."""
 
-    def __init__(self, folder: Path, hosts: int = 1, slots: int = 4, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hosts: int = 1,
+        slots: int = 4,
+        options: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = Folder(folder)
         self.hosts = [f"host{number}" for number in range(1, hosts + 1)]
         self._words = ["up", "--dir", str(folder), "--hosts", str(hosts), "--slots", str(slots), *options]
-        self.environ = dict(os.environ)
+        self._given = {**os.environ, **(environ or {})}
+        self.environ = dict(self._given)
 
     def __enter__(self) -> Cluster:
         self.up()
@@ -50,6 +59,7 @@ class Cluster:
             capture_output=True,
             text=True,
             timeout=180 * SLOW,
+            env=self._given,
             cwd=Path(__file__).parents[3],
             check=False,
         )

@@ -1,0 +1,7 @@
+"""Fixtures of the long tests."""
+
+from __future__ import annotations
+
+from tests.support.live.fixtures import cluster
+
+__all__ = ["cluster"]
