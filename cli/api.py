@@ -21,7 +21,8 @@ from cli.client.context import Context, of_process
 from cli.client.fail import Fail
 from cli.options.quoting import command_line
 from cli.submit.script import Work
-from cli.submit.submission import exit_status, submission, with_defaults
+from cli.submit.submission import exit_status, submission
+from cli.submit.submit_options import with_defaults
 
 NAMES = {
     "name": "J",

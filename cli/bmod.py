@@ -8,7 +8,7 @@ from cli.client.fail import Fail
 from cli.control.selection import check_id
 from cli.options.options import read_command_options, show_help
 from cli.submit.directives import words_of
-from cli.submit.own import add_own
+from cli.submit.local_inputs import add_local_inputs
 from cli.submit.script import Work, find_work
 from cli.submit.submission import check_options, not_done, site_of
 from cli.submit.submit_options import bmod_table, last_rival
@@ -40,7 +40,7 @@ def run(context: Context) -> int:
         site = site_of(context, conf, "bmod")
         if site is not None:
             site.check(work, options, {})
-        add_own(context, options)
+        add_local_inputs(context, options)
         check_options(options)
         frame = {"ask": "modify", "job": job, "options": options}
         if work is not None:

@@ -10,7 +10,7 @@ from cli.client.fail import Fail
 from cli.options.options import read_command_options, show_help, table_of
 from cli.submit.script import Work
 from cli.submit.submission import not_done, passed_environment, send, site_of, submission
-from cli.submit.submit_options import last_rival
+from cli.submit.submit_options import REPEATED, last_rival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NOT_SUBMITTED = "Job not submitted."
 
 def run(context: Context) -> int:
     """Submit."""
-    table = table_of("brestart", repeated="R a")
+    table = table_of("brestart", repeated=REPEATED)
     try:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:

@@ -6,8 +6,6 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, start
 from cli.client.fail import Fail
 from cli.options.options import read_command_options, show_help
-from cli.submit.directives import read_directives
-from cli.submit.own import add_own
 from cli.submit.script import find_work
 from cli.submit.submission import (
     check_launch,
@@ -17,15 +15,16 @@ from cli.submit.submission import (
     site_of,
     submission,
     wait_for,
-    with_defaults,
 )
-from cli.submit.submit_options import bsub_table, last_rival, merged
+from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
+from proto.options import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.options.options import Options
 
 INTERACTIVE = ("I", "Ip", "Is")
+LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))
 YES = ("y", "Y", "yes", "YES", "1")
 
 
@@ -69,13 +68,17 @@ def _pack(context: Context, name: str) -> int:
 def _submit(context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]) -> tuple[int, str]:
     """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
     described: Options = {}
-    if not {"json", "yaml", "jsdl", "jsdl_strict"}.isdisjoint(given):
+    if any(BY_NAME[name].options_file for name in given):
         from cli.submit.job_file import read_job_file
 
         described, command = read_job_file(context, given, bsub_table())
         words = words or ([command] if command else [])
     work = find_work(context, words, conf.get("LSB_BSUB_PARSE_SCRIPT", "") in YES, "Zs" in given)
-    inside = read_directives(work.directives, bsub_table()) if work.directives else {}
+    inside: Options = {}
+    if work.directives:
+        from cli.submit.directives import read_directives
+
+        inside = read_directives(work.directives, bsub_table())
     options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
     env = passed_environment(context, options)
     site = site_of(context, conf, "bsub")
@@ -85,7 +88,10 @@ def _submit(context: Context, client: Client, conf: dict[str, str], given: Optio
     stays = [name for name in (*INTERACTIVE, "K") if options.get(name)]
     if len(stays) > 1:
         raise Fail(f"-{stays[0]} and -{stays[1]} cannot be given together")
-    add_own(context, options)
+    if not LOCAL_INPUTS.isdisjoint(options):
+        from cli.submit.local_inputs import add_local_inputs
+
+        add_local_inputs(context, options)
     ok = send(context, client, submission(context, work, options, env))
     if site is not None:
         site.submitted(ok)

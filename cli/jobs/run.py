@@ -19,10 +19,10 @@ from cli.jobs.model import JobFile
 from cli.options.options import read_command_options, show_help
 from cli.secret import FOLDER
 from cli.submit.job_file import read_text
-from cli.submit.own import add_own
+from cli.submit.local_inputs import add_local_inputs
 from cli.submit.script import Work
-from cli.submit.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for, with_defaults
-from cli.submit.submit_options import bsub_table, last_rival, merged
+from cli.submit.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for
+from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
 from cli.submit.yaml_text import read_yaml
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _submit(context: Context, job: JobFile) -> int:
     site = site_of(context, conf, "bsub")
     if site is not None:
         site.check(work, options, env)
-    add_own(context, options)
+    add_local_inputs(context, options)
     frame = submission(context, work, options, env)
     if job.roles:
         frame["roles"] = [role.frame() for role in job.roles]

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 from cli.client.fail import Fail
-from cli.submit.esub_names import file_lines, from_file, names_of, parse_assignments
+from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignments
 from cli.submit.submit_options import propagated
 
 TYPE_CHECKING = False

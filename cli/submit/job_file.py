@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from cli.client.fail import Fail
+from proto.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,79 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 20
 KINDS = ("json", "yaml", "jsdl", "jsdl_strict")
-ALIASES = {
-    "appSpecific": "a",
-    "allocFlags": "alloc_flags",
-    "appName": "app",
-    "autoResize": "ar",
-    "notifyJobDispatch": "B",
-    "specifiedStartTime": "b",
-    "coreLimit": "C",
-    "cpuTimeLimit": "c",
-    "computeNodeComputeUnit": "cn_cu",
-    "computeNodeMem": "cn_mem",
-    "coreIsolation": "core_isolation",
-    "dataLimit": "D",
-    "dataGroup": "datagrp",
-    "preExecCmd": "E",
-    "postExecCmd": "Ep",
-    "errorAppendFile": "e",
-    "errorFile": "e",
-    "errorOverwriteFile": "eo",
-    "eligiblePendTimeLimit": "eptl",
-    "extSched": "ext",
-    "fileLimit": "F",
-    "userGroup": "G",
-    "jobGroupName": "g",
-    "hold": "H",
-    "hostLimit": "hl",
-    "hostFile": "hostfile",
-    "inputFile": "i",
-    "inputHandleFile": "is",
-    "jobName": "J",
-    "jobDescription": "Jd",
-    "checkpoint": "k",
-    "loginShell": "L",
-    "licenseProject": "Lp",
-    "memLimit": "M",
-    "machines": "m",
-    "migThreshold": "mig",
-    "notifyJobDone": "N",
-    "notifyJobExit": "Ne",
-    "notifyJobStart": "Ns",
-    "numTasks": "n",
-    "numNodes": "nnodes",
-    "networkReq": "network",
-    "outputAppendFile": "o",
-    "outputFile": "o",
-    "outputOverwriteFile": "oo",
-    "outputDir": "outdir",
-    "projectName": "P",
-    "processLimit": "p",
-    "pendTimeLimit": "ptl",
-    "exitCode": "Q",
-    "queueName": "q",
-    "resReq": "R",
-    "rerun": "r",
-    "rerunNever": "rn",
-    "resizeNotifCmd": "rnc",
-    "stackLimit": "S",
-    "signal": "s",
-    "serviceClassName": "sla",
-    "jobPriority": "sp",
-    "threadLimit": "T",
-    "specifiedTerminateTime": "t",
-    "rsvId": "U",
-    "mailUser": "u",
-    "userLimit": "ul",
-    "swapLimit": "v",
-    "runtimeLimit": "W",
-    "estimateRuntime": "We",
-    "dependency": "w",
-    "warningAction": "wa",
-    "warningTime": "wt",
-    "exclusive": "x",
-}
+NAMES = {key: option.name for option in OPTIONS for key in option.json.split()}
 """What keys of job files are called beside the options' own names: as IBM's examples have them, else in their manner."""
 PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
 
@@ -170,7 +99,7 @@ def _options(name: str, values: dict[str, Any], table: Table) -> Options:
     found: Options = {}
     for key, value in values.items():
         option = key.lstrip("-")
-        option = ALIASES.get(option, option)
+        option = NAMES.get(option, option)
         if option not in table.valued:
             raise Fail(f"{name}: {key}: illegal option")
         if not table.valued[option]:

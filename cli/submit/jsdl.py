@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from cli.client.fail import Fail
 from cli.options.quoting import command_line
+from proto.options import DURATION, FLAG, OPTIONS, SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
     from xml.etree.ElementTree import Element
+
+    from proto.options import Option
 
 GROUPS = {
     "JobDefinition",
@@ -22,45 +25,9 @@ GROUPS = {
     "Resources",
     "CandidateHosts",
 }
-TEXTS = {
-    "JobName": "J",
-    "Description": "Jd",
-    "JobProject": "P",
-    "ApplicationName": "app",
-    "Input": "i",
-    "Output": "o",
-    "Error": "e",
-    "WorkingDirectory": "cwd",
-    "ProcessCountLimit": "p",
-    "ThreadCountLimit": "T",
-}
-SECONDS = {"WallTimeLimit": "W", "CPUTimeLimit": "c"}
-BYTES = {
-    "FileSizeLimit": "F",
-    "CoreDumpLimit": "C",
-    "DataSegmentLimit": "D",
-    "MemoryLimit": "M",
-    "StackSizeLimit": "S",
-    "VirtualMemoryLimit": "v",
-}
-OWN = {
-    "Queue": "q",
-    "JobGroup": "g",
-    "Group": "G",
-    "ResourceRequirements": "R",
-    "Start": "b",
-    "Deadline": "t",
-    "ReservationID": "U",
-    "Dependencies": "w",
-    "UserPriority": "sp",
-    "PreExecution": "E",
-    "PostExecution": "Ep",
-    "MailUser": "u",
-    "Checkpoint": "k",
-    "LoginShell": "L",
-    "RuntimeEstimate": "We",
-}
-OWN_FLAGS = {"Rerunnable": "r", "Hold": "H", "NotifyStart": "B", "NotifyFinish": "N", "ExclusiveExecution": "x"}
+STANDARD = {option.jsdl: option for option in OPTIONS if option.jsdl}
+LSF = {option.jsdl_lsf: option for option in OPTIONS if option.jsdl_lsf}
+"""LSF's own elements, whose values are as the option takes them."""
 RANGES = ("Exact", "LowerBoundedRange", "UpperBoundedRange", "LowerBound", "UpperBound")
 
 
@@ -116,12 +83,11 @@ class _Reader:
         own = "lsf" in element.tag.partition("}")[0].lower()
         if own and self.strict:
             raise Fail(f"{self.name}: <{tag}> is an extension (-jsdl_strict)")
-        if tag in TEXTS:
-            self.values[TEXTS[tag]] = text
-        elif tag in SECONDS:
-            self.values[SECONDS[tag]] = str(-(-self._number(tag, text) // 60))
-        elif tag in BYTES:
-            self.values[BYTES[tag]] = f"{-(-self._number(tag, text) // 1024)}KB"
+        option = STANDARD.get(tag) or (LSF.get(tag) if own else None)
+        if option is not None and option.takes == FLAG:
+            self.values[option.name] = text.lower() in ("true", "1", "y", "yes")
+        elif option is not None:
+            self.values[option.name] = self._standard(option, tag, text) if tag in STANDARD else text
         elif tag == "TotalCPUCount":
             self.values["n"] = self._range(element)
         elif tag == "HostName":
@@ -132,12 +98,14 @@ class _Reader:
             self.arguments.append(element.text or "")
         elif tag == "Environment":
             self._variable(element)
-        elif tag in OWN_FLAGS and (own or tag == "ExclusiveExecution"):
-            self.values[OWN_FLAGS[tag]] = text.lower() in ("true", "1", "y", "yes")
-        elif own and tag in OWN:
-            self.values[OWN[tag]] = text
         else:
             raise Fail(f"{self.name}: <{tag}> is not supported by lava")
+
+    def _standard(self, option: Option, tag: str, text: str) -> str:
+        """A standard element's value as the option takes it: its seconds in minutes, its bytes in KB."""
+        if option.form == DURATION:
+            return str(-(-self._number(tag, text) // 60))
+        return f"{-(-self._number(tag, text) // 1024)}KB" if option.form == SIZE else text
 
     def _number(self, tag: str, text: str) -> int:
         whole = text.removesuffix(".0")

@@ -6,7 +6,8 @@ import os
 
 from cli.client.client import Client
 from cli.client.fail import Fail
-from cli.submit.submit_options import merged, propagated
+from cli.submit.submit_options import propagated
+from proto.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,20 +30,9 @@ LAUNCHERS = (
     "prterun",
     "srun",
 )
-SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
 KILLED_WHILE_PENDING = 126
+NOT_SENT = {"h", "V", "help", *(option.name for option in OPTIONS if not option.sent and option.only != "bmod")}
 BAD_RESREQ = "Bad resource requirement syntax"
-CLIENT_ONLY = ("env", "Zs", "h", "V", "help")
-
-
-def with_defaults(context: Context, options: Options) -> Options:
-    """Queue, project and job group that the environment names, where no option does."""
-    below: Options = {}
-    for variable, option in SUBMIT_DEFAULTS:
-        value = context.environ.get(variable)
-        if value:
-            below[option] = value
-    return merged(below, options)
 
 
 def passed_environment(context: Context, options: Options) -> dict[str, str]:
@@ -97,7 +87,7 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
         "home": home_of(context),
         "umask": context.umask,
         "shell": context.environ.get("SHELL", ""),
-        "options": {name: value for name, value in options.items() if name not in CLIENT_ONLY},
+        "options": {name: value for name, value in options.items() if name not in NOT_SENT},
     }
     if restart_of:
         frame["restart_of"] = restart_of

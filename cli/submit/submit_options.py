@@ -1,4 +1,4 @@
-"""The options of bsub, bmod and brestart: which there are, which are rivals, and what ``-env`` makes of an environment.
+"""The option tables of bsub, bmod and brestart, which of two options counts, and what ``-env`` makes of an environment.
 
 Rule: values stay raw; the master reads them.
 """
@@ -7,118 +7,61 @@ from __future__ import annotations
 
 from cli.client.fail import Fail
 from cli.options.options import Table
+from proto.options import BY_NAME, FLAG, OPTIONS, VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from collections.abc import Iterable
 
-FLAGS = "B H I Ip Is IS ISp ISs IX K N Ne Ns Nd r rn x ul ar hl ti XF tty datachk Zs label"
-VALUED = (
-    "a alloc_flags app b C c clusters cn_cu cn_mem core_isolation csm cwd D data datagrp E Ep e eo env eptl ext"
-    " extsched F f freq G g gpu hostfile i is J Jd jobaff json jsdl jsdl_strict jsm k L Lp ln_mem ln_slots M m mig n"
-    " network nnodes notify o oo outdir P p pack ptl Q q R rankfiles rcacct rnc S s secret sla smt sp stage step_cgroup T t"
-    " U u v W We Wep w wa wt yaml"
-)
-_X11 = "there is no X11 forwarding; with ssh -X the DISPLAY of your login reaches jobs on hosts that see it"
-_CSM = "it is for IBM's Cluster Systems Manager"
-_DATA = "there is no data manager"
-_EXTERNAL = "there is no external scheduler"
-_POWER = "it is for IBM Power hosts"
-REASONS = {
-    "IX": _X11,
-    "XF": _X11,
-    "alloc_flags": _CSM,
-    "cn_cu": _CSM,
-    "cn_mem": _CSM,
-    "csm": _CSM,
-    "jsm": _CSM,
-    "ln_mem": _CSM,
-    "ln_slots": _CSM,
-    "step_cgroup": _CSM,
-    "core_isolation": _POWER,
-    "smt": _POWER,
-    "clusters": "there is one cluster",
-    "data": _DATA,
-    "datachk": _DATA,
-    "datagrp": _DATA,
-    "stage": "there is no burst buffer",
-    "ext": _EXTERNAL,
-    "extsched": _EXTERNAL,
-    "freq": "a host's CPU frequency is not set for a job",
-    "s": "jobs are suspended when a run window closes",
-    "jobaff": "hosts have no attributes; -R and -m choose hosts",
-    "Lp": "there is no License Scheduler",
-    "network": "it is for IBM's Parallel Environment",
-    "rcacct": "no hosts are borrowed from elsewhere",
-    "sla": "there are no service classes",
-}
-"""Options that lava has not, and why."""
-OFF = {"csm": "n", "jsm": "n", "step_cgroup": "n", "core_isolation": "0"}
-"""Values that ask for nothing beyond what is so anyway."""
-ALIAS = {"IS": "I", "ISp": "Ip", "ISs": "Is"}
-"""LSF tunnels these through ssh; lava's interactive jobs always speak over TLS or a socket of the host."""
-REFUSED = " ".join(REASONS)
-REPEATED = "R a f"
-BSUB_ONLY = frozenset(
-    (
-        "I",
-        "Ip",
-        "Is",
-        "IS",
-        "ISp",
-        "ISs",
-        "IX",
-        "XF",
-        "tty",
-        "K",
-        "H",
-        "Zs",
-        "env",
-        "json",
-        "yaml",
-        "pack",
-        "jsdl",
-        "jsdl_strict",
-    )
-)
-"""What bmod does not know, as in LSF."""
-BMOD_REASONS = {
-    "uln": "limits are reset one by one (-Cn -cn -Dn -Fn -Sn)",
-    "Zsn": "what was spooled before is not kept (bmod -Zs)",
-    "Wepn": "an estimate is reset by -Wen",
-}
-RIVALS = (("r", "rn"), ("o", "oo"), ("e", "eo"), ("i", "is"))
+    from cli.client.context import Context
+    from cli.options.options import Options
+    from proto.options import Takes
+
+REPEATED = " ".join([option.name for option in OPTIONS if option.takes == VALUES])
+SUBMIT_DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
 
 
 def bsub_table(command: str = "bsub") -> Table:
-    """What bsub and brestart take."""
-    return Table(command, FLAGS, VALUED, "[command [argument ...]]", REFUSED, REPEATED, REASONS, OFF, ALIAS)
+    """What bsub takes."""
+    rows = [(option.name, option.takes) for option in OPTIONS if option.only != "bmod"]
+    reasons = {option.name: option.unsupported for option in OPTIONS if option.unsupported}
+    return _table(command, rows, "[command [argument ...]]", reasons)
 
 
 def bmod_table() -> Table:
     """bsub's options, and each of them with an ``n`` behind it, which resets it."""
-    flags = [name for name in FLAGS.split() if name not in BSUB_ONLY]
-    valued = [name for name in VALUED.split() if name not in BSUB_ONLY]
-    resets = [name + "n" for name in (*flags, *valued) if name != "rn" and name + "n" not in valued]
-    reasons = {**REASONS, **{name + "n": words for name, words in REASONS.items()}, **BMOD_REASONS}
+    known = sorted([option for option in OPTIONS if option.only != "bsub"], key=lambda option: option.bmod != option.takes)
+    rows = [(option.name, option.bmod) for option in known]
+    forms = [option for option in known if not option.only and option.no_reset != ""]
+    first = next(place for place, option in enumerate(known) if option.takes != FLAG)
+    rows[first:first] = [(option.name + "n", FLAG) for option in forms]  # behind the flags, as the usage shows them
+    reasons = {option.name: option.unsupported for option in known if option.unsupported}
+    refused = {option.name + "n": option.unsupported or option.no_reset or "" for option in forms if not option.has_reset}
+    return _table("bmod", rows, "job_ID | job_ID[index_list]", {**reasons, **refused})
+
+
+def _table(command: str, rows: Iterable[tuple[str, Takes]], words: str, reasons: dict[str, str]) -> Table:
+    rows = list(rows)
     return Table(
-        "bmod",
-        f"{' '.join(flags)} {' '.join(resets)} Zsn",
-        f"{' '.join(valued)} We+ Z Zs",
-        "job_ID | job_ID[index_list]",
+        command,
+        " ".join([name for name, takes in rows if takes == FLAG]),
+        " ".join([name for name, takes in rows if takes != FLAG]),
+        words,
         " ".join(reasons),
         REPEATED,
         reasons,
-        OFF,
+        {option.name: option.ignored for option in OPTIONS if option.ignored},
+        {option.name: option.same_as for option in OPTIONS if option.same_as},
     )
 
 
 def last_rival(options: Options) -> Options:
     """Of options that exclude each other the one given last."""
-    for pair in RIVALS:
-        given = [name for name in options if name in pair]
-        for name in given[:-1]:
-            del options[name]
+    for name in list(options):
+        rival = BY_NAME[name].rival if name in BY_NAME else ""
+        if rival in options:
+            given = [one for one in options if one in (name, rival)]
+            del options[given[0]]
     return options
 
 
@@ -127,6 +70,16 @@ def merged(below: Options, above: Options) -> Options:
     both = {name: value for name, value in below.items() if name not in above}
     both.update(above)
     return last_rival(both)
+
+
+def with_defaults(context: Context, options: Options) -> Options:
+    """Queue, project and job group that the environment names, where no option does."""
+    below: Options = {}
+    for variable, option in SUBMIT_DEFAULTS:
+        value = context.environ.get(variable)
+        if value:
+            below[option] = value
+    return merged(below, options)
 
 
 def propagated(environ: dict[str, str], wish: str | None) -> dict[str, str]:

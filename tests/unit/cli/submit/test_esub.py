@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.client.fail import Fail
-from cli.submit.esub_names import file_lines, from_file, names_of, parse_assignments
+from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignments
 from cli.submit.script import Work
 from lavad.core.lang import when
 from tests.unit.cli.caller import Caller

@@ -10,21 +10,15 @@ from hypothesis import strategies as st
 
 from cli.client.fail import Fail
 from cli.options.options import read_command_options
-from cli.submit.submit_options import (
-    ALIAS,
-    FLAGS,
-    REFUSED,
-    VALUED,
-    bmod_table,
-    bsub_table,
-    last_rival,
-    merged,
-    propagated,
-)
+from cli.submit.submit_options import bmod_table, bsub_table, last_rival, merged, propagated
+from proto.options import FLAG, OPTIONS
 
 TABLE = bsub_table()
-TAKEN_FLAGS = sorted(set(FLAGS.split()) - set(REFUSED.split()))
-TAKEN_VALUED = sorted(set(VALUED.split()) - set(REFUSED.split()))
+REFUSED = [option.name for option in OPTIONS if option.unsupported]
+ALIAS = {option.name: option.same_as for option in OPTIONS if option.same_as}
+TAKEN = [option for option in OPTIONS if option.only != "bmod" and not option.unsupported]
+TAKEN_FLAGS = sorted(option.name for option in TAKEN if option.takes == FLAG)
+TAKEN_VALUED = sorted(option.name for option in TAKEN if option.takes != FLAG)
 
 
 def read(*words: str):
@@ -78,7 +72,7 @@ def test_a_missing_argument_is_said(words):
         read(*words)
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED.split()))
+@pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_lava_has_not_is_refused_by_name(name):
     with pytest.raises(Fail, match=f"^bsub: option -{name} is not supported by lava: [^\n]+$"):
         read(f"-{name}", "x", "true")

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from cli.client.fail import Fail
 from cli.options.options import read_command_options
-from cli.submit.submit_options import FLAGS, REFUSED, VALUED, bsub_table
+from cli.submit.submit_options import bsub_table
 from lavad.core.decide.submit.options import READERS
 from lavad.core.lang.asks import Refused
+from proto.options import FLAG, OPTIONS
 from tests.unit.lavad.core.conftest import Bench
 
-CLIENT_ONLY = {"env", "Zs", "json", "yaml", "jsdl", "jsdl_strict", "pack", "K", "h", "V", "help"}
-SENT = sorted({*FLAGS.split(), *VALUED.split()} - CLIENT_ONLY)
+BSUB = [option for option in OPTIONS if option.only != "bmod"]
+REFUSED = {option.name for option in BSUB if option.unsupported}
+SENT = sorted(option.name for option in BSUB if option.sent and not option.options_file and option.name != "K")
 VALUES = [
     "",
     " ",
@@ -65,12 +67,12 @@ def test_any_value_of_any_option(bench: Bench, option: str) -> None:
 def test_an_option_works_or_is_refused_by_its_name(bench: Bench, option: str) -> None:
     if option not in READERS:
         assert refusal(bench, option, "1") == f"option -{option} is not supported by lava"
-    elif option in REFUSED.split():
+    elif option in REFUSED:
         with pytest.raises(Fail, match=f"option -{option} is not supported by lava"):
             read_command_options(bsub_table(), [f"-{option}", "1", "true"])
 
 
-@pytest.mark.parametrize("option", [name for name in VALUED.split() if name not in REFUSED.split()])
+@pytest.mark.parametrize("option", [option.name for option in BSUB if option.takes != FLAG and not option.unsupported])
 def test_a_missing_value(option: str) -> None:
     for words in ([f"-{option}"], [f"-{option}", "-H", "true"]):
         with pytest.raises(Fail, match=f"option requires an argument -- {option}$"):

@@ -1,4 +1,4 @@
-"""What a submission takes from the caller besides words: the input file of ``-is``, the limits of ``-ul``."""
+"""Local inputs of a submission: the file of ``-is``, the hosts of ``-hostfile``, the caller's limits of ``-ul``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 MAX_INPUT = 6 << 20
 
 
-def add_own(context: Context, options: Options) -> None:
-    """Replace the two options by what they mean here."""
+def add_local_inputs(context: Context, options: Options) -> None:
+    """Replace the three options by what they mean on this host."""
     name = options.get("is")
     if isinstance(name, str):
         options["is"] = [name, _in_base64(context, name)]

@@ -1,4 +1,4 @@
-"""The names that options have in an esub's parameter file, and the way there and back.
+"""The parameter file of esubs: written from the options of a submission, and options changed by what an esub writes.
 
 Rule: values as they were given, but for limits of time in seconds, and dates in seconds since 1970, as LSF has them.
 """
@@ -9,6 +9,7 @@ import re
 import time
 
 from cli.client.fail import Fail
+from proto.options import BY_NAME, DATE, DURATION, FLAG, OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,84 +17,16 @@ if TYPE_CHECKING:
     from cli.submit.script import Work
 
 RESET = "SUB_RESET"
-TEXTS = {
-    "LSB_SUB_BEGIN_TIME": "b",
-    "LSB_SUB_TERM_TIME": "t",
-    "LSB_SUB_DEPEND_COND": "w",
-    "LSB_SUB_ERR_FILE": "e",
-    "LSB_SUB_OUT_FILE": "o",
-    "LSB_SUB_IN_FILE": "i",
-    "LSB_SUB2_IN_FILE_SPOOL": "is",
-    "LSB_SUB_HOSTS": "m",
-    "LSB_SUB_JOB_NAME": "J",
-    "LSB_SUB_JOB_DESCRIPTION": "Jd",
-    "LSB_SUB_LOGIN_SHELL": "L",
-    "LSB_SUB_MAIL_USER": "u",
-    "LSB_SUB_PRE_EXEC": "E",
-    "LSB_SUB_PROJECT_NAME": "P",
-    "LSB_SUB_QUEUE": "q",
-    "LSB_SUB_RES_REQ": "R",
-    "LSB_SUB_RLIMIT_CORE": "C",
-    "LSB_SUB_RLIMIT_CPU": "c",
-    "LSB_SUB_RLIMIT_DATA": "D",
-    "LSB_SUB_RLIMIT_FSIZE": "F",
-    "LSB_SUB_RLIMIT_PROCESS": "p",
-    "LSB_SUB_RLIMIT_RSS": "M",
-    "LSB_SUB_RLIMIT_RUN": "W",
-    "LSB_SUB_RLIMIT_STACK": "S",
-    "LSB_SUB_RLIMIT_SWAP": "v",
-    "LSB_SUB_RLIMIT_THREAD": "T",
-    "LSB_SUB_USER_GROUP": "G",
-    "LSB_SUB_USER_PRIORITY": "sp",
-    "LSB_SUB2_JOB_PRIORITY": "sp",
-    "LSB_SUB_WINDOW_SIG": "s",
-    "LSB_SUB_JOB_GROUP": "g",
-    "LSB_SUB2_JOB_GROUP": "g",
-    "LSB_SUB_JOB_WARNING_ACTION": "wa",
-    "LSB_SUB_JOB_ACTION_WARNING_TIME": "wt",
-    "LSB_SUB_EXTSCHED_PARAM": "ext",
-    "LSB_SUB2_LICENSE_PROJECT": "Lp",
-    "LSB_SUB2_SLA": "sla",
-    "LSB_SUB2_USE_RSV": "U",
-    "LSB_SUB3_APP": "app",
-    "LSB_SUB3_CWD": "cwd",
-    "LSB_SUB3_JOB_REQUEUE": "Q",
-    "LSB_SUB3_MIG": "mig",
-    "LSB_SUB3_POST_EXEC": "Ep",
-    "LSB_SUB3_RESIZE_NOTIFY_CMD": "rnc",
-    "LSB_SUB3_RUNTIME_ESTIMATION": "We",
-    "LSB_SUB3_RUNTIME_ESTIMATION_ACC": "We+",
-    "LSB_SUB3_RUNTIME_ESTIMATION_PERC": "Wep",
-    "LSB_SUB4_ELIGIBLE_PEND_TIME_LIMIT": "eptl",
-    "LSB_SUB4_NETWORK": "network",
-    "LSB_SUB4_OUTDIR": "outdir",
-    "LSB_SUB4_PEND_TIME_LIMIT": "ptl",
-    "LSB_SUB6_GPU_REQ": "gpu",
-    "LSF_SUB4_SUB_ENV_VARS": "env",
-    "LSB_SUB_CHKPNT": "k",
-}
-FLAGS = {
-    "LSB_SUB_EXCLUSIVE": "x",
-    "LSB_SUB_HOLD": "H",
-    "LSB_SUB_NOTIFY_BEGIN": "B",
-    "LSB_SUB_NOTIFY_END": "N",
-    "LSB_SUB_INTERACTIVE": "I",
-    "LSB_SUB_PTY": "Ip",
-    "LSB_SUB_PTY_SHELL": "Is",
-    "LSB_SUB_RERUNNABLE": "r",
-    "LSB_SUB2_JOB_CMD_SPOOL": "Zs",
-    "LSB_SUB3_AUTO_RESIZABLE": "ar",
-    "LSB_SUB3_USER_SHELL_LIMITS": "ul",
-    "LSB_SUB4_ORPHAN_TERM_NO_WAIT": "ti",
-}
-OVERWRITES = {"LSB_SUB_OUT_FILE": "oo", "LSB_SUB_ERR_FILE": "eo"}
-SECONDS = ("c", "W", "We")
-DATES = ("b", "t")
 LAST_DATE = 253_370_764_800
 """The year 9999."""
 FILES = "LSB_SUB_OTHER_FILES"
 CHECKPOINT = ("LSB_SUB_CHKPNT_DIR", "LSB_SUB_CHKPNT_PERIOD", "LSB_SUB3_INIT_CHKPNT_PERIOD", "LSB_SUB_CHKPNT_METHOD")
 """-k taken apart; its periods in seconds."""
+VARIABLES: dict[str, list[str]] = {}
+"""Each variable that stands for an option, with the options' names: of two that share one, the first is the usual one."""
+for _option in sorted(OPTIONS, key=lambda option: option.takes == FLAG):  # flags come last in the file
+    for _variable in _option.esub.split():
+        VARIABLES.setdefault(_variable, []).append(_option.name)
 COMMANDS = {"bmod": "LSB_SUB_MODIFY", "brestart": "LSB_SUB_RESTART"}
 
 
@@ -121,15 +54,7 @@ def file_lines(work: Work | None, options: Options, asked: list[str], command: s
     """The parameter file."""
     lines = [_line("LSB_SUB_ADDITIONAL", " ".join(asked))] if asked else []
     lines += [f"{COMMANDS[command]}=Y"] if command in COMMANDS else []
-    for variable, name in TEXTS.items():
-        value = options.get(name, options.get(OVERWRITES.get(variable, ""), False))
-        if isinstance(value, list):
-            value = " && ".join(value) if name == "R" and len(value) > 1 else value[-1]
-        if isinstance(value, str):
-            lines.append(_line(variable, _shown(name, value)))
-        elif command == "bmod" and name + "n" in options:
-            lines.append(_line(variable, RESET))
-    lines += [f"{variable}=Y" for variable, name in FLAGS.items() if options.get(name)]
+    lines += [line for variable, names in VARIABLES.items() for line in _option_lines(variable, names, options, command)]
     for name in ("W", "c"):
         host = str(options.get(name, "")).partition("/")[2]
         if host:
@@ -150,6 +75,19 @@ def file_lines(work: Work | None, options: Options, asked: list[str], command: s
     return "".join([line + "\n" for line in lines])
 
 
+def _option_lines(variable: str, names: list[str], options: Options, command: str) -> list[str]:
+    """The line of one variable; none where neither an option nor its reset is given."""
+    name = next((name for name in names if name in options), names[0])
+    value = options.get(name)
+    if BY_NAME[name].takes == FLAG:
+        return [f"{variable}=Y"] if value else []
+    if isinstance(value, list):
+        value = " && ".join(value) if name == "R" and len(value) > 1 else value[-1]
+    if isinstance(value, str):
+        return [_line(variable, _shown(name, value))]
+    return [_line(variable, RESET)] if command == "bmod" and name + "n" in options else []
+
+
 def _line(variable: str, value: str) -> str:
     """As a shell reads it back."""
     for char in '\\"$`':
@@ -158,9 +96,10 @@ def _line(variable: str, value: str) -> str:
 
 
 def _shown(name: str, value: str) -> str:
-    if name in SECONDS:
+    form = BY_NAME[name].form
+    if form == DURATION:
         return _seconds(value)
-    return _epoch(value) if name in DATES else value
+    return _epoch(value) if form == DATE else value
 
 
 def _epoch(value: str) -> str:
@@ -228,11 +167,14 @@ def parse_assignments(text: str) -> dict[str, str]:
 def from_file(changes: dict[str, str], work: Work | None, options: Options, command: str = "bsub") -> None:
     """Change options and command as an esub wants it."""
     for variable, value in changes.items():
-        if variable in FLAGS:
-            on = value.lower() in ("y", "yes", "1")
-            _set(options, FLAGS[variable], True if on else RESET, command)
-        elif variable in TEXTS:
-            _set_text(options, variable, TEXTS[variable], value, command)
+        names = VARIABLES.get(variable)
+        if names is None:
+            continue
+        name = next((name for name in names if name in options), names[0])
+        if BY_NAME[name].takes == FLAG:
+            _set(options, name, True if value.lower() in ("y", "yes", "1") else RESET, command)
+        else:
+            _set_text(options, name, value, command)
     slots = [changes.get(name, "") for name in ("LSB_SUB_NUM_PROCESSORS", "LSB_SUB_MAX_NUM_PROCESSORS")]
     if RESET in slots:
         _set(options, "n", RESET, command)
@@ -250,16 +192,13 @@ def from_file(changes: dict[str, str], work: Work | None, options: Options, comm
         work.command = new
 
 
-def _set_text(options: Options, variable: str, name: str, value: str, command: str) -> None:
-    overwrite = OVERWRITES.get(variable)
-    if overwrite in options:
-        name = overwrite or name
-    number = value.isascii() and value.isdigit()
+def _set_text(options: Options, name: str, value: str, command: str) -> None:
+    form = BY_NAME[name].form if value.isascii() and value.isdigit() else ""
     if name == "R" and value != RESET:
         options["R"] = [value]
-    elif name in SECONDS and number:
+    elif form == DURATION:
         _set(options, name, str(-(-int(value) // 60)), command)
-    elif name in DATES and number:
+    elif form == DATE:
         at = time.localtime(min(int(value), LAST_DATE) + 59)
         _set(options, name, time.strftime("%Y:%m:%d:%H:%M", at), command)
     else:
