@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 
-from proto.options import BRESTART, BY_NAME, FLAG, IF_ALLOWED, OPTIONS, VALUES, find_reset
+from proto.commands import COMMANDS
+from proto.options import BY_NAME, FLAG, IF_ALLOWED, OPTIONS, VALUES, find_reset
 
 
 def test_each_option_stands_once() -> None:
@@ -30,7 +31,8 @@ def test_only_rivals_share_a_variable_of_esubs() -> None:
 
 
 def test_every_name_of_another_option_is_one() -> None:
-    assert set(BRESTART.split()) <= BY_NAME.keys()
+    row = COMMANDS["brestart"]
+    assert {*row.flags.split(), *row.valued.split()} <= BY_NAME.keys()
     for option in OPTIONS:
         assert {option.rival, option.same_as} <= BY_NAME.keys() | {""}
         assert not option.ignored or option.unsupported
