@@ -6,22 +6,21 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
+from functools import singledispatchmethod
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base import groups
+from lavad.core.decide import load_decisions
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.named import Known
-from lavad.core.decide.control import checkpoint, control, force, hosts, messages, queues, resize, revive
+from lavad.core.decide.control import control, force, revive
 from lavad.core.decide.control.restart_source import find_former
 from lavad.core.decide.depend import judge
 from lavad.core.decide.modify import modify
-from lavad.core.decide.modify import position as place
-from lavad.core.decide.reserve import change as reserve_change
-from lavad.core.decide.reserve import reservations
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import Former
 from lavad.core.lang import asks
@@ -29,7 +28,7 @@ from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
 from lavad.core.site.rights import is_admin
-from lavad.engine import Decide, Engine
+from lavad.engine import Engine
 from lavad.hosts import attach
 from lavad.hosts.job_text_cache import Texts
 from lavad.hosts.peek_service import Outputs
@@ -38,34 +37,12 @@ from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.waits import Waits, answer_for
 
-_decoder = msgspec.json.Decoder(asks.AnyAsk)
+_decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
 _encode = msgspec.json.Encoder().encode
 _packer = msgspec.msgpack.Encoder()
 MAX_ENVIRONMENT = 8 << 20
 
-_PLAIN: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float], Decided]] = {
-    asks.Kill: control.kill,
-    asks.Stop: control.stop,
-    asks.Resume: control.resume,
-    asks.Requeue: control.requeue,
-    asks.Migrate: control.migrate,
-    asks.Checkpoint: checkpoint.checkpoint,
-    asks.Switch: modify.switch,
-    asks.Move: place.move,
-    asks.Hosts: hosts.switch_hosts,
-    asks.Queues: queues.switch_queues,
-    asks.AddGroup: groups.add_group,
-    asks.DropGroup: groups.drop_group,
-    asks.ChangeGroup: groups.change_group,
-    asks.Post: messages.post,
-    asks.Resize: resize.resize,
-    asks.DropReservation: reservations.drop,
-}
-_TIMED: dict[type[asks.Ask], Callable[[Cluster, Any, Caller, float, datetime], Decided]] = {
-    asks.AddReservation: reservations.add,
-    asks.ChangeReservation: reserve_change.change,
-}
-"""Those that read times, and so ask for the local time too."""
+load_decisions()
 
 
 class Dispatch:
@@ -132,28 +109,22 @@ class Dispatch:
             known = await self._engine.find_answer(ask.uuid)
             if known is not None:
                 return known
-        if isinstance(ask, asks.Submit):
-            return await self._submit(ask, caller)
-        if isinstance(ask, asks.Modify):
-            return await self._modify(ask, caller)
-        if isinstance(ask, asks.Requeue) and {"DONE", "EXIT"} & set(ask.states):
-            return await self._requeue(ask, caller)
-        if isinstance(ask, asks.Run):
-            return await self._force(ask, caller)
-        if isinstance(ask, asks.Judge):
-            return await self._judge(ask, caller)
-        if isinstance(ask, asks.Wait | asks.Attach):
-            return await (self._wait(ask) if isinstance(ask, asks.Wait) else self._attach(ask, caller))
-        if isinstance(ask, asks.Reconfig):
-            answer: dict[str, Any] = await self._reconfig(caller)
-            return answer
-        if isinstance(ask, asks.Lease):
-            return self._extend(ask.seconds, caller)
-        if isinstance(ask, asks.Perfmon):
-            return self._sampled(ask, caller)
-        return await self._engine.ask(_bound(ask, caller), ask.uuid)
+        answer: dict[str, Any] = await self._answer(ask, caller)
+        return answer
 
-    def _sampled(self, ask: asks.Perfmon, caller: Caller) -> dict[str, Any]:
+    @singledispatchmethod
+    async def _answer(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+        """The answer to one kind of ask; those without a method of their own need only their decision."""
+        return await self._decide(ask, caller)
+
+    async def _decide(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+        decide = find_decision(type(ask))
+        if decide is None:
+            raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
+        return await self._engine.ask(lambda cluster, now: decide(cluster, ask, caller, now, _local(now)), ask.uuid)
+
+    @_answer.register
+    async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> dict[str, Any]:
         if ask.what == "view":
             return {"text": self._perfmon.view(ask.json)}
         if not is_admin(self._engine.cluster.conf, caller):
@@ -168,6 +139,7 @@ class Dispatch:
             return {"text": self._perfmon.stop()}
         raise Refused(f"perfmon {ask.what[:40]}: Invalid command")
 
+    @_answer.register
     async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
         env = without_secrets(ask.env, ask.options.get("secret"))
         packed = _packer.encode(env)
@@ -191,6 +163,7 @@ class Dispatch:
         texts = await self._texts.texts([ask.restart_of])
         return find_former(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
+    @_answer.register
     async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
         target = modify.find_one(self._engine.cluster, ask.job, caller)
         job = target.array or job_of(target.keys[0])
@@ -204,7 +177,10 @@ class Dispatch:
 
         return await self._lookups.tried(decided, caller)
 
+    @_answer.register
     async def _requeue(self, ask: asks.Requeue, caller: Caller) -> dict[str, Any]:
+        if {"DONE", "EXIT"}.isdisjoint(ask.states):
+            return await self._decide(ask, caller)
         finished = await self._lookups.finished(ask.jobs, caller)
 
         def decide(cluster: Cluster, now: float) -> Decided:
@@ -212,16 +188,19 @@ class Dispatch:
 
         return await self._engine.ask(decide, ask.uuid)
 
+    @_answer.register
     async def _force(self, ask: asks.Run, caller: Caller) -> dict[str, Any]:
         uid = secrets.token_hex(8)
         return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid)
 
+    @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
         async def decided(known: Known) -> dict[str, Any]:
             return await self._engine.ask(lambda cluster, now: judge.judge(cluster, ask, caller, _local(now), known))
 
         return await self._lookups.tried(decided, caller)
 
+    @_answer.register
     async def _attach(self, ask: asks.Attach, caller: Caller) -> dict[str, Any]:
         while True:
             found = attach.find_door(self._engine.cluster, ask, caller, self._secret)
@@ -229,11 +208,12 @@ class Dispatch:
                 return found
             told = await self._waits.wait(ask.job, "door")
             if told is None:
-                return await self._wait(asks.Wait(job=ask.job))
+                return await self._wait(asks.Wait(job=ask.job), caller)
             if told:
                 return told
 
-    async def _wait(self, ask: asks.Wait) -> dict[str, Any]:
+    @_answer.register
+    async def _wait(self, ask: asks.Wait, caller: Caller) -> dict[str, Any]:
         await self._waits.array_over(ask.job)
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
@@ -246,15 +226,14 @@ class Dispatch:
             raise Refused(f"Job <{ask.job}> is not found")
         return answer_for(finished)
 
+    @_answer.register
+    async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> dict[str, Any]:
+        answer: dict[str, Any] = await self._reconfig(caller)
+        return answer
 
-def _bound(ask: asks.Ask, caller: Caller) -> Decide:
-    timed = _TIMED.get(type(ask))
-    if timed is not None:
-        return lambda cluster, now: timed(cluster, ask, caller, now, _local(now))
-    decide = _PLAIN.get(type(ask))
-    if decide is None:
-        raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
-    return lambda cluster, now: decide(cluster, ask, caller, now)
+    @_answer.register
+    async def _lease(self, ask: asks.Lease, caller: Caller) -> dict[str, Any]:
+        return self._extend(ask.seconds, caller)
 
 
 def _local(now: float) -> datetime:

@@ -44,10 +44,10 @@ def test_the_ask_carries_where_the_user_is(caller: Caller):
 def test_the_ask_is_what_the_master_decodes(caller: Caller):
     import msgspec
 
-    from lavad.core.lang.asks import AnyAsk
+    from lavad.core.lang.asks import any_ask
 
     ask = ask_of(caller, "-n", "2", "-R", "a", stdin=SCRIPT)
-    assert msgspec.json.decode(msgspec.json.encode(ask), type=AnyAsk).options["n"] == "2"
+    assert msgspec.json.decode(msgspec.json.encode(ask), type=any_ask()).options["n"] == "2"
 
 
 def test_a_script_on_stdin_gives_options_and_the_command_line_wins(caller: Caller):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.job.groups import JobGroup, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.site.rights import is_admin
@@ -17,6 +18,7 @@ BAD = "Bad/empty job group name"
 MAX_LIMIT = 2**31 - 1
 
 
+@decides(AddGroup)
 def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> Decided:
     """bgadd: the group and, where they are missing, those above it."""
     path = _path(ask.group)
@@ -50,6 +52,7 @@ def unused_groups(cluster: Cluster) -> list[str]:
     return sorted((name for name in cluster.groups.rows if name not in stays), key=lambda name: (-name.count("/"), name))
 
 
+@decides(DropGroup)
 def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> Decided:
     """bgdel: an empty group; ``0`` means all empty groups of the caller's (of everybody's with ``user`` all)."""
     if ask.group == "0":
@@ -100,6 +103,7 @@ def groups_of_jobs(cluster: Cluster) -> Iterator[str]:
             yield group
 
 
+@decides(ChangeGroup)
 def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float) -> Decided:
     """bgmod: another limit, or none."""
     path = _path(ask.group)

@@ -8,6 +8,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import each
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.control.control import NOT_STARTED, not_started
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job, Wish
@@ -17,6 +18,7 @@ from lavad.core.lang.states import STARTED, TermReason
 MAX_PERIOD = 10**6
 
 
+@decides(Checkpoint)
 def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) -> Decided:
     """One checkpoint now; a second while one is under way is refused."""
     if ask.period > MAX_PERIOD:

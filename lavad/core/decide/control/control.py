@@ -10,6 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import DENIED, each
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Array, Job, Wish
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
@@ -39,6 +40,7 @@ def check_reason(text: str) -> None:
         raise Refused(f"The reason must be one line of at most {MAX_REASON} characters")
 
 
+@decides(Kill)
 def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     """bkill: the end of a job, or one signal to it."""
     if not 0 <= ask.signal <= MAX_SIGNAL:
@@ -76,6 +78,7 @@ def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: 
     return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user, why=ask.reason)]
 
 
+@decides(Stop)
 def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     """bstop: hold what waits, suspend what runs."""
     check_reason(ask.reason)
@@ -94,6 +97,7 @@ def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
+@decides(Resume)
 def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
     """bresume: let go what was held or suspended; of others' doing only where ENABLE_USER_RESUME lets users."""
     check_reason(ask.reason)
@@ -125,6 +129,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
     return each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
+@decides(Requeue)
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
     """brequeue: end what runs and let it wait again, at the head of its class."""
     check_reason(ask.reason)
@@ -148,6 +153,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
     return each(cluster, ask.jobs, caller, now, on_job, not_started)
 
 
+@decides(Migrate)
 def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
     """bmig: checkpoint (if it can), end and start elsewhere; only of a checkpointable or rerunnable job."""
     _known_hosts(cluster, ask.hosts)

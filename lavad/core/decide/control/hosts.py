@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.report.leave import shrink_now
 from lavad.core.decide.report.report import ended, fenced, may_go, refused
 from lavad.core.job.job import Attempt, End, Job, Part
@@ -111,6 +112,7 @@ def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
     return events
 
 
+@decides(Hosts)
 def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> Decided:
     """badmin hopen and hclose; stops at the first host that is refused, as LSF does."""
     decided = Decided(answer={"results": []})

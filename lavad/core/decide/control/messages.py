@@ -5,6 +5,7 @@ from __future__ import annotations
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.modify.modify import find_one
 from lavad.core.job.job import Message
 from lavad.core.lang.asks import Caller, Post, Refused
@@ -14,6 +15,7 @@ MAX_TEXT = 512
 MAX_BODY = 64 << 10
 
 
+@decides(Post)
 def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     """One message; it takes the place of an older one with its number."""
     most = min(MAX_NUMBER, cluster.conf.params.max_messages - 1)

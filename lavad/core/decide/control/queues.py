@@ -5,10 +5,12 @@ from __future__ import annotations
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.lang.asks import Caller, Queues
 from lavad.core.site.rights import is_queue_admin
 
 
+@decides(Queues)
 def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> Decided:
     """Each named queue (``all``: every one, none named: the default queues); stops at the first that is refused."""
     decided = Decided(answer={"results": []})

@@ -10,6 +10,7 @@ import re
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.modify.modify import find_one
 from lavad.core.decide.submit.options_lsf import MAX_COMMAND
 from lavad.core.job.job import Attempt, Job, Part, Placed
@@ -24,6 +25,7 @@ MOST = 2**31 - 1
 _WORD = re.compile(r"(?:(\d{1,9})\*)?([^\s*~]+)")
 
 
+@decides(Resize)
 def resize(cluster: Cluster, ask: Resize, caller: Caller, now: float) -> Decided:
     """Carry it out; raises Refused with what is in the way."""
     command = ask.command

@@ -12,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import DENIED, each
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.named import NOTHING, Known, resolve
@@ -245,6 +246,7 @@ def _change(option: str, value: Any) -> str:
     return f"{_WORDS.get(option, f'Option -{option}')} changes to : {shown}"
 
 
+@decides(Switch)
 def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
     """bswitch of waiting and started jobs to another queue."""
     if ask.queue not in cluster.queue_conf:

@@ -10,6 +10,7 @@ from math import inf, nextafter
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import Target
 from lavad.core.decide.modify.modify import find_one
 from lavad.core.job.job import Job
@@ -26,6 +27,7 @@ Place = tuple[float, float, int, int]
 """As the scheduler orders: position, standing, job, key."""
 
 
+@decides(Move)
 def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
     target = find_one(cluster, ask.job, caller)

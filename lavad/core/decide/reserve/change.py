@@ -11,6 +11,7 @@ from datetime import datetime
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides_in_local_time
 from lavad.core.decide.reserve.hosts import Free, find_hosts, most, take_slots
 from lavad.core.decide.reserve.reservations import check_users, get_one, jobs_in, moved
 from lavad.core.decide.reserve.rights import check_creator
@@ -19,6 +20,7 @@ from lavad.core.lang.asks import Caller, ChangeReservation, Refused
 from lavad.core.site.reservation import Reservation, is_active, next_period
 
 
+@decides_in_local_time(ChangeReservation)
 def change(cluster: Cluster, ask: ChangeReservation, caller: Caller, now: float, local: datetime) -> Decided:
     """brsvmod; raises Refused."""
     row = get_one(cluster, ask.name, caller)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides, decides_in_local_time
 from lavad.core.decide.reserve.hosts import choose_hosts
 from lavad.core.decide.reserve.rights import check_creator, may_change
 from lavad.core.decide.reserve.times import read_times
@@ -28,6 +29,7 @@ MOST = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
 
+@decides_in_local_time(AddReservation)
 def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local: datetime) -> Decided:
     """brsvadd; raises Refused."""
     begin, end, window = read_times(ask.begin, ask.end, ask.window, now, local)
@@ -100,6 +102,7 @@ def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
     return row
 
 
+@decides(DropReservation)
 def drop(cluster: Cluster, ask: DropReservation, caller: Caller, now: float) -> Decided:
     """brsvdel. ``force``: its running jobs are detached, and go on as other jobs do."""
     row = get_one(cluster, ask.name, caller)
