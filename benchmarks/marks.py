@@ -23,7 +23,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
-from lavad.sched.cycle import cycle, draft
+from lavad.sched.cycle import cycle, plan_builder
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
 METRICS = ("mark_million_start", "mark_million_bytes", "mark_element_bytes", "mark_classes_first", "mark_classes_idle")
@@ -71,7 +71,7 @@ def million() -> list[tuple[str, str, list[float], str]]:
         apply(cluster, ev.JobSubmitted(at=NOW, key=key, spec=1 + key % classes, name="job"))
         if not key % 1000:
             cluster.forget_changes()
-    draft.MOST = STARTED
+    plan_builder.MAX_PLACEMENTS = STARTED
     cache = SchedulerCache()
     times = []
     for turn in range(6):

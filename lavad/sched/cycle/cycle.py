@@ -1,7 +1,24 @@
-"""One scheduling cycle: ``schedule(cluster, soft, now, local, cache) -> Plan``. Pure: it changes but its own memory.
+"""One scheduling cycle: ``schedule(cluster, soft, now, local, cache) -> Plan``. Pure: it changes nothing but its own cache.
 
-Classes of equal jobs are taken in line; the first job that does not fit blocks its class, and the next class may pass
-(LSF without reservations). A blocked class is looked at again when hosts have more, or limits, time or jobs changed.
+The table of contents of the scheduler, in the order in which a cycle goes:
+
+1. ``state.CycleState``: hosts, limits and fair share are brought up to the cluster. Where nothing has changed since a
+   cycle that decided nothing, it ends here.
+2. ``line.renew_line``: waiting classes of equal jobs get their places: queue priority, fair share, user priority, btop,
+   submission.
+3. ``cycle.plan_builder``: jobs outside their run windows or on overloaded hosts are suspended (``policy.suspend``).
+4. Each class in turn (``line.queue_iterator``):
+   ``hosts.gates``: what keeps the whole class waiting: queue, begin time, deadline, limits.
+   ``cycle.full_hosts``: a fast path for classes that no host has room for.
+   ``cycle.place_class``: its jobs are placed one after the other (``hosts.candidates``, ``hosts.fit``, ``hosts.choose``);
+   for the first that does not fit, others are preempted (``policy.preempt``) or slots reserved
+   (``policy.slot_reservations``); else ``cycle.explain`` says why it waits.
+5. ``policy.queue_shares``: slots that queues cannot use of what they deserve are lent to others.
+6. ``PlanBuilder.finish``: suspended jobs resume, resizable jobs grow (``policy.elastic``), jobs of GANG=N queues get their
+   slots one by one (``policy.incremental_alloc``).
+
+Rule: the first job that does not fit blocks its class, and the next class may pass it (LSF without reservations). A blocked
+class is looked at again when hosts have more, or limits, time or its jobs have changed.
 """
 
 from __future__ import annotations
@@ -9,111 +26,119 @@ from __future__ import annotations
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import Soft
+from lavad.core.plan.volatile import Soft, WhyClass
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.cycle.draft import Draft
-from lavad.sched.cycle.full_hosts import why_no_host_has_room
+from lavad.sched.cycle.full_hosts import find_why_no_room
 from lavad.sched.cycle.place_class import ClassPlacer
+from lavad.sched.cycle.plan_builder import PlanBuilder
 from lavad.sched.hosts.gates import reads_load, why_not_class, why_not_limits
 from lavad.sched.line.line import renew_line
 from lavad.sched.line.queue_iterator import QueueIterator
+from lavad.sched.needs.needs import Need
 from lavad.sched.policy.incremental_alloc import takes_parts
 from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.state.cycle_state import CycleState
-from lavad.sched.state.scheduler_cache import SchedulerCache
+from lavad.sched.state.scheduler_cache import PendingClass, SchedulerCache
 
 
 def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache) -> Plan:
-    """What may start now, and why the rest waits. ``local`` is (weekday with Sunday 0, second of the day).
+    """What may start now, and why the rest waits.
 
-    ``Plan.why`` has the classes of which something new is known, ``Plan.why_job`` all single jobs.
+    ``now`` is in seconds since the epoch, ``local`` is (weekday with Sunday 0, second of the day). ``Plan.why`` has the
+    classes of which something new is known, ``Plan.why_job`` all single jobs with a reason of their own.
     """
     state = CycleState(cluster, soft, now, local, cache)
-    idle = cache.find_idle_wake_time(cluster, now, local)
-    if idle is not None:
-        return Plan(cluster.version, why_job=dict(cache.why_job), wake_at=idle)
+    wake_at = cache.find_idle_wake_time(cluster, now, local)
+    if wake_at is not None:
+        return Plan(cluster.version, why_job=dict(cache.why_job), wake_at=wake_at)
     renew_line(cluster, cache)
     cycle = _Cycle(state)
     cycle.run()
-    draft = cycle.draft
-    cache.why.update(draft.why)
-    plan = Plan(cluster.version, tuple(draft.placements), draft.why, dict(cache.why_job), state.wake_at)
-    plan = draft.beyond.end(plan)
+    cache.why.update(cycle.builder.why)
+    plan = cycle.builder.finish()
     cache.note_idle(plan, now, local)
     return plan
 
 
 class _Cycle:
-    """The state of one run down the line."""
+    """One run down the line of waiting classes."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
-        self.draft = Draft(state)
+        self.builder = PlanBuilder(state)
 
     def run(self) -> None:
-        """Visit the classes in line; one that may go on stands in line again with its next job."""
-        queue_shares = self.draft.beyond.queue_shares
-        classes_in_turn: QueueIterator[ClassPlacer] = QueueIterator(self.state)
+        """Place the classes in turn; one that has jobs left after its turn stands in line again with its next job."""
+        shares = self.builder.queue_shares
+        line: QueueIterator[ClassPlacer] = QueueIterator(self.state)
         placers: dict[int, ClassPlacer] = {}
-        while self.draft.left > 0 and (turn := classes_in_turn.pop()) is not None:
+        while self.builder.left > 0 and (turn := line.pop()) is not None:
             number, placer = turn
-            placer = placer or self._begin(number)
+            placer = placer or self._find_placer(number)
             if placer is None:
                 continue
-            if queue_shares is not None:
+            if shares is not None:
                 placers[number] = placer
-            place = placer.go(classes_in_turn.bound())
+            place = placer.place_jobs(line.bound())
             if place is not None and placer.next_key is not None:
-                classes_in_turn.push(place, number, placer.next_key, placer)
-        if queue_shares is not None and queue_shares.waits:
-            self._lend(queue_shares, placers)
+                line.push(place, number, placer.next_key, placer)
+        if shares is not None and shares.waits:
+            self._lend(shares, placers)
 
-    def _lend(self, queue_shares: QueueShares, placers: dict[int, ClassPlacer]) -> None:
-        """Visit those again that waited for queues with less than they deserve: what these could not use is lent."""
-        queue_shares.lends_idle = True
+    def _lend(self, shares: QueueShares, placers: dict[int, ClassPlacer]) -> None:
+        """Place again the classes that waited for the sake of queues with less than they deserve: what these could not use."""
+        shares.lends_idle = True
         cache = self.state.cache
         for _, number in sorted(place for line in (cache.line, *cache.streams.values()) for place in line):
             need = cache.need(self.state.cluster, number)
-            if self.draft.left <= 0 or not self.state.free:
+            if self.builder.left <= 0 or not self.state.free:
                 break
-            if need is not None and need.spec.queue in queue_shares.waits:
-                placer = placers.get(number) or self._begin(number)
+            if need is not None and need.spec.queue in shares.waits:
+                placer = placers.get(number) or self._find_placer(number)
                 if placer is not None and placer.next_key is not None:
-                    self.draft.why.pop(number, None)
-                    placer.go(None)
+                    self.builder.why.pop(number, None)
+                    placer.place_jobs(None)
 
-    def _begin(self, number: int) -> ClassPlacer | None:
-        """Open a class, unless it is blocked by what is still the same or by something that is about no host."""
-        state = self.state
-        cache = state.cache
+    def _find_placer(self, number: int) -> ClassPlacer | None:
+        """Begin a class; None where it waits for a reason that is no host's, or is blocked and nothing has changed."""
+        state, cache = self.state, self.state.cache
         entry = cache.classes[number]
         if not state.free and entry.blocked >= 0 and not (cache.retry_blocked or state.retry_blocked):
             return None
         need = cache.need(state.cluster, number)
         if need is None:
-            self.draft.set_reason(number, PendReason.QUE_GONE)
+            self.builder.set_reason(number, PendReason.QUE_GONE)
             return None
-        self.draft.beyond.before(need)
-        parts = takes_parts(need)
-        reason = why_not_class(state, need) or (0 if parts else why_not_limits(state, need.spec))
-        if reason:
-            entry.blocked = -1
-            cache.set_job_reasons(entry, {})
-            self.draft.set_reason(number, reason)
-            return None
-        if parts:
-            state.retry_blocked = True
-            self.draft.beyond.incremental.needs.append(need)
-            self.draft.set_reason(number, PendReason.SLOTS_ONE_BY_ONE)
+        self.builder.begin_class(need)
+        if self._is_kept(need, entry):
             return None
         if entry.blocked >= cache.improved and (entry.blocked >= cache.load_changed or not reads_load(need)):
             return None
-        crowded = why_no_host_has_room(state, need, entry)
-        if crowded is None:
-            return ClassPlacer(self.draft, need, entry)
+        why = find_why_no_room(state, need, entry)
+        if why is None:
+            return ClassPlacer(self.builder, need, entry)
+        self._block(number, entry, why)
+        return None
+
+    def _is_kept(self, need: Need, entry: PendingClass) -> bool:
+        """Whether the class waits whatever the hosts are, or gets its slots one by one at the end of the cycle."""
+        by_slot = takes_parts(need)
+        reason = why_not_class(self.state, need) or (0 if by_slot else why_not_limits(self.state, need.spec))
+        if reason:
+            entry.blocked = -1
+            self.state.cache.set_job_reasons(entry, {})
+            self.builder.set_reason(need.number, reason)
+        elif by_slot:
+            self.state.retry_blocked = True
+            self.builder.incremental.needs.append(need)
+            self.builder.set_reason(need.number, PendReason.SLOTS_ONE_BY_ONE)
+        return bool(reason) or by_slot
+
+    def _block(self, number: int, entry: PendingClass, why: WhyClass) -> None:
+        """No host has room for the one job of the class; only new reasons go into the plan."""
+        cache = self.state.cache
         entry.blocked = cache.cycle
         cache.set_job_reasons(entry, {})
         old = cache.why.get(number)
-        if old is None or old.reasons != crowded.reasons:
-            self.draft.why[number] = crowded
-        return None
+        if old is None or old.reasons != why.reasons:
+            self.builder.why[number] = why

@@ -1,4 +1,7 @@
-"""Why a class waits, host bucket by host bucket, from the very reasons that the decision was made with."""
+"""Why a class waits: how many hosts have which pend reason, and which of them by name.
+
+Rule: the reasons are those that the decision was made with (``state.eligible``, ``hosts.fit``); nothing explains apart from it.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
-NAMES = 20
+MAX_NAMES = 20
 """Host names kept of each reason."""
 Reason = tuple[int, int, tuple[str, ...]]
+"""(pend reason, number of hosts, the first of their names)."""
 
 
 def main_reason(code: int, now: float) -> WhyClass:
@@ -33,17 +37,17 @@ def main_reason(code: int, now: float) -> WhyClass:
 
 
 def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyClass:
-    """Each host's reason, the most frequent first; before them, if so, that no host can ever take the job."""
+    """The hosts' reasons, the most frequent first; before them, where it is so, that no host can ever take the job."""
     never = [why_never(state, way, get_eligible(state, way)) for way in need.ways] or [why_never(state, need, eligible)]
     if all(never):
         return WhyClass(reasons=((never[0], 0, ()), *_buckets(state, need, eligible)), at=state.now)
     if state.columns is None or state.free or need.spec.reservation:
         return WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
-    changes, known = eligible.full
+    changes, known = eligible.all_full
     if known is None or changes != state.columns.changes:
-        # every host is full: the same for all classes that may use the same hosts
+        # every host is full: the reasons are the same for all classes that may use the same hosts
         known = WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
-        eligible.full = (state.columns.changes, known)
+        eligible.all_full = (state.columns.changes, known)
     return known
 
 
@@ -54,14 +58,14 @@ def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reas
         return _count(state, _codes(state, state.columns, need, eligible))
     buckets: dict[int, list[str]] = {}
     for row, code in zip(state.rows, eligible.codes, strict=True):
-        reason = int(code or why_not_more(state, need, units(state, need, row)))
+        reason = int(code or why_not_more(need, units(state, need, row)))
         buckets.setdefault(reason, []).append(row.name)
-    reasons = ((code, len(names), tuple(names[:NAMES])) for code, names in sorted(buckets.items()))
+    reasons = ((code, len(names), tuple(names[:MAX_NAMES])) for code, names in sorted(buckets.items()))
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
 
 
 def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
-    """Each host's reason; what columns cannot tell is asked row by row."""
+    """Each host's reason; rows are asked one by one only where the columns cannot tell."""
     codes = eligible.array.copy()
     if not need.spec.exclusive:
         for name, amount in (*need.per_slot, *need.per_host):
@@ -75,17 +79,17 @@ def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibilit
     if plain and usual and not state.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     for at in np.flatnonzero(codes == 0).tolist():
-        codes[at] = why_not_more(state, need, units(state, need, state.rows[at]))
+        codes[at] = why_not_more(need, units(state, need, state.rows[at]))
     return codes
 
 
 def _codes_of_terms(state: CycleState, need: Need, eligible: Eligibility) -> Codes:
-    """A host's reason is the first term's, unless it has room for a part of the job."""
+    """Of a compound requirement: a host's reason is that of the first term, unless it has room for another term."""
     codes = eligible.array.copy()
     eligibilities = [get_eligible(state, term) for term in need.terms]
     for at in np.flatnonzero(codes == 0).tolist():
         found = [
-            int(own.codes[at]) or why_not_more(state, term, units(state, term, state.rows[at]))
+            int(own.codes[at]) or why_not_more(term, units(state, term, state.rows[at]))
             for term, own in zip(need.terms, eligibilities, strict=True)
         ]
         codes[at] = PendReason.HOST_LESS_SLOTS if PendReason.HOST_LESS_SLOTS in found else found[0]
@@ -97,13 +101,13 @@ def _count(state: CycleState, codes: Codes) -> tuple[Reason, ...]:
     found = np.flatnonzero(counts)
     reasons = []
     for code in found.tolist():
-        first = np.flatnonzero(codes == code)[:NAMES].tolist()
+        first = np.flatnonzero(codes == code)[:MAX_NAMES].tolist()
         reasons.append((code, int(counts[code]), tuple(state.rows[at].name for at in first)))
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
 
 
-def why_not_more(state: CycleState, need: Need, room: tuple[int, int]) -> int:
-    """The reason of a host that has too little room, or enough for a part but not for the whole job."""
+def why_not_more(need: Need, room: tuple[int, int]) -> int:
+    """The reason of a host with this room, (slots, reason): too few slots, or some but not enough for the whole job."""
     count, reason = room
     if count == 0:
         return reason
@@ -123,16 +127,16 @@ _FOR_GOOD_BY_FACTS = (*_FOR_GOOD, PendReason.HOST_RES_REQ, PendReason.HOST_QUE_R
 
 
 def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
-    """The reason if not even empty hosts could hold the job, 0: they could."""
+    """Why not even empty hosts could hold the job; 0: they could."""
     for term in need.terms:
         reason = why_never(state, term, get_eligible(state, term))
         if reason:
             return reason
     by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_by_slot
-    found = eligible.most.get((by_cpu, need.ptile))
+    found = eligible.capacity.get((by_cpu, need.ptile))
     if found is None:
         offers = [_capacity(state, row.name, by_cpu, need.ptile) for row in _usable(state, need, eligible)]
-        found = eligible.most[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
+        found = eligible.capacity[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
     total, most = found
     if not total:
         return PendReason.NO_SUITABLE_HOST
@@ -142,21 +146,21 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
 
 
 def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:
-    """Hosts that the class may use, now or once they are up, open or less loaded."""
+    """Hosts that the class may use now, or once they are up, open or less loaded."""
     out = _FOR_GOOD if need.depends_on_load else _FOR_GOOD_BY_FACTS
     return [row for row, code in zip(state.rows, eligible.array.tolist(), strict=True) if code not in out]
 
 
 def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> int:
-    """Whether one slot of the job asks for more of something than any host has."""
+    """Why no host has enough of some resource, of processors or GPUs, even for one slot of the job; 0: one has."""
     ledger = state.ledger
     for name, amount in (*need.per_host, *need.per_slot):
         if ledger.is_shared(name):
             continue
-        top = eligible.tops.get(name)
+        top = eligible.most.get(name)
         if top is None:
             known = [ledger.capacity(row.name, name) for row in _usable(state, need, eligible)]
-            top = eligible.tops[name] = max((inf if most is None else most for most in known), default=0.0)
+            top = eligible.most[name] = max((inf if most is None else most for most in known), default=0.0)
         if amount > top + 1e-6:
             return about(NEVER_RUSAGE, name, ledger.names)
     if need.affinity is not None and not _most_tasks(state, need, eligible, need.affinity):
@@ -164,20 +168,20 @@ def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> 
     gpu = need.gpu
     if gpu is None:
         return 0
-    top = eligible.tops.get(gpu)
+    top = eligible.most.get(gpu)
     if top is None:
         rows = _usable(state, need, eligible)
-        top = eligible.tops[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
+        top = eligible.most[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
     return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
 
 
 def _most_tasks(state: CycleState, need: Need, eligible: Eligibility, want: Affinity) -> float:
-    """Whether any host, if it were empty, had processors for one task."""
-    top = eligible.tops.get(want)
+    """1 if any empty host has the processors for one task, else 0."""
+    top = eligible.most.get(want)
     if top is None:
         texts = {state.ledger.host(row.name).topology for row in _usable(state, need, eligible)}
         known = [topology for text in sorted(texts) if (topology := parse_topology(text)) is not None]
-        top = eligible.tops[want] = max((count_tasks(topology, (), want, 1) for topology in known), default=0)
+        top = eligible.most[want] = max((count_tasks(topology, (), want, 1) for topology in known), default=0)
     return top
 
 

@@ -1,4 +1,4 @@
-"""Classes of one plain job that no host has room for: told in one step from what the roomiest host has.
+"""The fast path for full hosts: a class of one plain job that no host has room for is answered from the roomiest host.
 
 Rule: this answers only where ``ClassPlacer`` would come to the same answer for the same reason; all else it leaves to it.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from lavad.core.plan.volatile import WhyClass
 from lavad.sched.cycle.explain import host_reasons
-from lavad.sched.needs.eligibility import Crowd, Eligibility
+from lavad.sched.needs.eligibility import Eligibility, FullHosts
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.slot_reservations import reserves
 from lavad.sched.state.cycle_state import CycleState
@@ -17,31 +17,31 @@ from lavad.sched.state.eligible import get_eligible
 from lavad.sched.state.scheduler_cache import PendingClass
 
 
-def why_no_host_has_room(state: CycleState, need: Need, entry: PendingClass) -> WhyClass | None:
+def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyClass | None:
     """Why no host has room for the one plain job of a class; None: one may have, or it is no such class."""
     if state.free_may_grow or not (_is_one_job(state, need, entry) and _is_plain(state, need)):
         return None
     eligible = get_eligible(state, need)
-    crowd = eligible.crowd
+    known = eligible.full_hosts
     changes = (state.cache.cycle, state.changes)
-    if crowd.changes != changes:
-        crowd = eligible.crowd = Crowd(changes)
+    if known.changes != changes:
+        known = eligible.full_hosts = FullHosts(changes)
     amounts = need.per_host or need.per_slot
     name, amount = amounts[0] if amounts else ("", 0.0)
-    most = crowd.most.get(name)
+    most = known.most.get(name)
     if most is None:
-        most = crowd.most[name] = _most(state, eligible, name)
+        most = known.most[name] = _most_room(state, eligible, name)
     if most + 1e-6 >= amount:
         return None
     key = (name, name in need.queue_rusage)
-    why = crowd.why.get(key)
+    why = known.why.get(key)
     if why is None:
-        why = crowd.why[key] = host_reasons(state, need, eligible)
+        why = known.why[key] = host_reasons(state, need, eligible)
     return why
 
 
 def _is_one_job(state: CycleState, need: Need, entry: PendingClass) -> bool:
-    """Whether one job is all that waits in a class, and nothing of its own keeps it."""
+    """Whether exactly one job waits in a class, and nothing of its own keeps it."""
     pending = entry.pending
     if pending is None or len(pending.keys) != 1 or need.queue.new_job_delay:
         return False
@@ -51,7 +51,7 @@ def _is_one_job(state: CycleState, need: Need, entry: PendingClass) -> bool:
 
 
 def _is_plain(state: CycleState, need: Need) -> bool:
-    """Whether one slot, and of one resource some, on any host is all that is asked for."""
+    """Whether it asks for one slot, and an amount of at most one resource, on any host."""
     spec = need.spec
     special = need.gpu or need.affinity or spec.exclusive or spec.roles or need.shared or need.accept_gap or need.first
     if special or not need.one_slot or not need.is_plain or len(need.per_host) + len(need.per_slot) > 1:
@@ -59,12 +59,12 @@ def _is_plain(state: CycleState, need: Need) -> bool:
     amounts = need.per_host or need.per_slot
     if amounts and state.ledger.is_shared(amounts[0][0]):
         return False
-    beyond = spec.queue in state.cache.rules.preempts or reserves(need)
-    return not beyond and not state.limits.has_host_limits(spec)
+    makes_room = spec.queue in state.cache.rules.preempts or reserves(need)
+    return not makes_room and not state.limits.has_host_limits(spec)
 
 
-def _most(state: CycleState, eligible: Eligibility, name: str) -> float:
-    """The most that any host with a free slot has of a resource; of "" any amount; -1: no host has a free slot."""
+def _most_room(state: CycleState, eligible: Eligibility, name: str) -> float:
+    """The most that any host with a free slot has of a resource ("": 0.0); -1.0: no host has a free slot."""
     columns = state.columns
     if columns is None:
         rows = (row for row, code in zip(state.rows, eligible.codes, strict=True) if not code and row.free)

@@ -1,7 +1,7 @@
-"""A class of equal jobs in its turn: its jobs are placed one after the other, until one does not fit.
+"""The turn of a class of equal jobs: its jobs are placed one after the other, until one does not fit.
 
-Rule: a class that is blocked says why, and by what (hosts, or something about no host), so that it is looked at again when
-that has changed and not before.
+Rule: a blocked class says why, and whether hosts block it (``PendingClass.blocked``) or something that is no host's, so that it
+is looked at again when that has changed and not before.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from lavad.core.plan.plan import Placement
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.cycle.draft import MOST, Draft
 from lavad.sched.cycle.explain import host_reasons
+from lavad.sched.cycle.plan_builder import MAX_PLACEMENTS, PlanBuilder
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts, whole_units, why_too_many_hosts
 from lavad.sched.hosts.compound import find_compound
@@ -33,9 +33,9 @@ from lavad.sched.state.eligible import get_eligible
 from lavad.sched.state.scheduler_cache import Order, PendingClass
 
 _POSTPONED: dict[int, PendReason] = {PendReason.JOB_PRE_EXEC: PendReason.JOB_PRE_EXEC}
-"""Why a job was put off, where that says more than that it was."""
-LOOKS = 100_000
-"""Hosts looked at in one cycle for a class whose every job looks at all hosts (compound, cu[], binpack …)."""
+"""Reasons for which a job was postponed that are shown instead of JOB_DELAY_SCHED."""
+MAX_LOOKS = 100_000
+"""Hosts looked at in one cycle for a class of which each job looks at all hosts (compound, cu[], binpack …)."""
 
 
 def _candidates(state: CycleState, need: Need, eligible: Eligibility) -> Iterable[Row]:
@@ -43,12 +43,12 @@ def _candidates(state: CycleState, need: Need, eligible: Eligibility) -> Iterabl
 
 
 class ClassPlacer:
-    """A class that is being placed: its jobs one after the other."""
+    """Places the jobs of one class, in their order."""
 
     __slots__ = (
         "budget",
+        "builder",
         "candidates",
-        "draft",
         "early",
         "eligible",
         "entry",
@@ -62,44 +62,44 @@ class ClassPlacer:
         "state",
     )
 
-    def __init__(self, draft: Draft, need: Need, entry: PendingClass) -> None:
-        self.draft = draft
-        self.state = draft.state
+    def __init__(self, builder: PlanBuilder, need: Need, entry: PendingClass) -> None:
+        self.builder = builder
+        self.state = builder.state
         self.need = need
         self.entry = entry
         entry.blocked = -1
-        self.eligible = get_eligible(draft.state, need)
-        self.candidates = _candidates(draft.state, need, self.eligible)
-        self.keys = keys_in_order(draft.state.cluster, need.number, entry)
+        self.eligible = get_eligible(builder.state, need)
+        self.candidates = _candidates(builder.state, need, self.eligible)
+        self.keys = keys_in_order(builder.state.cluster, need.number, entry)
         self.next_key: int | None = next(self.keys, None)
         self.in_turn = entry.stream is not None
-        """Whether each start moves its place in line: then it starts one job at a time."""
+        """Whether each start changes the place of the class in line (fair share): then it starts one job a turn."""
         self.given = 0
-        """Elements placed of the array whose turn it is."""
+        """Elements of the array in turn that have been placed or passed over."""
         every_host = bool(need.packing or need.spec.roles or not need.is_plain)
-        self.budget = max(1, LOOKS // max(1, len(draft.state.rows))) if every_host else MOST
-        """Jobs that it may still place in this cycle."""
+        self.budget = max(1, MAX_LOOKS // max(1, len(builder.state.rows))) if every_host else MAX_PLACEMENTS
+        """Jobs that may still be placed in this cycle."""
         self.early = False
-        """Whether a job may be placed otherwise later, by an alternative that has to wait."""
+        """Whether an alternative of the requirement (`{..}||{..}@delay`) is still to come: time alone may place a job."""
         self.short: Need | None = None
-        """What the role needs that there was no room for."""
+        """Of jobs with roles: the need of the role that there was no room for."""
         self.reasons: dict[int, int] = {}
-        draft.state.cache.set_job_reasons(entry, self.reasons)
+        builder.state.cache.set_job_reasons(entry, self.reasons)
 
-    def go(self, bound: Order | None) -> Order | None:
-        """Place jobs until one stands behind ``bound`` (its place comes back) or none can go on (None)."""
+    def place_jobs(self, bound: Order | None) -> Order | None:
+        """Place jobs until one stands behind ``bound`` in line: its place is returned. None: the class is done for now."""
         cluster = self.state.cluster
         self.in_turn = self.entry.stream is not None and bound is not None
-        self.draft.beyond.show(self.need)
+        self.builder.set_turn(self.need)
         while self.next_key is not None and self.left > 0:
             place = order_now(self.state, self.need.number, self.next_key)
             if bound is not None and place > bound:
                 return place
             row = cluster.get(self.next_key)
-            if self._job(row) if isinstance(row, Job) else self._array(row):
+            if self._place_job(row) if isinstance(row, Job) else self._place_array(row):
                 if not self.given:
                     self.next_key = next(self.keys, None)
-            elif not self._go_beyond(row):
+            elif not self._make_room(row):
                 break
         self.state.cache.why_job.update(self.reasons)
         if self.early:
@@ -109,35 +109,35 @@ class ClassPlacer:
     @property
     def left(self) -> int:
         """How many jobs it may still place."""
-        return min(self.draft.left, self.budget)
+        return min(self.builder.left, self.budget)
 
-    def _go_beyond(self, row: Job | Array) -> bool:
-        """A job does not fit: preempt others for it, or hold for it what there is; whether to look at the next one."""
+    def _make_room(self, row: Job | Array) -> bool:
+        """A job does not fit: preempt others for it, or reserve slots; whether to look at the next job."""
         if self.entry.blocked != self.state.cache.cycle or self.need.shape.excl:
             return False
-        key, beyond = self._key(row), self.draft.beyond
-        placement = beyond.preempt(self.need, self.eligible, key)
-        if placement is None and not beyond.promise(self.need, self.eligible, row, key):
+        key = self._key(row)
+        placement = self.builder.preempt(self.need, self.eligible, key)
+        if placement is None and not self.builder.reserve_slots(self.need, self.eligible, row, key):
             return False
         if placement is not None:
-            self.draft.placements.append(placement)
-            self.draft.why.pop(self.need.number, None)
+            self.builder.placements.append(placement)
+            self.builder.why.pop(self.need.number, None)
             self.entry.blocked = -1
-        self._advance(row)
+        self._skip(row)
         return True
 
     def _key(self, row: Job | Array) -> int:
-        """The job, or the next element of the array."""
+        """Key of the job, or of the array's next element."""
         return row.key if isinstance(row, Job) else key_of(row.job, next(islice(row.startable, self.given, None)))
 
-    def _advance(self, row: Job | Array) -> None:
-        """Go on to the next element, or job, of the class."""
+    def _skip(self, row: Job | Array) -> None:
+        """Go on to the next element or job of the class."""
         self.given = (self.given + 1) % len(row.startable) if isinstance(row, Array) else 0
         if not self.given:
             self.next_key = next(self.keys, None)
 
-    def _job(self, job: Job) -> bool:
-        """Place one job; False when the class is blocked."""
+    def _place_job(self, job: Job) -> bool:
+        """Place one job, or pass it over for a reason of its own; False: the class is blocked."""
         state = self.state
         if job.not_before > state.now:
             state.wake(job.not_before)
@@ -165,8 +165,8 @@ class ClassPlacer:
             self.reasons[job.key] = PendReason.JOB_START_FAIL
         return True
 
-    def _array(self, array: Array) -> bool:
-        """Place untouched elements; False when the class is blocked."""
+    def _place_array(self, array: Array) -> bool:
+        """Place elements that have no row of their own; False: the class is blocked."""
         if self._is_new(array.submitted, array.job):
             return True
         startable = array.startable
@@ -179,7 +179,7 @@ class ClassPlacer:
         keys = [key_of(array.job, index) for index in indices]
         placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
         if placed == wanted:
-            # where each start moves the place in line, the array stands in line again after one
+            # by fair share: after one start the array stands in line again
             self.given = self.given + 1 if self.in_turn and wanted == 1 < rest else 0
             return True
         self.given += placed
@@ -187,7 +187,7 @@ class ClassPlacer:
         return placed == len(keys) and self._block(0)
 
     def _is_new(self, submitted: float, key: int) -> bool:
-        """NEW_JOB_SCHED_DELAY: a job that has only just come waits."""
+        """NEW_JOB_SCHED_DELAY: a job that has only just been submitted waits."""
         ready = submitted + self.need.queue.new_job_delay
         if ready <= self.state.now:
             return False
@@ -202,7 +202,7 @@ class ClassPlacer:
         return array.limit - self.state.ledger.array_running(job)
 
     def _is_simple(self) -> bool:
-        """Whether many jobs may be placed at once: one takes from the next nothing but slots and amounts."""
+        """Whether jobs may be placed many at once: they compete for slots and amounts of resources only."""
         need = self.need
         special = need.gpu is not None or need.shared or need.spec.exclusive or self.state.cluster.conf.limits
         if need.accept_gap or self.in_turn or not need.is_plain or need.affinity is not None or need.packing:
@@ -220,7 +220,7 @@ class ClassPlacer:
                     candidates.spend(row.index)
 
     def _find(self, key: int, most: int, avoid: frozenset[str]) -> tuple[int, tuple[Placed, ...]]:
-        """The parts for a job, and the number of the way in which its requirement is met."""
+        """(alternative of the requirement, parts) for a job; no parts: it does not fit."""
         state = self.state
         if not self.need.ways:
             return 0, self._parts(self.need, most, avoid)
@@ -256,7 +256,7 @@ class ClassPlacer:
             return self._block(reason)
         alone = whole_units(state, need.ways[way] if need.ways else need, parts)
         state.start_job(key, need.spec, parts, alone)
-        self.draft.placements.append(Placement(key, parts, need.number, way, alone))
+        self.builder.placements.append(Placement(key, parts, need.number, way, alone))
         self.budget -= 1
         return True
 
@@ -264,7 +264,7 @@ class ClassPlacer:
         return first_hosts(self.state.cluster.conf, self.need.preferred)
 
     def _place_many(self, keys: list[int]) -> int:
-        """One-slot jobs over free slots in rank order; how many were placed."""
+        """Place one-slot jobs on free slots, hosts in rank order; how many were placed."""
         state, need = self.state, self.need
         left, reason = state.limits.left(need.spec)
         room = min(len(keys), left)
@@ -276,7 +276,7 @@ class ClassPlacer:
             parts = (place_on(state, need, row, 1, True),)
             for key in keys[placed : placed + count]:
                 state.ledger.take(key, need.spec, parts)
-                self.draft.placements.append(Placement(key, parts, need.number))
+                self.builder.placements.append(Placement(key, parts, need.number))
             if count:
                 state.renew(row)
                 placed += count
@@ -285,13 +285,13 @@ class ClassPlacer:
         return placed
 
     def _block(self, reason: int) -> bool:
-        """Say why the class waits; always False."""
+        """Note why the class waits; always False. ``reason`` 0: ask the hosts."""
         state, need = self.state, self.need
         if reason:
             self.entry.blocked = -1
-            self.draft.set_reason(need.number, reason)
+            self.builder.set_reason(need.number, reason)
             return False
         self.entry.blocked = state.cache.cycle
         short = self.short
-        self.draft.why[need.number] = host_reasons(state, short or need, get_eligible(state, short) if short else self.eligible)
+        self.builder.why[need.number] = host_reasons(state, short or need, get_eligible(state, short) if short else self.eligible)
         return False

@@ -1,6 +1,6 @@
-"""Which hosts a class of jobs may use at all, and what is cached beside it.
+"""Which hosts a class of jobs may use at all, and what is cached beside that answer.
 
-Rule: only a record: ``state.eligible`` works it out and decides when it must be worked out again.
+Rule: only records stand here; ``state.eligible`` works them out, and does so again when they are no longer current.
 """
 
 from __future__ import annotations
@@ -12,38 +12,44 @@ from lavad.core.plan.volatile import WhyClass
 from lavad.sched.needs.columns import Mask
 
 Codes = npt.NDArray[np.int32]
+"""Pend reason of each host by row number, 0: the class may use it. Shape: (hosts,)."""
 
 
-class Crowd:
-    """What ``crowd`` knows of the hosts of a base, at one change of them within one cycle."""
+class FullHosts:
+    """What ``cycle.full_hosts`` knows of the eligible hosts. ``changes``: (cycle, changes of rows) as of which it is so."""
 
     __slots__ = ("changes", "most", "why")
 
     def __init__(self, changes: tuple[int, int]) -> None:
         self.changes = changes
         self.most: dict[str, float] = {}
+        """Resource to the most that a host with a free slot has of it."""
         self.why: dict[tuple[str, bool], WhyClass] = {}
+        """(resource, whether the queue asks for it) to why a class waits."""
 
 
 class Eligibility:
-    """Reasons of one ``eligible_key`` for all hosts, and what they were made from."""
+    """The reasons of all hosts for the classes of one ``eligible_key``.
 
-    __slots__ = ("array", "codes", "crowd", "depends_on_load", "full", "made_from", "most", "ok", "tops")
+    ``made_from``: (``state_seen``, ``rows_seen``) of the cache when it was worked out.
+    """
+
+    __slots__ = ("all_full", "array", "capacity", "codes", "depends_on_load", "full_hosts", "made_from", "most", "ok")
 
     def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int]) -> None:
         self.codes = codes
-        """Plain for few hosts, else a numpy array."""
+        """A plain list for few hosts, else a numpy array."""
         self.depends_on_load = depends_on_load
         self.made_from = made_from
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
-        self.crowd = Crowd((-1, -1))
-        self.full: tuple[int, WhyClass | None] = (-1, None)
+        self.full_hosts = FullHosts((-1, -1))
+        self.all_full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""
-        self.tops: dict[object, float] = {}
-        """Resource or GPU requirement to the most that any of these hosts has by itself."""
-        self.most: dict[tuple[bool, int], tuple[int, int]] = {}
-        """(whether CPUs bound the slots, ptile) to the (sum, maximum) of what empty hosts offer."""
+        self.capacity: dict[tuple[bool, int], tuple[int, int]] = {}
+        """(whether CPUs bound the slots, ptile) to the (sum, maximum) of the slots that these hosts offer when empty."""
+        self.most: dict[object, float] = {}
+        """Resource, GPU or affinity requirement to the most that any of these hosts has when empty."""
 
     def is_current(self, state_seen: int, rows_seen: int) -> bool:
         """Whether it would come out the same if it were worked out again."""

@@ -60,7 +60,7 @@ class Preemptor:
         self._by_reclaim: set[tuple[str, int]] = set()
         """(queue, job) where the queue may have the job's place only as far as the other queue has more than it deserves."""
 
-    def may(self, need: Need) -> bool:
+    def has_victims(self, need: Need) -> bool:
         """Whether jobs of this class may preempt any that run."""
         queue_shares = self.queue_shares
         if need.spec.reservation or (

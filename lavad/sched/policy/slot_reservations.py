@@ -47,7 +47,7 @@ class SlotReservation:
 
 
 class SlotReservations:
-    """All that is held in a cycle. ``show`` makes the hosts look as a class may see them."""
+    """All that is held in a cycle. ``set_turn`` makes the hosts look as a class may see them."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
@@ -55,12 +55,12 @@ class SlotReservations:
         self.promises: dict[int, Promise] = {}
         self.most = DEPTH if state.cluster.conf.params.backfill == "conservative" else 1
 
-    def show(self, need: Need) -> None:
+    def set_turn(self, need: Need) -> None:
         """Take from the hosts what a class must leave alone; give back what it may use."""
         for reservation in self.rows:
             self._set(reservation, _level(self.state, reservation, need))
 
-    def hide(self) -> None:
+    def withdraw(self) -> None:
         """The hosts as if nothing were held."""
         for reservation in self.rows:
             self._set(reservation, NOTHING)
@@ -142,7 +142,7 @@ class SlotReservations:
     def _as_of(self, need: Need, start: float) -> list[int]:
         """Make advance reservations look as they are for a start then; the hosts of which there may be more or less."""
         advance, rows = self.state.advance, self.state.cache.by_name
-        return [rows[host].index for host in advance.show(need, start) if host in rows] if advance is not None else []
+        return [rows[host].index for host in advance.set_turn(need, start) if host in rows] if advance is not None else []
 
     def _coming(self) -> deque[tuple[float, int, Shifted]]:
         """What comes back, the earliest first: of running jobs, and of those that are promised a start."""

@@ -71,7 +71,7 @@ class SuspendResume:
             if job.lent:
                 self._take(job)
 
-    def lend(self) -> None:
+    def resume_lent(self) -> None:
         """What nobody else could use is lent to jobs that had to give it back before."""
         for key in self.later:
             job = self.state.cluster.jobs.rows[key]

@@ -39,7 +39,7 @@ class _Level:
 
 
 class AdvanceReservations:
-    """The reservations of one cycle. ``show`` says which class the other methods answer for."""
+    """The reservations of one cycle. ``set_turn`` says which class the other methods answer for."""
 
     def __init__(self, ledger: Ledger, cache: SchedulerCache, now: float) -> None:
         self.now = now
@@ -60,7 +60,7 @@ class AdvanceReservations:
         for host in [host for host in known if host not in self.reserved.by_host]:
             del known[host]
 
-    def show(self, need: Need, start: float = 0.0) -> set[str]:
+    def set_turn(self, need: Need, start: float = 0.0) -> set[str]:
         """It is this class's turn, to start at ``start`` (now); hosts of which it may see more or less than the one before."""
         if not self.reserved.rows:
             return set()

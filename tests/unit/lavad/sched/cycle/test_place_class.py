@@ -13,7 +13,7 @@ from tests.support.worlds.world import World
 @pytest.mark.parametrize("few", [1, 64])
 @pytest.mark.parametrize("resreq", ["order[spread]", "1*{}+1*{select[ncpus>1]}", "same[model]", "affinity[core(1)]"])
 def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
-    monkeypatch.setattr(place_class, "LOOKS", 9)
+    monkeypatch.setattr(place_class, "MAX_LOOKS", 9)
     world = World()
     world.memory = SchedulerCache(few=few)
     world.hosts("h1", "h2", "h3", slots=8, topology=regular(1, 1, 8, 1))

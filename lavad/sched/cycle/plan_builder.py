@@ -1,0 +1,145 @@
+"""The plan that a cycle is making: placements, pend reasons, and all that is done beyond giving out free slots.
+
+That is suspension and resumption, preemption, slot reservations, growth of resizable jobs, and allocation slot by slot.
+
+Rule: clusters that use none of it pay nothing; where anything is reserved, suspended or preempted, blocked classes are
+looked at again in the next cycle (``CycleState.retry_blocked``).
+"""
+
+from __future__ import annotations
+
+from lavad.core.decide.placement.preempt import holders
+from lavad.core.job.job import Array, Job
+from lavad.core.plan.plan import Placement, Plan
+from lavad.core.plan.volatile import WhyClass
+from lavad.sched.cycle.explain import main_reason
+from lavad.sched.needs.eligibility import Eligibility
+from lavad.sched.needs.needs import Need
+from lavad.sched.policy.elastic import ElasticGrowth
+from lavad.sched.policy.incremental_alloc import IncrementalAllocation, is_whole
+from lavad.sched.policy.preempt import Preemptor
+from lavad.sched.policy.queue_shares import QueueShares
+from lavad.sched.policy.slot_reservations import SlotReservations, reserves
+from lavad.sched.policy.suspend import SuspendResume
+from lavad.sched.state.cycle_state import CycleState
+
+MAX_PLACEMENTS = 10_000
+"""Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
+MAX_PREEMPTED = 200
+"""Jobs preempted in one cycle."""
+_ALL = -1_000_000_000
+"""A priority below that of every queue."""
+
+
+class PlanBuilder:
+    """What one cycle has decided so far."""
+
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
+        self.why: dict[int, WhyClass] = {}
+        """Class to its new pend reasons."""
+        self.queue_shares = QueueShares(state) if state.cache.rules.has_guarantees else None
+        """What queues deserve, where any queue owns slots."""
+        if self.queue_shares is not None:
+            state.limits.policy = self.queue_shares.left
+        self.suspend_resume = SuspendResume(state, self.queue_shares)
+        self.preemptor = Preemptor(state, self.queue_shares)
+        self.slot_reservations = SlotReservations(state)
+        self.growth = ElasticGrowth(state)
+        self.incremental = IncrementalAllocation(state)
+        self.releases: list[int] = []
+        """Waiting jobs whose held hosts have gone away."""
+        self.suspend_resume.begin()
+        self.placements = self._start_held()
+
+    def _start_held(self) -> list[Placement]:
+        """Start the jobs that only waited until the jobs preempted for them were gone."""
+        found = []
+        cluster = self.state.cluster
+        for key in sorted(cluster.promised):
+            job = cluster.jobs.rows[key]
+            if any(self.state.ledger.why_not_host(part.host) for part in job.promised):
+                self.releases.append(key)
+            elif not holders(cluster, key) and is_whole(self.state, key):
+                found.append(Placement(key, job.promised, job.spec))
+        return found
+
+    @property
+    def left(self) -> int:
+        """How many placements the plan still takes."""
+        return MAX_PLACEMENTS - len(self.placements)
+
+    def set_reason(self, number: int, reason: int) -> None:
+        """A class waits for a reason that is about no host."""
+        old = self.state.cache.why.get(number)
+        if old is None or old.reasons != ((reason, 0, ()),):
+            self.why[number] = main_reason(reason, self.state.now)
+
+    def begin_class(self, need: Need) -> None:
+        """A class's turn begins: suspended and growing jobs that come before it are served first."""
+        if self.suspend_resume.waiting:
+            self.suspend_resume.resume(need.queue.priority)
+        for growing in self.growth.before(need.queue.priority):
+            self.set_turn(growing)
+        self.set_turn(need)
+
+    def set_turn(self, need: Need) -> None:
+        """From now on hosts show the slots that this class may use: without what is reserved for others."""
+        if self.slot_reservations.rows:
+            self.slot_reservations.set_turn(need)
+        if self.state.advance is not None:
+            self.state.advance.set_turn(need)
+
+    def preempt(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
+        """Make room for a job by preemption; None where that does not start it now."""
+        if not self._may_preempt(need):
+            return None
+        self.state.retry_blocked = True
+        if len(self.preemptor.preemptions) >= MAX_PREEMPTED or not self.preemptor.has_victims(need):
+            return None
+        return self.preemptor.place(need, eligible, key)
+
+    def _may_preempt(self, need: Need) -> bool:
+        """By PREEMPTION of the queues or by what they deserve; a job in an advance reservation by that alone."""
+        if need.spec.reservation:
+            row = self.state.cluster.reservations.rows.get(need.spec.reservation)
+            return row is not None and not row.no_suspend
+        shares = self.queue_shares
+        return need.spec.queue in self.state.cache.rules.preempts or (shares is not None and shares.may_reclaim(need))
+
+    def reserve_slots(self, need: Need, eligible: Eligibility, row: Job | Array, key: int) -> bool:
+        """Reserve slots for a job that does not fit, if its queue does so; True: further jobs of its class may reserve too."""
+        if not reserves(need):
+            return False
+        self.state.retry_blocked = True
+        reservations = self.slot_reservations
+        reservations.reserve(need, eligible, row, key)
+        return key in reservations.promises and len(reservations.rows) < reservations.most
+
+    def finish(self) -> Plan:
+        """Serve what comes after all waiting classes, and make the plan."""
+        state = self.state
+        self.suspend_resume.resume(_ALL)
+        if self.queue_shares is not None:
+            self.queue_shares.lends_idle = True
+            self.suspend_resume.resume_lent()
+        for growing in self.growth.rest():
+            self.set_turn(growing)
+        self.slot_reservations.withdraw()
+        holds = self.incremental.run()
+        state.cache.retry_blocked = state.retry_blocked
+        return Plan(
+            state.cluster.version,
+            tuple(self.placements),
+            self.why,
+            dict(state.cache.why_job),
+            state.wake_at,
+            preemptions=tuple(self.preemptor.preemptions),
+            resumes=tuple(self.suspend_resume.resumes),
+            suspensions=tuple(self.suspend_resume.suspensions),
+            releases=tuple(self.releases),
+            holds=holds,
+            deadlocked=self.incremental.deadlocked,
+            promises=self.slot_reservations.promises,
+            growths=tuple(self.growth.found),
+        )
