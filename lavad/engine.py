@@ -19,7 +19,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.depend.depend import local_of, settle
+from lavad.core.decide.depend.depend import ConditionQueue, local_of
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
@@ -100,6 +100,7 @@ class Engine:
         self.cluster = cluster
         self._store = store
         self.clock = clock
+        self._conditions = ConditionQueue(cluster.conditions)
         self._waiting: list[_Wish] = []
         self._wake = asyncio.Event()
         self.quiet = asyncio.Lock()
@@ -146,6 +147,11 @@ class Engine:
         self._wake.set()
         return wish.answer
 
+    def time_passed(self) -> None:
+        """Judge dependency conditions with a time window again."""
+        self._conditions.time_passed()
+        self._wake.set()
+
     async def find_answer(self, uuid: str) -> dict[str, Any] | None:
         """The stored answer of an ask that a caller repeats."""
         known = self._answers.get(uuid)
@@ -159,7 +165,7 @@ class Engine:
             await self._wake.wait()
             self._wake.clear()
             committed = True
-            while self._waiting or (committed and self.cluster.conditions.stirred):
+            while self._waiting or (committed and self._conditions):
                 async with self.quiet:
                     wishes, self._waiting = self._waiting, []
                     committed = await self._turn(wishes)
@@ -204,11 +210,11 @@ class Engine:
         return any(committed)
 
     def _settle(self, draft: _Draft) -> None:
-        """What the changes mean for jobs that wait for others; each look may stir the next."""
+        """What the changes mean for jobs that wait for others; each judgement may make another due."""
         left = SETTLED
-        while self.cluster.conditions.stirred and left > 0:
+        while self._conditions and left > 0:
             now = self.clock()
-            events = settle(self.cluster, now, local_of(datetime.fromtimestamp(now)), left)  # noqa: DTZ006 - local windows
+            events = self._conditions.settle(self.cluster, now, local_of(datetime.fromtimestamp(now)), left)  # noqa: DTZ006 - local windows
             for event in events:
                 apply(self.cluster, event)
             draft.events += events

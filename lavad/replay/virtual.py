@@ -16,7 +16,7 @@ import msgspec
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.depend.depend import local_of, settle
+from lavad.core.decide.depend.depend import ConditionQueue, local_of
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.placement.rusage_decay import fade
 from lavad.core.decide.report import report
@@ -76,6 +76,7 @@ class Virtual:
     def __init__(self, cluster: Cluster, lives: Lives, specs: Mapping[int, Spec], now: float) -> None:
         """``specs``: of all jobs that may come."""
         self.cluster = cluster
+        self._conditions = ConditionQueue(cluster.conditions)
         self._specs = specs
         self.now = now
         self.soft = Soft()
@@ -158,7 +159,7 @@ class Virtual:
 
     def _settle(self) -> None:
         local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
-        while self.cluster.conditions.stirred and (events := settle(self.cluster, self.now, local, JUDGED)):
+        while self._conditions and (events := self._conditions.settle(self.cluster, self.now, local, JUDGED)):
             self._apply(events)
 
     def _apply(self, events: list[ev.Event]) -> None:

@@ -212,7 +212,6 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.jobs.put(job.key, job)
     for number, ended in snapshot.ended:
         cluster.ended.put(number, ended)
-    cluster.conditions.stirred.clear()
     for group in snapshot.groups:
         cluster.groups.put(group.name, group)
     for reservation in snapshot.reservations:
@@ -232,5 +231,4 @@ def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
             soft.usage.pop(event.key, None)
     for key in cluster.finished:
         soft.usage.pop(key, None)
-    cluster.conditions.stirred.clear()  # the master judges them
     cluster.forget_changes()

@@ -19,7 +19,7 @@ from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.named import Known
 from lavad.core.decide.control import control, force, revive
 from lavad.core.decide.control.restart_source import find_former
-from lavad.core.decide.depend import judge
+from lavad.core.decide.depend.depend import judge, local_of
 from lavad.core.decide.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import Former
@@ -196,7 +196,7 @@ class Dispatch:
     @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
         async def decided(known: Known) -> dict[str, Any]:
-            return await self._engine.ask(lambda cluster, now: judge.judge(cluster, ask, caller, _local(now), known))
+            return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(_local(now)), known))
 
         return await self._lookups.tried(decided, caller)
 

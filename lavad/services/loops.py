@@ -124,7 +124,7 @@ class Loops:
         while True:
             await asyncio.sleep(5.0)
             if self._engine.cluster.conditions.timed:
-                await self._tried(_timed)
+                self._engine.time_passed()
 
     async def reservations(self) -> None:
         """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
@@ -196,12 +196,6 @@ class Loops:
 
 def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
     return lambda cluster, now: Decided(events=decide(cluster, host, now))
-
-
-def _timed(cluster: Cluster, now: float) -> Decided:
-    for condition in cluster.conditions.timed:
-        cluster.conditions.stirred.setdefault(condition, set())
-    return Decided()
 
 
 def _deadlines(cluster: Cluster, now: float) -> Decided:

@@ -157,7 +157,7 @@ class Cluster:
         self.ended.undo()
         self.groups.undo()
         self.reservations.undo()
-        self.conditions.stir_all()
+        self.conditions.undone()
         self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
             self.configure(conf)
@@ -186,7 +186,7 @@ class Cluster:
         key = old.key if old is not None else new.key if new is not None else 0
         self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
         if old is None or new is None or old.state != new.state or old.messages != new.messages:
-            self.conditions.stir(key & 0xFFFFFFFF)
+            self.conditions.job_changed(key & 0xFFFFFFFF)
 
     def _depend(self, old: Job | None, new: Job | None) -> None:
         """Note who waits for which condition."""
@@ -282,7 +282,7 @@ class Cluster:
         key = old.job if old is not None else new.job if new is not None else 0
         self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
         if self.conditions.named:
-            self.conditions.stir(key)
+            self.conditions.job_changed(key)
 
     def _array_depends(self, old: Array | None, new: Array | None) -> None:
         was = old.depend if old is not None and old.waiting else None

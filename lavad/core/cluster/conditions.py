@@ -1,18 +1,19 @@
-"""The index of dependency conditions: which jobs each names, who waits for it, and which are to be looked at again.
+"""The index of dependency conditions: which jobs each names and who waits for it.
 
-Rule: jobs with the same condition share one entry, which is looked at only when a job that it names has changed; so a chain
-or a fan of 100,000 jobs costs only what changes.
+Rule: jobs with the same condition share one entry. Whoever judges conditions watches the index, and so judges one again only when
+a job that it names has changed: a chain or a fan of 100,000 jobs costs only what changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from lavad.core.job.depend import Depend
 
 
 class Names:
-    """Name to the keys of live jobs and arrays; made only when the first condition asks by name."""
+    """Name to the keys of live jobs and arrays; built when a condition first names a job by name."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[int, None]] | None = None
@@ -41,21 +42,31 @@ class Names:
 class Condition:
     """One condition and those who wait for it. Equal only to itself."""
 
-    __slots__ = ("asked", "depend", "failed", "left", "told", "untold", "waiters")
+    __slots__ = ("depend", "waiters")
 
     def __init__(self, depend: Depend) -> None:
         self.depend = depend
         self.waiters: dict[int, None] = {}
         """Keys of jobs, arrays and touched elements, oldest first."""
-        self.told = -1
-        """How the condition stood when all waiters but ``untold`` were told; -1: they are all to be told."""
-        self.untold: dict[int, None] = {}
-        self.left: dict[int, list[int]] = {}
-        """Number of a question about many jobs to those that do not fit yet: so each is asked once, not at every look."""
-        self.asked: dict[int, frozenset[int]] = {}
-        """Number of such a question to all that it is about."""
-        self.failed: dict[int, set[int]] = {}
-        """Number of such a question to jobs that can never fit."""
+
+
+class Watcher(Protocol):
+    """Learns what may change how conditions stand; see ``decide.depend``."""
+
+    def added(self, condition: Condition, key: int) -> None:
+        """A job waits for the condition."""
+
+    def left(self, condition: Condition, key: int) -> None:
+        """A job waits for it no more."""
+
+    def dropped(self, condition: Condition) -> None:
+        """Nobody waits for it any more."""
+
+    def changed(self, condition: Condition, job: int) -> None:
+        """A job that it names has changed."""
+
+    def undone(self) -> None:
+        """The last batch was undone: whatever was made of it no longer holds."""
 
 
 class Conditions:
@@ -67,11 +78,10 @@ class Conditions:
         """Job id to the conditions that name it."""
         self.timed: dict[Condition, None] = {}
         """Conditions that the clock alone may change."""
-        self.stirred: dict[Condition, set[int] | None] = {}
-        """To be looked at, with the jobs that changed (None: as a whole)."""
+        self.watcher: Watcher | None = None
 
     def add(self, depend: Depend, key: int) -> None:
-        """Somebody waits for a condition; it is looked at as a whole."""
+        """A job, array or element waits for a condition."""
         condition = self.rows.get(depend)
         if condition is None:
             condition = self.rows[depend] = Condition(depend)
@@ -80,21 +90,24 @@ class Conditions:
                     self.named.setdefault(job, {})[condition] = None
             if "time" in depend.text:
                 self.timed[condition] = None
-        condition.waiters[key] = condition.untold[key] = None
-        self.stirred.setdefault(condition, set() if condition.left else None)
+        condition.waiters[key] = None
+        if self.watcher is not None:
+            self.watcher.added(condition, key)
 
     def discard(self, depend: Depend, key: int) -> list[int]:
-        """Somebody waits no more; the ids of jobs that no condition names any more."""
+        """It waits no more; the ids of jobs that no condition names any more."""
         condition = self.rows.get(depend)
         if condition is None or key not in condition.waiters:
             return []
         del condition.waiters[key]
-        condition.untold.pop(key, None)
+        if self.watcher is not None:
+            self.watcher.left(condition, key)
         if condition.waiters:
             return []
         del self.rows[depend]
         self.timed.pop(condition, None)
-        self.stirred.pop(condition, None)
+        if self.watcher is not None:
+            self.watcher.dropped(condition)
         return self._unname(condition)
 
     def _unname(self, condition: Condition) -> list[int]:
@@ -107,17 +120,13 @@ class Conditions:
                 forgotten.append(job)
         return forgotten
 
-    def stir(self, job: int) -> None:
-        """A job that is named has changed."""
-        for condition in self.named.get(job, ()):
-            known = self.stirred.setdefault(condition, set())
-            if known is not None:
-                known.add(job)
+    def job_changed(self, job: int) -> None:
+        """A job that conditions may name has changed in what they ask about."""
+        if self.watcher is not None:
+            for condition in self.named.get(job, ()):
+                self.watcher.changed(condition, job)
 
-    def stir_all(self) -> None:
-        """Look at every condition again from the beginning."""
-        for condition in self.rows.values():
-            condition.left.clear()
-            condition.failed.clear()
-            condition.told = -1
-            self.stirred[condition] = None
+    def undone(self) -> None:
+        """The last batch was undone."""
+        if self.watcher is not None:
+            self.watcher.undone()

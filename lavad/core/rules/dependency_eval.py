@@ -1,4 +1,4 @@
-"""Is a dependency condition met? By the jobs that it names, live or ended, as a whole or element by element. Changes nothing."""
+"""Is a dependency condition met? By the jobs that it names, live or ended, as a whole or element by element."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.conditions import Condition
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.lang import dependency
@@ -21,6 +20,23 @@ MANY = 8
 """A question about more jobs than this remembers who is left."""
 LASTING = frozenset({"done", "ended", "exit", "post_done", "post_err"})
 """Questions whose yes stays a yes."""
+
+
+class Memo:
+    """What is known of a condition from earlier evaluations, so that each of many jobs is asked once, not every time.
+
+    Its keys are the numbers of the questions about many jobs.
+    """
+
+    __slots__ = ("asked", "failed", "left")
+
+    def __init__(self) -> None:
+        self.left: dict[int, list[int]] = {}
+        """Jobs that do not fit yet."""
+        self.asked: dict[int, frozenset[int]] = {}
+        """All jobs that the question is about."""
+        self.failed: dict[int, set[int]] = {}
+        """Jobs that can never fit."""
 
 
 @lru_cache(maxsize=4096)
@@ -38,9 +54,7 @@ def by_element(depend: Depend) -> bool:
     return "*" in depend.text and any(question.ref.same_index for question in read(depend.text)[1])
 
 
-def evaluate(
-    cluster: Cluster, depend: Depend, local: Local, memo: Condition | None = None, changed: set[int] | None = None
-) -> Answer:
+def evaluate(cluster: Cluster, depend: Depend, local: Local, memo: Memo | None = None, changed: set[int] | None = None) -> Answer:
     """Whether a condition is met now; None: it can never be. ``memo`` keeps what need not be asked twice."""
     tree, numbers = read(depend.text)
 
@@ -57,7 +71,7 @@ def evaluate(
 
 
 def _ask_many(
-    cluster: Cluster, question: Question, jobs: tuple[int, ...], memo: Condition, number: int, changed: set[int] | None
+    cluster: Cluster, question: Question, jobs: tuple[int, ...], memo: Memo, number: int, changed: set[int] | None
 ) -> Answer:
     """As ``judge``, but each job is asked once until it fits."""
 

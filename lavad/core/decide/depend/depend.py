@@ -1,64 +1,131 @@
-"""Dependency conditions that something has stirred: which waiting jobs may start now, and which never can.
+"""Dependency conditions: which waiting jobs may start now and which never can, and bwait.
 
-Rule: only what is stirred is looked at; the events of a look are applied before the next.
+Rule: a condition is judged again only when something has happened to it; the events of one judgement are applied before the next.
 """
 
 from __future__ import annotations
 
+import copy
 from datetime import datetime
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.conditions import Condition
+from lavad.core.cluster.conditions import Condition, Conditions
+from lavad.core.cluster.versioned_table import Table
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.named import Known, resolve
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Depend
 from lavad.core.job.job import Array, Job
+from lavad.core.lang.asks import Caller, Judge
 from lavad.core.lang.dependency import Answer
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.lang.windows import Local
-from lavad.core.rules.dependency_eval import by_element, elements_met, evaluate
+from lavad.core.rules.dependency_eval import Memo, by_element, elements_met, evaluate
 
 
 def local_of(at: datetime) -> Local:
-    """What ``settle`` takes of a local time."""
+    """What ``judge`` takes of a local time."""
     return (at.weekday() + 1) % 7, at.hour * 3600 + at.minute * 60 + at.second
 
 
-def settle(cluster: Cluster, now: float, local: Local, most: int) -> list[ev.Event]:
-    """Judge what is stirred; about ``most`` events, the rest stays stirred. Call again once they are applied."""
-    events: list[ev.Event] = []
-    conditions = cluster.conditions
-    while conditions.stirred and len(events) < most:
-        condition, changed = conditions.stirred.popitem()
-        if condition.depend not in conditions.rows:
-            continue
-        if by_element(condition.depend):
-            events += _settle_elements(cluster, condition, now, local)
-            continue
-        answer = evaluate(cluster, condition.depend, local, condition, changed)
-        told = _tell(cluster, condition, _stands(answer), now, most - len(events))
-        events += told
-        if len(told) >= most:
-            conditions.stirred[condition] = set()
-            break
-    return events
+class _Judged:
+    """What is known of a condition from its last judgement."""
+
+    __slots__ = ("memo", "reported", "unreported")
+
+    def __init__(self) -> None:
+        self.memo = Memo()
+        self.reported = -1
+        """How it stood for all waiters but ``unreported`` (MET, BLOCKED, NEVER); -1: all waiters are to be looked at."""
+        self.unreported: dict[int, None] = {}
+        """Keys of waiters that came since."""
+
+
+class ConditionQueue:
+    """The conditions that are to be judged again. It belongs to who decides (the engine, a simulation), not to the cluster.
+
+    It watches the cluster's index from its construction on; at first all conditions are to be judged.
+    """
+
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self._known: dict[Condition, _Judged] = {}
+        self._due: dict[Condition, set[int] | None] = {}
+        """Conditions to be judged, with the named jobs that changed (None: as a whole)."""
+        conditions.watcher = self
+        self.undone()
+
+    def __bool__(self) -> bool:
+        return bool(self._due)
+
+    def added(self, condition: Condition, key: int) -> None:
+        """See ``Watcher``."""
+        known = self._known.setdefault(condition, _Judged())
+        known.unreported[key] = None
+        self._due.setdefault(condition, set() if known.memo.left else None)
+
+    def left(self, condition: Condition, key: int) -> None:
+        """See ``Watcher``."""
+        self._known[condition].unreported.pop(key, None)
+
+    def dropped(self, condition: Condition) -> None:
+        """See ``Watcher``."""
+        del self._known[condition]
+        self._due.pop(condition, None)
+
+    def changed(self, condition: Condition, job: int) -> None:
+        """See ``Watcher``."""
+        jobs = self._due.setdefault(condition, set())
+        if jobs is not None:
+            jobs.add(job)
+
+    def undone(self) -> None:
+        """Everything is judged anew."""
+        conditions = self._conditions.rows.values()
+        self._known = {condition: _Judged() for condition in conditions}
+        self._due = dict.fromkeys(conditions)
+
+    def time_passed(self) -> None:
+        """Conditions with a time window are judged again."""
+        for condition in self._conditions.timed:
+            self._due.setdefault(condition, set())
+
+    def settle(self, cluster: Cluster, now: float, local: Local, most: int) -> list[ev.Event]:
+        """Judge what is due: about ``most`` events, the rest stays due. Call again once they are applied."""
+        events: list[ev.Event] = []
+        while self._due and len(events) < most:
+            condition, changed = self._due.popitem()
+            if by_element(condition.depend):
+                events += _elements_judged(cluster, condition, now, local)
+                continue
+            known = self._known[condition]
+            stands = _stands(evaluate(cluster, condition.depend, local, known.memo, changed))
+            found, complete = _waiters_judged(cluster, condition, known, stands, now, most - len(events))
+            events += found
+            if complete:
+                known.reported = stands
+                known.unreported.clear()
+            else:
+                self._due[condition] = set()
+                break
+        return events
 
 
 def _stands(answer: Answer) -> int:
     return NEVER if answer is None else MET if answer else BLOCKED
 
 
-def _tell(cluster: Cluster, condition: Condition, stands: int, now: float, most: int) -> list[ev.Event]:
-    """Of many waiters only those that are new are looked at, where the others know already how it stands."""
+def _waiters_judged(
+    cluster: Cluster, condition: Condition, known: _Judged, stands: int, now: float, most: int
+) -> tuple[list[ev.Event], bool]:
+    """Events of those who wait, and whether that is all: only new ones are looked at where the others know already."""
     events: list[ev.Event] = []
-    for key in condition.untold if stands == condition.told else condition.waiters:
+    for key in known.unreported if stands == known.reported else condition.waiters:
         if len(events) >= most:
-            cluster.conditions.stirred[condition] = set()
-            return events
+            return events, False
         events += _judged(cluster, key, condition.depend, stands, None, now)
-    condition.told = stands
-    condition.untold.clear()
-    return events
+    return events, True
 
 
 def _judged(cluster: Cluster, key: int, depend: Depend, stands: int, elements: Ranges | None, now: float) -> list[ev.Event]:
@@ -90,7 +157,8 @@ def _changed(array: Array, stands: int, elements: Ranges) -> Ranges:
     return elements.intersect(array.waiting).minus(array.never)
 
 
-def _settle_elements(cluster: Cluster, condition: Condition, now: float, local: Local) -> list[ev.Event]:
+def _elements_judged(cluster: Cluster, condition: Condition, now: float, local: Local) -> list[ev.Event]:
+    """Of a condition that each element of an array has of its own."""
     events: list[ev.Event] = []
     for key in condition.waiters:
         array = cluster.arrays.rows.get(key)
@@ -100,3 +168,12 @@ def _settle_elements(cluster: Cluster, condition: Condition, now: float, local: 
             if elements:
                 events += _judged(cluster, key, condition.depend, stands, elements, now)
     return events
+
+
+def judge(cluster: Cluster, ask: Judge, caller: Caller, local: Local, known: Known) -> Decided:
+    """bwait: ``stands`` True, False, or None where it can never be met. Raises Refused and LookUp."""
+    depend, ended = resolve(cluster, ask.condition, caller, False, known, None)
+    world = copy.copy(cluster)
+    world.ended = Table()
+    world.ended.rows = {**cluster.ended.rows, **dict(ended)}
+    return Decided(answer={"stands": evaluate(world, depend, local)})

@@ -82,7 +82,6 @@ class Site:
             apply(self.master.cluster, event)
             self.items.append(Numbered(self.master.cluster.version, event))  # type: ignore[arg-type]
         self.master.cluster.forget_changes()
-        self.master.cluster.conditions.stirred.clear()
         if self.replica is not None:
             feed.fold(self.replica, self.soft, list(events))
 

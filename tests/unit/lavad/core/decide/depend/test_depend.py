@@ -9,7 +9,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.named import NOTHING, Known, LookUp, resolve
-from lavad.core.decide.depend.depend import settle
+from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ranges import Ranges
@@ -22,6 +22,10 @@ LOCAL = (1, 12 * 3600)
 
 class Waiters(World):
     """A world that submits with conditions and settles them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conditions = ConditionQueue(self.cluster.conditions)
 
     def depend(self, text: str, array: str = "", orphan: bool = False, known: Known = NOTHING, **fields: Any) -> int:
         indices = Ranges.parse(array) if array else None
@@ -58,8 +62,8 @@ class Waiters(World):
 
     def settle(self, most: int = 1000) -> int:
         count = 0
-        while self.cluster.conditions.stirred:
-            events = settle(self.cluster, self.now, LOCAL, most)
+        while self.conditions:
+            events = self.conditions.settle(self.cluster, self.now, LOCAL, most)
             self.apply(*events)
             count += len(events)
         check_invariants(self.cluster)
@@ -90,8 +94,8 @@ def test_who_joins_others_is_told_how_their_condition_stands(world: Waiters) -> 
     assert {world.blocked(key) for key in (*waiting, never, late)} == {NEVER}
     joined = [world.depend(f"done({other})") for _ in range(2)]
     assert {world.blocked(key) for key in joined} == {BLOCKED}
-    assert not settle(world.cluster, world.now, LOCAL, 10)
-    world.cluster.conditions.stir_all()
+    assert not world.conditions.settle(world.cluster, world.now, LOCAL, 10)
+    world.conditions.undone()
     assert world.settle() == 0
     world.end(other)
     assert {world.blocked(key) for key in joined} == {MET}
@@ -266,7 +270,7 @@ def test_a_fan_is_one_condition_and_a_wait_for_many_asks_each_once(world: Waiter
     assert all(world.blocked(key) == MET for key in fan)
     for key in fan[:-1]:
         world.apply(ev.JobFinished(at=world.now, key=key, state=JobState.DONE))
-        world.apply(*settle(world.cluster, world.now, LOCAL, 100))
+        world.apply(*world.conditions.settle(world.cluster, world.now, LOCAL, 100))
     assert world.blocked(last) == BLOCKED
     world.end(fan[-1])
     assert world.blocked(last) == MET
