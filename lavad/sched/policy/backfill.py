@@ -1,7 +1,7 @@
-"""Who of a queue starts now, and when the others may count on starting: FCFS, EASY and conservative backfill.
+"""Backfill on one pool of equal slots, for simulations: FCFS, EASY (Lifka 1995), conservative (Mu'alem & Feitelson 2001).
 
-Rule: what starts now never delays a promise: EASY promises the head of the queue, conservative everyone, a time that was
-computed from the durations asked for. Nothing is remembered between two calls; promises are computed anew, in queue order.
+Rule: a start now never delays a promised start. EASY promises one to the head of the queue, conservative to every job, by the
+durations asked for. Nothing is remembered between two calls: promises are made anew, in queue order.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from lavad.sched.needs.profile import Held, Profile
 
 OVERDUE = 1.0
-"""Seconds within which a job that has outrun its own expected end is taken to end."""
+"""Seconds within which a job that is past its expected end is taken to end."""
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """A queued job: what it needs, and for how long at most (`math.inf`: nobody knows)."""
+    """A queued job: the slots it needs, and for how many seconds at most (`math.inf`: unknown)."""
 
     key: int
     amount: int
@@ -27,18 +27,18 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """Keys of the jobs that start now, in queue order; and for jobs that wait and have a promise, the time of it."""
+    """Keys of the jobs that start now, in queue order; and the promised starts of those that wait."""
 
     starts: list[int]
     promises: dict[int, float]
 
 
 Policy = Callable[[Iterable[Waiting], Sequence[Held], float, int], Decision]
-"""(queue in order, what is in use sorted by expected end, now, what is free now) -> Decision."""
+"""(queue in order, slots in use sorted by expected end, now, free slots) -> Decision."""
 
 
 def fcfs(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """Strictly in order: nobody overtakes. No promises."""
+    """First come, first served: strictly in order, without promises."""
     starts = []
     for job in queue:
         if job.amount > free:
@@ -49,9 +49,9 @@ def fcfs(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: in
 
 
 def easy(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """In order until one does not fit: that head is promised the earliest time at which enough is free.
+    """EASY: in order until one job does not fit; it is promised the earliest time at which enough slots are free.
 
-    A later job starts if it fits now and either ends by that time or takes only what is spare at that time.
+    A later job starts if it fits now and either ends by that time or uses only slots that are spare then.
     """
     line = iter(queue)
     starts: list[int] = []
@@ -81,7 +81,7 @@ def easy(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: in
 
 
 def promise(amount: int, ends: Iterable[Held], free: int) -> tuple[float, int]:
-    """When ``amount`` will be free, and what is spare then beyond it. For ever, and nothing: if never."""
+    """(when ``amount`` will be free, what is free then beyond it); (`math.inf`, 0): never."""
     time = math.inf
     for until, _, held in ends:
         if until > time:
@@ -93,12 +93,12 @@ def promise(amount: int, ends: Iterable[Held], free: int) -> tuple[float, int]:
 
 
 def conservative(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """Each job in order is promised the earliest time at which it delays none before it; those promised now start."""
+    """Each job in order is promised the earliest start that delays none before it; those that are promised now start."""
     return _reserve_all(queue, running, now, free, least=0)
 
 
 def conservative_starts(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """The starts of ``conservative``, and only the promises met on the way: ends once no job of the queue fits."""
+    """The starts of ``conservative``, without the promises behind the last job that could start: faster for simulations."""
     queue = list(queue)
     return _reserve_all(queue, running, now, free, least=min((job.amount for job in queue), default=0))
 
@@ -111,14 +111,14 @@ def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, 
     for job in queue:
         if free < least:
             break
-        # what is free only shrinks here: a job finds no earlier start than one as large that asked for no more time
+        # free slots only shrink here: a job finds no earlier start than one before it that was as large and no longer
         duration, after = found.get(job.amount, (math.inf, now))
         time = profile.reserve_earliest(job.amount, job.duration, after if job.duration >= duration else now)
         if time is None:
             continue
         if job.duration <= duration or time > after:
             found[job.amount] = (job.duration, time)
-        # what takes no time reserves nothing, yet two of them cannot hold the same slots in one instant
+        # a job of no duration reserves nothing, yet two of them cannot have the same slots at one instant
         if time == now and job.amount <= free:
             free -= job.amount
             starts.append(job.key)
@@ -128,7 +128,7 @@ def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, 
 
 
 def in_order(running: Sequence[Held], now: float) -> Sequence[Held]:
-    """What is in use, by expected end; what should have ended by now is expected to within OVERDUE."""
+    """Slots in use by expected end; what should have ended by now is expected to end within OVERDUE."""
     if not running or running[0].until > now:
         return running
     return sorted(held if held.until > now else held._replace(until=now + OVERDUE) for held in running)

@@ -1,6 +1,6 @@
-"""Running jobs that want more: what is left after the waiting jobs of the same and of higher queues, and their promises.
+"""Growth of resizable jobs: running jobs that want more get what waiting jobs of the same and of higher queues leave.
 
-Rule: a growth never takes what is held or promised; slots of hosts that the job has come before new hosts; one growth a job
+Rule: a growth never takes reserved slots; more slots on hosts that the job has come before new hosts; one growth of a job
 at a time.
 """
 
@@ -25,12 +25,12 @@ from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
-MOST = 200
-"""Growths of one cycle."""
+MAX_GROWTHS = 200
+"""Of one cycle."""
 
 
 class ElasticGrowth:
-    """Those that want more, those of high queues first; ``before`` serves all that come before a class."""
+    """The growths of one cycle, jobs of high queues first."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
@@ -50,19 +50,22 @@ class ElasticGrowth:
                 yield -queue.priority, job.submitted, job, spec
 
     def before(self, priority: int) -> Iterator[Need]:
-        """The needs that are to be served before waiting jobs of a queue of this priority; each is followed by ``serve``."""
+        """Serve all that come before waiting jobs of a queue of this priority.
+
+        Yields each need before it is served, for the caller to make it the need in turn.
+        """
         while self._line and -self._line[0][0] > priority:
             yield from self._next()
 
     def rest(self) -> Iterator[Need]:
-        """All that have not had their turn."""
+        """Serve all that have not had their turn, as ``before`` does."""
         while self._line:
             yield from self._next()
 
     def _next(self) -> Iterator[Need]:
         _, _, job, spec = self._line.pop(0)
         need = self._need(job, spec)
-        if need is None or self.state.free <= 0 or len(self.found) >= MOST:
+        if need is None or self.state.free <= 0 or len(self.found) >= MAX_GROWTHS:
             return
         if why_not_queue(self.state, need.queue) or job.key in self.state.preempted:
             return
@@ -71,7 +74,7 @@ class ElasticGrowth:
             self._serve(job, spec, need)
 
     def _need(self, job: Job, spec: Spec) -> Need | None:
-        """As the job's own, of what it wants more; None if it can have nothing."""
+        """The job's need, for the slots that it wants more; None: it can have none."""
         state = self.state
         run = job.run
         queue = state.cluster.queue_conf.get(spec.queue)
@@ -80,12 +83,12 @@ class ElasticGrowth:
         least, most = wants(run, spec)
         if not most:
             return None
-        # two slots at the least, as a class of one-slot jobs is placed by other rules
+        # at least two slots: a class of one-slot jobs is placed by other rules
         wanted = replace(spec, slots=least, max_slots=max(most, 2))
         found = ways_of(spec, queue, state.cluster.conf)
         need = Need(job.spec, wanted, queue, state.cluster.conf, found[min(run.way, len(found) - 1)])
         if need.terms:
-            # LSF: what is added to a compound requirement is of its last part
+            # LSF: slots added to a job with a compound requirement are of its last term
             need = need.terms[-1]
             need.slots, need.most = least, max(most, 2)
         if need.shape.per_job:
@@ -135,7 +138,7 @@ def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:
 
 
 def _placed(state: CycleState, need: Need, row: Row, slots: int, own: bool) -> Placed:
-    """A part of the growth; what is reserved once a host, the job has there already."""
+    """A part of the growth; what is reserved once a host is left out where the job has the host (``own``)."""
     placed = replace(place_on(state, need, row, slots, False), fades=())
     if not own:
         return placed

@@ -1,8 +1,9 @@
-"""Queues with GANG=N: a job takes its slots one by one as they come, and starts when it has all. Two such jobs can wait for each
-other for ever, each with a part of what there is; that is found here.
+"""Incremental allocation (GANG=N queues): a job takes its slots one by one as they come free, and starts when it has all.
 
-Rule: such jobs take turns, a slot at a time; what they hold is theirs until they start or are killed. It is a deadlock when some
-hold something, none got anything more, and nothing runs that could give back what they may use.
+Two such jobs may wait for each other for ever, each with a part of what there is (deadlock); that is found here.
+
+Rule: such jobs take turns, a slot at a time; what they hold is theirs until they start or are killed. It is a deadlock when at
+least two hold something, none got anything more in this cycle, and nothing runs that could give back what they may use.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
-MOST = 100
-"""Jobs that may hold parts at one time."""
+MAX_JOBS = 100
+"""Jobs that may hold slots at one time."""
 
 
 def takes_parts(need: Need) -> bool:
@@ -32,7 +33,7 @@ def takes_parts(need: Need) -> bool:
 
 
 class PartialAllocation:
-    """A job that takes its slots one by one."""
+    """A job that takes its slots one by one, and the parts that it has."""
 
     def __init__(self, state: CycleState, need: Need, key: int, parts: tuple[Placed, ...]) -> None:
         self.need = need
@@ -45,11 +46,11 @@ class PartialAllocation:
 
     @property
     def missing(self) -> int:
-        """Slots that it still needs."""
+        """Slots that it still lacks."""
         return self.need.slots - sum(part.slots for part in self.parts.values())
 
     def take_one(self, state: CycleState) -> bool:
-        """One slot more, of the first host that has one for it."""
+        """Take one slot more on the first host that has one for it; False: there is none."""
         tile = self.need.ptile or (self.need.slots if self.need.one_host else 0)
         for at in self.hosts:
             row = state.rows[at]
@@ -77,7 +78,7 @@ def _joined(old: Placed, more: Placed) -> Placed:
 
 
 class IncrementalAllocation:
-    """One cycle's; ``deadlocked``: jobs that wait for each other."""
+    """One cycle's. ``needs``: the classes in the order of the line; ``deadlocked``: keys of jobs that wait for each other."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
@@ -85,22 +86,22 @@ class IncrementalAllocation:
         self.deadlocked: tuple[int, ...] = ()
 
     def run(self) -> tuple[Placement, ...]:
-        """All that these jobs hold after this cycle, of those that got more."""
+        """Give out slots in turns; all that a job holds now, for each job that got more."""
         if not self.needs:
             return ()
-        holders = self._holders()
-        turn = [holder for holder in holders if holder.missing > 0]
+        partials = self._jobs()
+        turn = [partial for partial in partials if partial.missing > 0]
         while turn:
-            turn = [holder for holder in turn if holder.take_one(self.state) and holder.missing > 0]
-        for holder in holders:
-            self.state.cache.why_job[holder.key] = PendReason.SLOTS_ONE_BY_ONE
-        self.deadlocked = self._find_deadlock(holders)
+            turn = [partial for partial in turn if partial.take_one(self.state) and partial.missing > 0]
+        for partial in partials:
+            self.state.cache.why_job[partial.key] = PendReason.SLOTS_ONE_BY_ONE
+        self.deadlocked = self._find_deadlock(partials)
         for key in self.deadlocked:
             self.state.cache.why_job[key] = PendReason.JOB_DEADLOCK
-        return tuple(Placement(h.key, tuple(h.parts.values()), h.need.number) for h in holders if h.grew)
+        return tuple(Placement(h.key, tuple(h.parts.values()), h.need.number) for h in partials if h.grew)
 
-    def _holders(self) -> list[PartialAllocation]:
-        """Those that hold something already, and then those in line."""
+    def _jobs(self) -> list[PartialAllocation]:
+        """The jobs that hold something already, then those in line that the limits have room for."""
         cluster = self.state.cluster
         by_number = {need.number: need for need in self.needs}
         found = []
@@ -111,27 +112,27 @@ class IncrementalAllocation:
                 found.append(PartialAllocation(self.state, need, key, job.promised))
         for need in self.needs:
             left, _ = self.state.limits.left(need.spec)
-            left -= sum(holder.missing for holder in found if holder.need.spec.queue == need.spec.queue)
+            left -= sum(partial.missing for partial in found if partial.need.spec.queue == need.spec.queue)
             for key in keys_in_order(cluster, need.number, self.state.cache.classes[need.number]):
                 left -= need.slots
                 row = cluster.get(key)
-                if left < 0 or len(found) >= MOST:
+                if left < 0 or len(found) >= MAX_JOBS:
                     break
                 if isinstance(row, Job) and (row.promised or row.not_before > self.state.now):
                     continue
-                found += [PartialAllocation(self.state, need, one, ()) for one in _elements(row, MOST - len(found))]
-        return found[:MOST]
+                found += [PartialAllocation(self.state, need, one, ()) for one in _elements(row, MAX_JOBS - len(found))]
+        return found[:MAX_JOBS]
 
-    def _find_deadlock(self, holders: list[PartialAllocation]) -> tuple[int, ...]:
-        stuck = [holder for holder in holders if holder.parts and holder.missing > 0]
-        if len(stuck) < 2 or any(holder.grew or not holder.missing for holder in holders):
+    def _find_deadlock(self, partials: list[PartialAllocation]) -> tuple[int, ...]:
+        stuck = [partial for partial in partials if partial.parts and partial.missing > 0]
+        if len(stuck) < 2 or any(partial.grew or not partial.missing for partial in partials):
             return ()
         hosts = self.state.cluster.use.hosts
-        for holder in stuck:
-            names = (self.state.rows[at].name for at in holder.hosts)
+        for partial in stuck:
+            names = (self.state.rows[at].name for at in partial.hosts)
             if any(name in hosts and hosts[name].jobs for name in names):
                 return ()
-        return tuple(holder.key for holder in stuck)
+        return tuple(partial.key for partial in stuck)
 
 
 def _elements(row: Job | Array, most: int) -> list[int]:

@@ -1,7 +1,9 @@
-"""Queues that own a part of the slots, in a cycle: who may take more, who must wait, and whose surplus is reclaimed.
+"""Guaranteed shares of slots of queues: how many more slots a queue may take, and what others may reclaim of it.
 
-Rule: a queue takes more than it deserves only of what nobody else could use in this cycle, and whoever lacks what it deserves
-takes back what others have beyond theirs; nobody is brought below what it deserves.
+What a queue deserves is worked out by ``core.rules.ownership`` from its guarantee, its share and what waits in it.
+
+Rule: a queue gets more than it deserves only of what no other queue could use in this cycle. A queue that has less than it
+deserves reclaims what others have beyond theirs; no queue is brought below what it deserves.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _NEVER = (
 
 
 class QueueShares:
-    """One cycle's."""
+    """What each queue has and deserves at this moment of the cycle, in slots."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
@@ -36,12 +38,12 @@ class QueueShares:
         self._reclaimed: dict[str, int] = {}
         self.total = total
         self.waits: set[str] = set()
-        """Queues that took no more than they deserve for the sake of others."""
+        """Queues that were held back at what they deserve, for the sake of others."""
         self.lends_idle = False
-        """The line is done: what is left is lent to whoever asks."""
+        """All classes had their turn: what is left is lent to any queue."""
 
     def has(self, queue: str) -> int:
-        """Slots of a queue at this moment of the cycle."""
+        """Slots of a queue now: without those of preempted jobs and of those reclaimed in this cycle."""
         gone = self._lent.get(queue, 0) + self._reclaimed.get(queue, 0)
         return self.state.ledger.queue_slots(queue) - gone
 
@@ -73,31 +75,31 @@ class QueueShares:
         return self.lends_idle or self.has(queue) + slots <= self.deserved.get(queue, 0)
 
     def has_surplus(self, queue: str) -> bool:
-        """Whether another queue than this has anything to give back."""
+        """Whether any other queue has a surplus that may be reclaimed."""
         return any(self.surplus(other.name) for other in self.state.cluster.conf.queues if other.name != queue)
 
     def surplus(self, queue: str) -> int:
-        """What may be reclaimed of a queue."""
+        """Slots that may be reclaimed of a queue (0 unless it is RECLAIMABLE)."""
         conf = self.state.cluster.queue_conf.get(queue)
         if conf is None or not conf.reclaimable:
             return 0
         return max(0, self.has(queue) - self.deserved.get(queue, 0))
 
     def reclaimed(self, queue: str, slots: int) -> None:
-        """A job of a queue gives up its slots in this cycle."""
+        """Note that a job of a queue gives up its slots in this cycle."""
         self._reclaimed[queue] = self._reclaimed.get(queue, 0) + slots
 
 
 class Surplus:
-    """What of each queue's surplus is left while victims are chosen."""
+    """What is left of each queue's surplus while victims are chosen."""
 
     def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
         self._state = state
         self._queue_shares = queue_shares
         self._left: dict[str, int] = {}
 
-    def take(self, key: int) -> bool:
-        """Count a victim in, if that leaves its queue what it deserves."""
+    def count_in(self, key: int) -> bool:
+        """Count a victim's slots against its queue's surplus; False: its queue would have less than it deserves."""
         queue_shares = self._queue_shares
         queue, slots = slots_of(self._state, key)
         left = self._left.get(queue)

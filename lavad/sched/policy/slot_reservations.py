@@ -1,15 +1,20 @@
-"""Reservations: what is held for jobs that do not fit now, and when they are promised to start; backfill beside them.
+"""Slot reservations for jobs that do not fit now (SLOT_RESERVE, RESOURCE_RESERVE), and backfill beside them (BACKFILL=Y).
 
-Rule: a job later in line may use what is held only if it never delays the promise: it ends before the promised start by
-its run limit, or takes only what is spare then (BACKFILL=Y queues); all others leave alone what is held. Where nobody can
-say when it starts, as jobs without a run limit are in the way, what is held is held from all. Nothing is remembered:
-promises are made anew in each cycle, in the order of the line.
+A reservation has a start that is promised: the earliest time at which, by the run limits of the jobs before it, the job will
+fit. With BACKFILL_POLICY=easy one job of the line has a reservation (EASY backfill, Lifka 1995), with conservative the first
+``DEPTH`` jobs have (conservative backfill, Mu'alem & Feitelson 2001).
+
+Rule: a job later in line may use reserved slots only if that never delays the promised start: it ends by then, by its own run
+limit, or uses only what the reservation does not need at its start. Where nobody can tell the start, as jobs without a run
+limit are in the way, reserved slots are kept from all others. Nothing is remembered: reservations are made anew in each
+cycle, in the order of the line.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from enum import IntEnum
 
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.job.spec import Spec
@@ -23,14 +28,23 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
 DEPTH = 50
-"""Promises of one cycle, if all waiting jobs are promised a start."""
+"""Reservations of one cycle under conservative backfill."""
 
-NOTHING, LEAST, FULL, PLACES = range(4)
-"""How much of a hold is in force: what is not spare at its start, all that is free now, or what the job will have."""
+
+class Level(IntEnum):
+    """How much of a reservation is taken from the hosts while the class in turn is placed."""
+
+    NOTHING = 0
+    LEAST = 1
+    """What would be missing at its start: for a backfilling job that runs on beyond the start."""
+    FULL = 2
+    """All that it holds, which is free now."""
+    PLACES = 3
+    """All that its job will have at its start, free now or not."""
 
 
 class SlotReservation:
-    """What is held for one job: ``full`` from most, ``least`` from those that may take what is spare."""
+    """One job's reservation: ``places`` where it will run, ``full`` and ``least`` as of ``Level``; ``start`` NEVER: unknown."""
 
     __slots__ = ("free_until", "full", "key", "least", "level", "need", "places", "start")
 
@@ -39,15 +53,15 @@ class SlotReservation:
         self.need = need
         self.start = start
         self.free_until = start
-        """Until when others may use what is held: its start, or that of a later promise that counts on the same hosts."""
+        """Until when backfill may use what is held: its start, or that of a later reservation that counts on the same hosts."""
         self.places: list[Placed] = []
         self.full: list[Placed] = []
         self.least: list[Placed] = []
-        self.level = 0
+        self.level = Level.NOTHING
 
 
 class SlotReservations:
-    """All that is held in a cycle. ``set_turn`` makes the hosts look as a class may see them."""
+    """All reservations of a cycle. ``most``: how many there may be."""
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
@@ -56,49 +70,52 @@ class SlotReservations:
         self.most = DEPTH if state.cluster.conf.params.backfill == "conservative" else 1
 
     def set_turn(self, need: Need) -> None:
-        """Take from the hosts what a class must leave alone; give back what it may use."""
+        """Hosts now show the slots that this class may use: without what it must leave to reservations."""
         for reservation in self.rows:
             self._set(reservation, _level(self.state, reservation, need))
 
     def withdraw(self) -> None:
-        """The hosts as if nothing were held."""
+        """Hosts show their slots as if nothing were reserved."""
         for reservation in self.rows:
-            self._set(reservation, NOTHING)
+            self._set(reservation, Level.NOTHING)
 
-    def _set(self, reservation: SlotReservation, level: int) -> None:
-        if level == LEAST and self.most > 1:
-            level = FULL  # what comes back until then may be promised to others as well
+    def _set(self, reservation: SlotReservation, level: Level) -> None:
+        if level == Level.LEAST and self.most > 1:
+            level = Level.FULL  # what is spare at its start may be promised to others as well
         if level != reservation.level:
             shift(self.state, [(_parts(reservation, reservation.level), reservation.need.spec)], -1)
             shift(self.state, [(_parts(reservation, level), reservation.need.spec)], 1)
             reservation.level = level
 
     def reserve(self, need: Need, eligible: Eligibility, row: Job | Array, key: int) -> None:
-        """Hold what there is for a job that does not fit, if its queue does so and it is its turn."""
+        """Make a reservation for a job that does not fit, unless there are enough, and hold what is free of it now."""
         if len(self.rows) >= self.most or key in self.promises or not reserves(need):
             return
         avoid = row.avoid if isinstance(row, Job) else ()
         reservation = self._find(need, eligible, key, avoid)
-        if reservation is None or (reservation.start == NEVER and not self._may_hold(need, row.submitted)):
+        if reservation is None or (reservation.start == NEVER and not self._may_hold_without_start(need, row.submitted)):
             return
-        self._bound(reservation)
+        self._limit_lending_before(reservation)
         self.rows.append(reservation)
         self.state.free_may_grow = True
-        self._set(reservation, FULL)
+        self._set(reservation, Level.FULL)
         start = 0.0 if reservation.start == NEVER else reservation.start
         hosts = tuple((part.host, part.slots) for part in reservation.places)
         held = tuple((part.host, part.slots) for part in reservation.full if part.slots)
         self.promises[key] = Promise(start=start, hosts=hosts, held=held)
 
-    def _bound(self, reservation: SlotReservation) -> None:
-        """What comes back on a host makes up first for what others use of earlier holds: then it would be missing here."""
+    def _limit_lending_before(self, reservation: SlotReservation) -> None:
+        """Earlier reservations on the same hosts lend nothing beyond this start: it counts on what comes back until then."""
         hosts = {place.host for place in reservation.places}
         for other in self.rows:
             if reservation.start < other.free_until and any(place.host in hosts for place in other.places):
                 other.free_until = reservation.start
 
-    def _may_hold(self, need: Need, since: float) -> bool:
-        """Whether a job may hold without knowing for how long: MAX_RESERVE_TIME, then as long without."""
+    def _may_hold_without_start(self, need: Need, since: float) -> bool:
+        """Whether a job without a known start may hold now.
+
+        It does so for MAX_RESERVE_TIME (in units of the scheduling interval), then pauses for as long, alternately.
+        """
         periods = max(need.queue.slot_reserve, need.queue.resource_reserve)
         seconds = periods * self.state.cluster.conf.params.sleep
         turn = int((self.state.now - since) // seconds) if seconds else 0
@@ -106,10 +123,10 @@ class SlotReservations:
         return turn % 2 == 0
 
     def _find(self, need: Need, eligible: Eligibility, key: int, avoid: Sequence[str]) -> SlotReservation | None:
-        """The earliest start that run limits promise; without one, whatever would do if all were empty."""
+        """The earliest start by the run limits of others; where there is none, any hosts that would do if they were empty."""
         state = self.state
         for reservation in self.rows:
-            self._set(reservation, PLACES)
+            self._set(reservation, Level.PLACES)
         offers = Offers(state, need, eligible, avoid)
         free = {at: state.rows[at].free for at in offers.order}
         coming = self._coming()
@@ -134,18 +151,21 @@ class SlotReservations:
         reservation.places = list(found)
         shift(state, gone, 1)
         for other in self.rows:
-            self._set(other, FULL)
+            self._set(other, Level.FULL)
         if found:
             self._fill(reservation, gone)
         return reservation if found else None
 
     def _as_of(self, need: Need, start: float) -> list[int]:
-        """Make advance reservations look as they are for a start then; the hosts of which there may be more or less."""
+        """Look at advance reservations as for a start then; the rows whose free slots may be other than before."""
         advance, rows = self.state.advance, self.state.cache.by_name
         return [rows[host].index for host in advance.set_turn(need, start) if host in rows] if advance is not None else []
 
     def _coming(self) -> deque[tuple[float, int, Shifted]]:
-        """What comes back, the earliest first: of running jobs, and of those that are promised a start."""
+        """What will be free again, the earliest first: of running jobs and of those that have a reservation.
+
+        Begins and ends of advance reservations are among them, with nothing that comes back.
+        """
         found = releases(self.state)
         for at, reservation in enumerate(self.rows):
             limit = reservation.need.spec.expected
@@ -157,7 +177,7 @@ class SlotReservations:
         return deque(sorted(found, key=lambda release: release[:2]))
 
     def _fill(self, reservation: SlotReservation, gone: list[Shifted]) -> None:
-        """What of its places is free now, and what of that is not spare at its start."""
+        """Work out ``full`` and ``least``. ``gone``: what will be free again by its start."""
         names = {place.host for place in reservation.places}
         back = [part for parts, _ in gone for part in parts if part.host in names]
         for place in reservation.places:
@@ -182,18 +202,18 @@ class SlotReservations:
             reservation.least.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
 
 
-def _parts(reservation: SlotReservation, level: int) -> list[Placed]:
+def _parts(reservation: SlotReservation, level: Level) -> list[Placed]:
     return ([], reservation.least, reservation.full, reservation.places)[level]
 
 
-def _level(state: CycleState, reservation: SlotReservation, need: Need) -> int:
-    """How much of what is held a class must leave alone."""
+def _level(state: CycleState, reservation: SlotReservation, need: Need) -> Level:
+    """What of a reservation a class must leave alone."""
     limit = need.spec.expected
     if not need.queue.backfill or limit is None or reservation.start == NEVER or need.number == reservation.need.number:
-        return FULL
-    return NOTHING if state.now + limit <= reservation.free_until else LEAST
+        return Level.FULL
+    return Level.NOTHING if state.now + limit <= reservation.free_until else Level.LEAST
 
 
 def reserves(need: Need) -> bool:
-    """Whether the queue of a class holds what is free for its jobs."""
+    """Whether the queue of a class makes reservations for its jobs."""
     return bool(need.queue.slot_reserve or need.queue.resource_reserve) and not need.spec.reservation

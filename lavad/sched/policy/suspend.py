@@ -1,7 +1,7 @@
-"""What the system itself stops and lets go on: run windows, load thresholds, STOP_COND and RESUME_COND.
+"""Suspension and resumption by the system: run windows, load thresholds, STOP_COND, RESUME_COND; resumption after preemption.
 
-Rule: by load at most one job of a host is stopped or goes on in each ``TURN``, so that the load has time to tell; a window
-stops all at once. A job that was preempted goes on when its slots are free, before lower jobs get them.
+Rule: by load at most one job of a host is suspended or resumed in each ``TURN``, so that the load has time to follow; a closed
+window suspends all jobs at once. A preempted job resumes when its slots are free, before jobs of lower queues get them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.state.cycle_state import CycleState
 
 TURN = 10.0
-"""Seconds between two stops, or two resumes, on one host."""
+"""Seconds between two suspensions, or two resumptions, on one host."""
 WINDOW = "The run windows of the queue are closed"
 HOST_WINDOW = "The run windows of the host are closed"
 STOP = "STOP_COND is true with current host load"
 
 
 class SuspendResume:
-    """The stops and resumes of one cycle."""
+    """The suspensions and resumptions of one cycle."""
 
     def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
         self.state = state
@@ -37,15 +37,15 @@ class SuspendResume:
         self.suspensions: list[Suspension] = []
         self.resumes: list[int] = []
         self.later: list[int] = []
-        """Preempted jobs of queues that have what they deserve."""
+        """Preempted jobs of queues that already have what they deserve: they resume last, on slots lent to them."""
         self.waiting: list[tuple[int, float, int]] = []
-        """Suspended jobs not yet looked at, the last to go on first: (priority, minus dispatch, key)."""
+        """Suspended jobs not yet looked at, the last to resume first: (priority of the queue, minus dispatch time, key)."""
 
     def begin(self) -> None:
-        """Stop what must not run now, and put in line what may go on."""
+        """Suspend what must not run now, and put in line what may resume."""
         state = self.state
         if state.cache.rules.stops:
-            for key in self._stopped():
+            for key in self._to_suspend():
                 job = state.cluster.jobs.rows[key[0]]
                 assert job.run is not None
                 reason = TermReason.TERM_WINDOW if key[1] in (WINDOW, HOST_WINDOW) else TermReason.TERM_LOAD
@@ -59,28 +59,28 @@ class SuspendResume:
         self.waiting.sort()
 
     def resume(self, priority: int) -> None:
-        """Let go on what may and is of at least this priority; what is not yet free is held for it from lower jobs."""
+        """Resume eligible jobs of at least this priority; free slots of those that cannot resume yet are kept from lower jobs."""
         while self.waiting and self.waiting[-1][0] >= priority:
             key = self.waiting.pop()[2]
             job = self.state.cluster.jobs.rows[key]
             if self._is_reclaimed(job):
                 self.later.append(key)
                 continue
-            if self._may_go_on(job):
+            if self._may_resume(job):
                 self.resumes.append(key)
             if job.lent:
                 self._take(job)
 
     def resume_lent(self) -> None:
-        """What nobody else could use is lent to jobs that had to give it back before."""
+        """Resume jobs of queues beyond what these deserve, on slots that no other queue could use."""
         for key in self.later:
             job = self.state.cluster.jobs.rows[key]
-            if not self._is_reclaimed(job) and self._may_go_on(job):
+            if not self._is_reclaimed(job) and self._may_resume(job):
                 self.resumes.append(key)
                 self._take(job)
 
     def _is_reclaimed(self, job: Job) -> bool:
-        """Whether its queue has what it deserves without it."""
+        """Whether the queue of a preempted job already has what it deserves without it."""
         queue_shares = self.queue_shares
         if queue_shares is None or not job.lent or job.run is None:
             return False
@@ -88,14 +88,14 @@ class SuspendResume:
         return not queue_shares.may_resume(queue, sum(part.slots for part in job.run.parts))
 
     def _take(self, job: Job) -> None:
-        """Its slots are its own again, or as far as they are free, held for it."""
+        """Take its slots on the ledger, as far as they are free."""
         for part in preempt.parts_of(self.state.cluster, job.key):
             row = self.state.cache.by_name[part.host]
             host = self.state.ledger.host(part.host)
             host.taken += min(part.slots, host.free)
             self.state.renew(row)
 
-    def _may_go_on(self, job: Job) -> bool:
+    def _may_resume(self, job: Job) -> bool:
         state = self.state
         spec = state.cluster.specs.rows[job.spec]
         reserved = state.advance.reserved if state.advance is not None else None
@@ -126,56 +126,56 @@ class SuspendResume:
                 return False
         elif self._beyond(row, (*queue.thresholds.sched, *conf.thresholds.sched)):
             return False
-        if any(self._resumed_late(key) for key in self._jobs_on(row)):
+        if any(self._resumed_lately(key) for key in self._jobs_on(row)):
             self.state.wake(self.state.now + TURN)
             return False
         return True
 
-    def _resumed_late(self, key: int) -> bool:
-        """Whether a job went on only now."""
+    def _resumed_lately(self, key: int) -> bool:
+        """Whether a job was resumed less than ``TURN`` ago."""
         job = self.state.cluster.jobs.rows[key]
         if key in self.resumes:
             return True
         late = self.state.now < job.since + TURN
         return job.state is JobState.RUN and job.run is not None and job.run.paused > 0 and late
 
-    def _stopped(self) -> Iterator[tuple[int, str]]:
-        """Running jobs that are to stop, each with its reason."""
+    def _to_suspend(self) -> Iterator[tuple[int, str]]:
+        """Running jobs to be suspended: (key, text that bjobs -s shows)."""
         state = self.state
         closed = {queue.name for queue in state.cluster.conf.queues if queue.run_window and self._closed(queue)}
         closed = {name for name in closed if state.cluster.use.queues[name][2]}
         rows, specs = state.cluster.jobs.rows, state.cluster.specs.rows
         stopped: set[int] = set()
         for key in sorted(state.cluster.started) if closed else ():
-            if specs[rows[key].spec].queue in closed and _runs(rows[key]):
+            if specs[rows[key].spec].queue in closed and _may_be_suspended(rows[key]):
                 stopped.add(key)
                 yield key, WINDOW
         for row in state.rows if state.cache.rules.host_stops else ():
-            for key, why in self._stopped_on(row):
+            for key, why in self._find_overload(row):
                 if key not in stopped:
                     stopped.add(key)
                     yield key, why
 
-    def _stopped_on(self, row: Row) -> Iterator[tuple[int, str]]:
+    def _find_overload(self, row: Row) -> Iterator[tuple[int, str]]:
         conf = self._host(row)
         keys = self._jobs_on(row)
         rows = self.state.cluster.jobs.rows
         if not keys:
             return
         if self._host_closed(conf):
-            yield from ((key, HOST_WINDOW) for key in keys if _runs(rows[key]))
+            yield from ((key, HOST_WINDOW) for key in keys if _may_be_suspended(rows[key]))
             return
-        if row.load is None or any(self._stopped_late(key) for key in keys):
+        if row.load is None or any(self._suspended_lately(key) for key in keys):
             return
         for job, spec in self._lowest_first(keys):
             queue = self.state.cluster.queue_conf.get(spec.queue)
             why = self._overloaded(row, queue, conf) if queue is not None else ""
-            if why and _runs(job):
+            if why and _may_be_suspended(job):
                 yield job.key, why
                 self.state.wake(self.state.now + TURN)
                 return
 
-    def _stopped_late(self, key: int) -> bool:
+    def _suspended_lately(self, key: int) -> bool:
         job = self.state.cluster.jobs.rows[key]
         if job.state is not JobState.SSUSP or job.lent or self.state.now >= job.since + TURN:
             return False
@@ -211,7 +211,7 @@ class SuspendResume:
         return bool(conf.run_window) and not self.state.cache.is_window_open(conf.run_window, self.state.local)
 
     def _overloaded(self, row: Row, queue: QueueConf, conf: HostConf) -> str:
-        """Why a job of this queue must not go on running here, "" if it may."""
+        """Why a job of this queue must not run on this host now, as bjobs -s shows it; "": it may."""
         names = self._beyond(row, (*queue.thresholds.stop, *conf.thresholds.stop))
         if names:
             return "Host load exceeded threshold: " + " ".join(names)
@@ -226,7 +226,7 @@ class SuspendResume:
         return sorted(set(found), key=lambda name: INDICES.index(name) if name in INDICES else len(INDICES))
 
     def _test(self, row: Row, text: str) -> bool:
-        """A condition of lsb.queues on one host; one that does not parse is false."""
+        """Whether a condition of lsb.queues holds on a host; one that does not parse does not."""
         try:
             select = parse(text).select
         except ResReqError:
@@ -234,7 +234,7 @@ class SuspendResume:
         return select is not None and compile_select(select)(read_values(row, self.state.cluster, self.state.soft))
 
 
-def _runs(job: Job) -> bool:
+def _may_be_suspended(job: Job) -> bool:
     run = job.run
     return (
         job.state is JobState.RUN

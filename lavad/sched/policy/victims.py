@@ -1,0 +1,170 @@
+"""Whose slots a job may take by preemption, and in which order: PREEMPTION of the queues, what queues deserve, reservations.
+
+Running jobs are guarded by NO_PREEMPT_RUN_TIME, NO_PREEMPT_FINISH_TIME, NO_PREEMPT_INTERVAL, MAX_JOB_PREEMPT and
+PREEMPT_JOBTYPE (lsb.params, lsb.queues, lsb.applications).
+
+Rule: what time alone will change is noted as the cycle's time to wake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lavad.core.decide.placement import preempt
+from lavad.core.job.job import Job, Placed
+from lavad.core.job.resize import by_hosts
+from lavad.core.job.resize import surplus as beyond_minimum
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Preemption
+from lavad.core.rules.per_slot import taken
+from lavad.core.site.conf import QueueConf
+from lavad.sched.needs.needs import Need
+from lavad.sched.policy.queue_shares import QueueShares, slots_of
+from lavad.sched.state.cycle_state import CycleState
+
+_SUSPEND = re.compile(r"SUSPEND\[(.*?)\](?= (?:RESUME|TERMINATE)\[|$)", re.DOTALL)
+GRACE = 300.0
+"""Seconds for which a job that was resumed is not preempted again."""
+
+
+def how_of(queue: QueueConf | None, spec: Spec) -> str:
+    """How a job of this queue is preempted: JOB_CONTROLS=SUSPEND[…] and TERMINATE_WHEN=PREEMPT decide."""
+    if queue is None:
+        return preempt.SUSPEND
+    if "PREEMPT" in queue.terminate_when:
+        return "kill"
+    found = _SUSPEND.search(queue.job_controls)
+    what = found[1] if found else ""
+    if "brequeue" in what:
+        return "requeue"
+    if ("CHKPNT" in what or "bmig" in what) and (spec.checkpoint is not None or spec.rerunnable):
+        return "migrate"
+    return preempt.SUSPEND
+
+
+class Victims:
+    """The jobs that each queue, or advance reservation, may preempt in one cycle, the cheapest first."""
+
+    def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
+        self.state = state
+        self.queue_shares = queue_shares
+        self._found: dict[tuple[str, str], list[Preemption]] = {}
+        self._by_reclaim: set[tuple[str, int]] = set()
+
+    def of(self, need: Need) -> list[Preemption]:
+        """All that jobs of this class may preempt, the cheapest first."""
+        place = (need.spec.reservation, "" if need.spec.reservation else need.spec.queue)
+        if place not in self._found:
+            if need.spec.reservation:
+                self._found[place] = self._outside(need.spec.reservation)
+            else:
+                self._found[place] = [*self._lower(need.spec.queue), *self._reclaimable(need.spec.queue)]
+        return self._found[place]
+
+    def is_by_reclaim(self, queue: str, key: int) -> bool:
+        """Whether a queue may have a job's slots only as far as the job's queue has more than it deserves."""
+        return (queue, key) in self._by_reclaim
+
+    def _lower(self, queue: str) -> list[Preemption]:
+        """Of preemptable queues: by preference, priority of the queue, run time (the newest first) and slots."""
+        state = self.state
+        levels = dict(state.cache.rules.preempts.get(queue, ()))
+        costs = []
+        for job, spec in self._started():
+            run = job.run
+            if spec.queue not in levels or run is None or not self._may_be_preempted(job, spec):
+                continue
+            conf = state.cluster.queue_conf[spec.queue]
+            ran = state.now - (run.started or run.dispatched)
+            place = (-levels[spec.queue], conf.priority)
+            for at, parts in enumerate(self._surplus_parts(job, spec)):
+                costs.append(((*place, 0, ran, at, job.key), Preemption(job.key, run.uid, preempt.SHRINK, 0, (parts,))))
+            slots = sum(part.slots for part in run.parts)
+            costs.append(((*place, 1, ran, slots, job.key), Preemption(job.key, run.uid, how_of(conf, spec), 0)))
+        costs.sort(key=lambda cost: cost[0])
+        return [one for _, one in costs]
+
+    def _reclaimable(self, queue: str) -> list[Preemption]:
+        """Of queues that have more than they deserve: the largest surplus first, then the newest and smallest jobs."""
+        state, shares = self.state, self.queue_shares
+        if shares is None:
+            return []
+        levels = dict(state.cache.rules.preempts.get(queue, ()))
+        costs = []
+        for job, spec in self._started():
+            run, surplus = job.run, shares.surplus(spec.queue)
+            if spec.queue == queue or spec.queue in levels or not surplus or run is None:
+                continue
+            if self._may_be_preempted(job, spec):
+                ran = state.now - (run.started or run.dispatched)
+                one = Preemption(job.key, run.uid, how_of(state.cluster.queue_conf.get(spec.queue), spec), 0)
+                costs.append(((-surplus, spec.queue, ran, slots_of(state, job.key)[1], job.key), one))
+        costs.sort(key=lambda cost: cost[0])
+        self._by_reclaim.update((queue, one.key) for _, one in costs)
+        return [one for _, one in costs]
+
+    def _outside(self, name: str) -> list[Preemption]:
+        """On the hosts of an advance reservation: LSF suspends jobs that run in none for those in it, the newest first."""
+        state = self.state
+        hosts = state.cluster.use.hosts
+        keys = {key for host, _ in state.cluster.reservations.rows[name].hosts if host in hosts for key in hosts[host].jobs}
+        jobs = [state.cluster.jobs.rows[key] for key in sorted(keys, reverse=True)]
+        outside = (job for job in jobs if not state.cluster.specs.rows[job.spec].reservation and self._is_running(job))
+        return [Preemption(job.key, job.run.uid, preempt.SUSPEND, 0) for job in outside if job.run is not None]
+
+    def _started(self) -> Iterator[tuple[Job, Spec]]:
+        cluster = self.state.cluster
+        for key in cluster.started:
+            job = cluster.jobs.rows[key]
+            yield job, cluster.specs.rows[job.spec]
+
+    def _surplus_parts(self, job: Job, spec: Spec) -> list[Placed]:
+        """What a resizable job has beyond its minimum, the newest first; to give it up is cheaper than to be stopped."""
+        run = job.run
+        if run is None or not run.elastic:
+            return []
+        found = beyond_minimum(run, spec.slots, by_hosts(spec))
+        return [taken(part, slots, spec, self.state.cluster.conf) for part, slots in found]
+
+    def _may_be_preempted(self, job: Job, spec: Spec) -> bool:
+        return self._is_running(job) and not is_guarded(self.state, job, spec)
+
+    def _is_running(self, job: Job) -> bool:
+        """Whether a job runs, is not about to end or to give up its slots, and was not resumed only just now."""
+        state = self.state
+        run = job.run
+        if job.state is not JobState.RUN or job.lent or run is None or run.verdict is not None or run.refused:
+            return False
+        if any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
+            return False
+        if run.paused and state.now < job.since + GRACE:
+            state.wake(job.since + GRACE)
+            return False
+        return True
+
+
+def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
+    """Whether the configuration forbids that a running job is preempted now."""
+    run, conf = job.run, state.cluster.queue_conf.get(spec.queue)
+    if run is None or conf is None:
+        return True
+    if spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
+        return True
+    rules = conf.spared
+    if rules.most is not None and job.preempted >= rules.most:
+        return True
+    if rules.interval and state.now < job.since + rules.interval:
+        state.wake(job.since + rules.interval)
+        return True
+    ran = state.now - (run.started or run.dispatched) - run.paused
+    limit = spec.limits.run
+    if rules.ran and (rules.ran > 0 or limit is not None) and ran >= _seconds(rules.ran, limit):
+        return True
+    return bool(rules.ends) and limit is not None and limit - ran <= _seconds(rules.ends, limit)
+
+
+def _seconds(rule: int, limit: int | None) -> float:
+    """A rule in seconds; a negative one is minus the percentage of the run limit."""
+    return rule if rule > 0 else -rule / 100 * (limit or 0)
