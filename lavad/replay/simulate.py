@@ -14,9 +14,9 @@ from itertools import chain
 
 import msgspec
 
+from lavad.replay.backfill import Decision, Policy, Waiting, conservative_starts, easy, fcfs
+from lavad.replay.profile import Held
 from lavad.replay.swf import TraceJob
-from lavad.sched.needs.profile import Held
-from lavad.sched.policy.backfill import Decision, Policy, Waiting, conservative_starts, easy, fcfs
 
 POLICIES: dict[str, Policy] = {"fcfs": fcfs, "easy": easy, "conservative": conservative_starts}
 

@@ -21,7 +21,7 @@ from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts, whole_units, why_too_many_hosts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import place_on, units
-from lavad.sched.hosts.packing import Packed
+from lavad.sched.hosts.rank import Packed
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.line.queue_iterator import order_now

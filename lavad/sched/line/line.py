@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.versioned_table import Pending
 from lavad.core.job.job import Job
-from lavad.sched.order.policy import score
-from lavad.sched.order.ranking import Stream
+from lavad.sched.order.ranking import Stream, score
 from lavad.sched.state.scheduler_cache import Order, PendingClass, SchedulerCache
 
 SLACK = 100

@@ -17,7 +17,6 @@ from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, ShareConf
-from lavad.sched.order.drf import totals
 from lavad.sched.order.share_tree import Node, Policy, Tree
 
 LAST = (float("inf"),)
@@ -45,7 +44,7 @@ def partition_policies(conf: Conf) -> list[Policy]:
 def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
     """A policy's tree with what each account uses and has used."""
     share = policy.share
-    tree = Tree(policy, totals(cluster) if share.dominant else {})
+    tree = Tree(policy, _totals(cluster) if share.dominant else {})
     ruled = frozenset(policy.queues)
     for account in sorted(account for account in cluster.accounts.rows if account[0] in ruled):
         node = tree.leaf(account[1], account[2])
@@ -96,6 +95,17 @@ def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: flo
             ]
     # fsum: the same whatever order the reports came in
     return {account: fsum(amounts) for account, amounts in used.items()}
+
+
+def _totals(cluster: Cluster) -> dict[str, float]:
+    """What all hosts have in slots, memory (MB) and GPUs: dominant shares are fractions of it."""
+    slots = mem = gpus = 0
+    for name, host in cluster.hosts.rows.items():
+        most = cluster.slots_of(name)
+        slots += host.facts.ncpus if most < 0 else most
+        mem += host.facts.max_mem
+        gpus += len(host.facts.gpus)
+    return {"slots": float(slots), "mem": float(mem), "gpus": float(gpus)}
 
 
 class Shares:

@@ -1,7 +1,15 @@
-"""What the configuration says about the order of queues and users: who is served before whom, and what moves that order."""
+"""What the configuration says about the order of jobs: priorities, fair share, absolute priority (APS_PRIORITY), SCHEDULER.
+
+Rule: jobs of one class are ordered as one, by the class's first job. A site's own policy module is asked through ``Scorer``,
+which always answers: a module that fails gives every job the same score (``lavad.processes.site_policy``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import ApsConf, Conf
 from lavad.sched.order.fairshare import partition_policies, queue_policies
@@ -41,3 +49,41 @@ class Ranking:
             return aps[0], "", ""
         policy = self.policies.get(spec.queue)
         return None if policy is None else (policy.number, spec.user, spec.user_group)
+
+
+Scorer = Callable[[str, dict[str, Any]], float]
+"""(file of the module, what it is told of a job) -> score."""
+NEVER = 1e18
+
+
+def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> float:
+    """The place of a job among those of its queue, the smaller first; 0 where the policy does not care."""
+    if policy == "shortest":
+        return NEVER if spec.expected is None else float(spec.expected)
+    if policy == "smallest":
+        return float(spec.slots)
+    if policy == "largest":
+        return -float(spec.slots)
+    if policy.startswith("/") and ask is not None:
+        return ask(policy, facts(spec, row))
+    return 0.0
+
+
+def facts(spec: Spec, row: Job | Array) -> dict[str, Any]:
+    """What a module is told: no more than what decides where jobs stand."""
+    return {
+        "id": row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job,
+        "name": row.name,
+        "submitted": row.submitted,
+        "user": spec.user,
+        "queue": spec.queue,
+        "project": spec.project,
+        "group": spec.group,
+        "app": spec.app,
+        "slots": spec.slots,
+        "run_limit": spec.limits.run,
+        "mem_limit": spec.limits.mem,
+        "resreq": spec.resreq,
+        "gpus": spec.gpu.num if spec.gpu is not None else 0,
+        "priority": spec.priority,
+    }

@@ -21,8 +21,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.plan.volatile import Promise
 from lavad.core.rules.gpus import usable
-from lavad.sched.hosts.offers import Offers
-from lavad.sched.hosts.releases import NEVER, Shifted, releases, shift
+from lavad.sched.hosts.offers import NEVER, Offers, Shifted, releases, shift
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState

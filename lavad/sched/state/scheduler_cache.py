@@ -24,8 +24,7 @@ from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
-from lavad.sched.order.policy import Scorer
-from lavad.sched.order.ranking import Ranking, Stream
+from lavad.sched.order.ranking import Ranking, Scorer, Stream
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or

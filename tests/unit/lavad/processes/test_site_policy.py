@@ -10,7 +10,7 @@ from config.read.load import load
 from lavad.core.job.spec import Limits
 from lavad.core.site.conf import Params, QueueConf
 from lavad.processes.site_policy import SitePolicies
-from lavad.sched.order.policy import Scorer
+from lavad.sched.order.ranking import Scorer
 from tests.support.worlds.world import World
 
 

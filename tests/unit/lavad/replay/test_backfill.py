@@ -1,4 +1,4 @@
-"""The profile of a resource against a plain array of the same, and decisions on it."""
+"""The backfill policies that ``lava whatif`` simulates, on a profile of free slots checked against a plain array of seconds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.sched.needs.profile import Held, Overbooked, Profile
-from lavad.sched.policy.backfill import Waiting, conservative, conservative_starts, easy, promise
+from lavad.replay.backfill import Waiting, conservative, conservative_starts, easy, promise
+from lavad.replay.profile import Held, Overbooked, Profile
 
 HORIZON = 60
 WHOLE = 8

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from lavad.sched.needs.profile import Held, Profile
+from lavad.replay.profile import Held, Profile
 
 OVERDUE = 1.0
 """Seconds within which a job that is past its expected end is taken to end."""
