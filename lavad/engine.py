@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -26,6 +25,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
 from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.local_time import local_time
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store
@@ -214,7 +214,7 @@ class Engine:
         left = SETTLED
         while self._conditions and left > 0:
             now = self.clock()
-            events = self._conditions.settle(self.cluster, now, local_of(datetime.fromtimestamp(now)), left)  # noqa: DTZ006 - local windows
+            events = self._conditions.settle(self.cluster, now, local_of(local_time(now)), left)
             for event in events:
                 apply(self.cluster, event)
             draft.events += events

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import time
-from datetime import datetime
 from typing import Any, BinaryIO
 
 import grpc
@@ -33,6 +32,7 @@ from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import Peeks
 from lavad.hosts.peek_service import Outputs
 from lavad.hosts.sessions import Sessions
+from lavad.local_time import local_time
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
@@ -274,7 +274,7 @@ class Master:
         """`#if time(…)`: the files are read again when a window that they name opens or closes."""
         seen: tuple[object, ...] = ()
         while True:
-            local = local_of(datetime.fromtimestamp(time.time()))  # noqa: DTZ006 - the site's time
+            local = local_of(local_time(time.time()))
             windows = self.cluster.conf.params.time_windows
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
             if windows and seen and seen[0] == windows and seen != now:

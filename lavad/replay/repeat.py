@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from datetime import datetime
 
 import msgspec
 
+from lavad.local_time import local_time
 from lavad.replay.again import Difference, Outcome, Replay
 from lavad.replay.history import HistoryError, write
 from lavad.replay.source import Parser, add_source, read_source
@@ -69,7 +69,7 @@ def _text(outcome: Outcome) -> str:
 
 
 def _difference(first: Difference) -> list[str]:
-    at = datetime.fromtimestamp(first.now).strftime("%b %d %H:%M:%S")  # noqa: DTZ006 - for a person, local time
+    at = local_time(first.now).strftime("%b %d %H:%M:%S")
     lines = [f"first difference: the plan made on version {first.version} ({at})"]
     if not first.recorded and not first.replayed:
         return [*lines, "  what was accepted of it is equal, what was not differs"]

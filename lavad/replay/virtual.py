@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from itertools import count
 
 import msgspec
@@ -28,6 +27,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.host import Facts
 from lavad.core.site.limit_book import LimitBook
+from lavad.local_time import local_time
 from lavad.processes.site_policy import SitePolicies
 from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
@@ -145,7 +145,7 @@ class Virtual:
     def _plan(self) -> None:
         for _ in range(ROUNDS):
             self._settle()
-            local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
+            local = local_of(local_time(self.now))
             plan = schedule(self.cluster, self.soft, self.now, local, self._cache)
             self._wake_at = plan.wake_at
             if self._book.conf is not self.cluster.conf:
@@ -158,7 +158,7 @@ class Virtual:
                 self._obey(event)
 
     def _settle(self) -> None:
-        local = local_of(datetime.fromtimestamp(self.now))  # noqa: DTZ006 - windows are local
+        local = local_of(local_time(self.now))
         while self._conditions and (events := self._conditions.settle(self.cluster, self.now, local, JUDGED)):
             self._apply(events)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime
 from functools import singledispatchmethod
 from typing import Any
 
@@ -32,6 +31,7 @@ from lavad.engine import Engine
 from lavad.hosts import attach
 from lavad.hosts.job_text_cache import Texts
 from lavad.hosts.peek_service import Outputs
+from lavad.local_time import local_time
 from lavad.replica.replicas import QueryProcess
 from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
@@ -121,7 +121,7 @@ class Dispatch:
         decide = find_decision(type(ask))
         if decide is None:
             raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
-        return await self._engine.ask(lambda cluster, now: decide(cluster, ask, caller, now, _local(now)), ask.uuid)
+        return await self._engine.ask(lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask.uuid)
 
     @_answer.register
     async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Dispatch:
 
         async def decided(known: Known) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
-                return submit.submit(cluster, ask, caller, now, _local(now), known, former)
+                return submit.submit(cluster, ask, caller, now, local_time(now), known, former)
 
             return await self._engine.ask(decide, ask.uuid, (name, packed))
 
@@ -171,7 +171,7 @@ class Dispatch:
 
         async def decided(known: Known) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
-                return modify.modify(cluster, ask, texts[job], caller, now, _local(now), known)
+                return modify.modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
             return await self._engine.ask(decide, ask.uuid)
 
@@ -196,7 +196,7 @@ class Dispatch:
     @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
         async def decided(known: Known) -> dict[str, Any]:
-            return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(_local(now)), known))
+            return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(local_time(now)), known))
 
         return await self._lookups.tried(decided, caller)
 
@@ -234,10 +234,6 @@ class Dispatch:
     @_answer.register
     async def _lease(self, ask: asks.Lease, caller: Caller) -> dict[str, Any]:
         return self._extend(ask.seconds, caller)
-
-
-def _local(now: float) -> datetime:
-    return datetime.fromtimestamp(now)  # noqa: DTZ006 - LSF times are local times
 
 
 def _refusal(refusal: Refused) -> bytes:

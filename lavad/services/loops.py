@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import datetime
 from time import monotonic
 
 from lavad.core import events as ev
@@ -23,6 +22,7 @@ from lavad.core.lang.states import WAITING, HostState, JobState, TermReason
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Sessions
+from lavad.local_time import local_time
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
@@ -140,7 +140,7 @@ class Loops:
             await asyncio.sleep(1.0)
             now = self._clock()
             if any(now >= row.end for row in self._engine.cluster.reservations.rows.values()):
-                await self._tried(lambda cluster, at: turn(cluster, at, datetime.fromtimestamp(at)))  # noqa: DTZ006 - local
+                await self._tried(lambda cluster, at: turn(cluster, at, local_time(at)))
 
     async def _tried(self, decide: Decide) -> bool:
         """What time asks for; False where it was refused (the store may be full): it is asked for again by and by."""

@@ -73,6 +73,24 @@ def test_the_starter_imports_the_standard_library_only() -> None:
         assert not strange, f"{short(path)} imports {sorted(strange)}"
 
 
+ZONED = {"fromtimestamp": 2, "now": 1, "astimezone": 1}
+"""Methods that take the system's zone where they get fewer arguments."""
+SYSTEM_TIME = {"localtime", "mktime", "today", "utcnow"}
+
+
+def test_the_core_has_no_time_zone_of_its_own() -> None:
+    """Deciding and scheduling are told the time and its zone: a replay elsewhere decides the same."""
+    found = []
+    for path in sources("lavad/core", "lavad/sched", "agent/core"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            name = node.func.attr
+            if name in SYSTEM_TIME or len(node.args) + len(node.keywords) < ZONED.get(name, 0):
+                found.append(f"{short(path)}:{node.lineno}: {name}")
+    assert found == []
+
+
 def test_commands_are_isolated_from_the_packages_of_others() -> None:
     """`proto` is lava's, not a package of the same name that something else has installed."""
     assert Path(str(proto.__file__)).parent == ROOT / "proto"

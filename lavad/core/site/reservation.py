@@ -93,7 +93,7 @@ def periods(row: Reservation, start: float, end: float, local: datetime) -> list
         if not until or begin >= end:
             break
         found.append((begin, until))
-        at = datetime.fromtimestamp(until)  # noqa: DTZ006 - local times, as LSF's
+        at = datetime.fromtimestamp(until, local.tzinfo)
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from lavad.core.site.reservation import Period, Reservation, periods
+from lavad.local_time import local_time
 from lavad.queries.facts import hostfacts
 from lavad.queries.frame.request import Request, Shown, out
 
@@ -28,7 +29,7 @@ def planner(request: Request, words: str, only_used: bool) -> Iterator[Shown]:
 
 
 def _sunday(at: float) -> datetime:
-    day = datetime.fromtimestamp(at).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006 - local weeks
+    day = local_time(at).replace(hour=0, minute=0, second=0, microsecond=0)
     return day - timedelta(days=day.isoweekday() % 7)
 
 

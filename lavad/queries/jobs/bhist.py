@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import groupby, islice
 
 from lavad.core.job.job import Job
@@ -13,6 +12,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, WAITING, JobState
 from lavad.core.lang.when import WhenError, parse_interval
+from lavad.local_time import local_time
 from lavad.queries.facts import lsf_log
 from lavad.queries.facts.history import COLUMNS, History, Times
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
@@ -82,7 +82,7 @@ def _wanted(request: Request, options: Options) -> Wanted:
 
 def window(request: Request, text: str) -> Window:
     """``t0,t1`` of -T, -C, -S, -D as seconds; raises Refused."""
-    local = datetime.fromtimestamp(request.now).astimezone()
+    local = local_time(request.now)
     try:
         begin, end = parse_interval(text, local)
     except WhenError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from lavad.core.decide.depend.depend import local_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.dependency import parse, questions_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.rules.dependency_eval import answer_of
+from lavad.local_time import local_time
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.jobs.bjdepinfo import Family
 
@@ -26,7 +26,7 @@ def show(request: Request) -> Iterator[Shown]:
         raise Refused("bjdep: Job has no dependencies.")
     yield out(f"Dependencies of job {request.words[0]}\n")
     yield out("DEPENDENCY  JOBID  JOB_STATUS   DEPENDENCY_STATUS\n")
-    local = local_of(datetime.fromtimestamp(request.now))  # noqa: DTZ006 - time windows are local
+    local = local_of(local_time(request.now))
     for question, ids in zip(questions_of(parse(depend.text)), depend.ids, strict=False):
         for job in ids:
             met = answer_of(request.cluster, question, (job,), local)

@@ -13,8 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides_in_local_time
 from lavad.core.decide.reserve.hosts import Free, find_hosts, most, take_slots
-from lavad.core.decide.reserve.reservations import check_users, get_one, jobs_in, moved
-from lavad.core.decide.reserve.rights import check_creator
+from lavad.core.decide.reserve.reservations import check_creator, check_users, get_one, jobs_in, moved
 from lavad.core.decide.reserve.times import check_period, read_dates, read_point, read_times
 from lavad.core.lang.asks import Caller, ChangeReservation, Refused
 from lavad.core.site.reservation import Reservation, is_active, next_period
@@ -30,7 +29,7 @@ def change(cluster: Cluster, ask: ChangeReservation, caller: Caller, now: float,
     new = verb(cluster, row, ask, now, local)
     if new == row:
         raise Refused(f"{ask.name}: Nothing to change")
-    check_creator(cluster.conf, new, caller, local)
+    check_creator(cluster.conf, caller)
     return Decided(events=[ev.ReservationSet(at=now, value=new, by=caller.user)], answer={"name": row.name})
 
 

@@ -146,7 +146,7 @@ class Free:
         last = max([row.end, *(other.end for other in others if not other.window)]) if row.window else row.end
         end = max(last, now + AHEAD) if row.window and any(other.window for other in others) else last
         start = min(now, row.begin)
-        at = datetime.fromtimestamp(start)  # noqa: DTZ006 - local times, as LSF's
+        at = datetime.fromtimestamp(start, local.tzinfo)
         self.mine = periods(row, start, end, at)
         self.others = [(other, periods(other, start, end, at)) for other in others]
         self._peaks: dict[tuple[tuple[str, int], ...], int] = {}

@@ -16,13 +16,13 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides, decides_in_local_time
 from lavad.core.decide.reserve.hosts import choose_hosts
-from lavad.core.decide.reserve.rights import check_creator, may_change
 from lavad.core.decide.reserve.times import read_times
 from lavad.core.job.job import Job, Wish
 from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
 from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.conf import Conf
 from lavad.core.site.reservation import Reservation, next_period
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import expand_users, is_admin
 
 MOST = 100
 """Reservations of one user or group (LSF)."""
@@ -55,8 +55,14 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
     )
     hosts = choose_hosts(cluster, row, ask, now, local)
     row = moved(row, hosts=hosts)
-    check_creator(cluster.conf, row, caller, local)
+    check_creator(cluster.conf, caller)
     return Decided(events=[ev.ReservationSet(at=now, value=row, by=caller.user)], answer={"name": row.name})
+
+
+def check_creator(conf: Conf, caller: Caller) -> None:
+    """Raises Refused unless the caller may make reservations, or change one to what it is to be."""
+    if not is_admin(conf, caller):
+        raise Refused("User permission denied")
 
 
 def check_users(cluster: Cluster, users: str, group: str) -> tuple[str, tuple[str, ...]]:
@@ -93,11 +99,11 @@ def _name(cluster: Cluster, wanted: str, kind: str, users: tuple[str, ...]) -> s
 
 
 def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
-    """A reservation that the caller may change; raises Refused."""
+    """A reservation that the caller may change (its creator and administrators); raises Refused."""
     row = cluster.reservations.rows.get(name)
     if row is None:
         raise Refused(f"{name}: Bad reservation ID")
-    if not may_change(cluster.conf, row, caller):
+    if not is_admin(cluster.conf, caller) and caller.user != row.creator:
         raise Refused(f"{name}: User permission denied")
     return row
 

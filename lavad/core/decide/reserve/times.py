@@ -23,7 +23,7 @@ def read_times(begin: str, end: str, window: str, now: float, local: datetime) -
     if begin.count(":") != end.count(":"):
         raise Refused(f"{end}: The begin time and the end time must have the same syntax")
     first = read_point(begin, local, "begin time")
-    last = read_point(end, datetime.fromtimestamp(first), "end time")  # noqa: DTZ006 - local times, as LSF's
+    last = read_point(end, datetime.fromtimestamp(first, local.tzinfo), "end time")
     return check_period(first, last, now)
 
 

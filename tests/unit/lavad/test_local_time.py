@@ -1,0 +1,52 @@
+"""The zone of the system, summer time included, and reservations in another zone than the system's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from lavad.core.site.reservation import Reservation, periods
+from lavad.local_time import SYSTEM_ZONE, local_time
+
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+HOUR = 3600.0
+SUMMER_ENDS = 1_792_890_000.0
+"""2026-10-25 01:00 UTC: three o'clock becomes two."""
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", BERLIN)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_the_hour_that_comes_twice() -> None:
+    first, second = local_time(SUMMER_ENDS - HOUR), local_time(SUMMER_ENDS)
+    assert (first.hour, second.hour) == (2, 2)
+    assert (first.utcoffset(), second.utcoffset()) == (timedelta(hours=2), timedelta(hours=1))
+    assert (first.timestamp(), second.timestamp()) == (SUMMER_ENDS - HOUR, SUMMER_ENDS)
+    assert (first.tzname(), first.dst()) == ("CEST", timedelta(hours=1))
+
+
+@pytest.mark.usefixtures("berlin")
+def test_nine_o_clock_stays_nine_o_clock_over_the_change() -> None:
+    saturday = datetime(2026, 10, 24, 9, tzinfo=SYSTEM_ZONE)
+    sunday = saturday + timedelta(days=1)
+    assert sunday.hour == 9
+    assert sunday.timestamp() - saturday.timestamp() == 25 * HOUR
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_reservation_recurs_in_the_zone_that_it_is_asked_in() -> None:
+    zone = timezone(timedelta(hours=-7))
+    start = datetime(2026, 11, 22, 0, 0, tzinfo=zone)
+    row = Reservation(name="r", window="1:09:00-1:10:00 2:09:00-2:10:00")
+    found = periods(row, start.timestamp(), start.timestamp() + 7 * 24 * HOUR, start)
+    assert [datetime.fromtimestamp(begin, zone).strftime("%a %H:%M") for begin, _ in found] == ["Mon 09:00", "Tue 09:00"]
