@@ -91,6 +91,14 @@ def test_the_core_has_no_time_zone_of_its_own() -> None:
     assert found == []
 
 
+def test_the_core_imports_the_table_of_options_only() -> None:
+    """import-linter names the modules of proto that the core may not have; here a new one is caught too."""
+    for path in sources("lavad/core", "lavad/sched", "agent/core"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        strange = {node.module for node in nodes if str(node.module).split(".")[0] == "proto"} - {"proto.options"}
+        assert not strange, f"{short(path)} imports {sorted(map(str, strange))}"
+
+
 def test_commands_are_isolated_from_the_packages_of_others() -> None:
     """`proto` is lava's, not a package of the same name that something else has installed."""
     assert Path(str(proto.__file__)).parent == ROOT / "proto"

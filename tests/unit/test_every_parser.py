@@ -19,7 +19,7 @@ from cli.submit.submit_options import bsub_table
 from config.read.load import load
 from config.text.lsfconf import parse_lsf_conf
 from lavad.core.decide.modify.modify import modify
-from lavad.core.decide.submit.options import READERS
+from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang import gpureq, job_names

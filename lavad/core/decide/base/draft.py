@@ -34,15 +34,15 @@ class Draft(msgspec.Struct):
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()
 
-    def set(self, **fields: Any) -> None:
+    def set_spec(self, **fields: Any) -> None:
         """Change fields of the spec."""
         self.spec = replace(self.spec, **fields)
 
-    def say(self, **fields: Any) -> None:
+    def set_text(self, **fields: Any) -> None:
         """Change fields of the text."""
         self.text = replace(self.text, **fields)
 
-    def limit(self, **fields: int | None) -> None:
+    def set_limit(self, **fields: int | None) -> None:
         """Change limits."""
         self.spec = replace(self.spec, limits=replace(self.spec.limits, **fields))
 

@@ -12,7 +12,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.modify.modify import find_one
-from lavad.core.decide.submit.options_lsf import MAX_COMMAND
+from lavad.core.decide.submit.slots import MAX_COMMAND
 from lavad.core.job.job import Attempt, Job, Part, Placed
 from lavad.core.job.resize import by_hosts, slots_of, staying, wants
 from lavad.core.job.spec import Spec

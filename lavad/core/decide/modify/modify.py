@@ -18,18 +18,11 @@ from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.named import NOTHING, Known, resolve
 from lavad.core.decide.base.select import FINISHED, UNKNOWN, Target, find_target
 from lavad.core.decide.modify import running as modify_running
+from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
 from lavad.core.decide.submit.roles import check_simple
-from lavad.core.decide.submit.submit import (
-    apply_queue,
-    check_against_queue,
-    check_exclusive,
-    check_reservation,
-    choose_queue,
-    known_names,
-    known_resources,
-    spec_number,
-)
+from lavad.core.decide.submit.submit import check_reservation, known_names, known_resources, spec_number
 from lavad.core.events.records import record_of
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
@@ -146,7 +139,7 @@ def _modify_one(
         raise Refused("The commands of a job with roles cannot be changed")
     _reset(draft, options)
     if ask.command:
-        draft.say(command=ask.command, script=ask.script)
+        draft.set_text(command=ask.command, script=ask.script)
     read_options(draft, {name: value for name, value in options.items() if not _is_reset(name)})
     if old.roles:
         check_simple(draft)
@@ -156,7 +149,7 @@ def _modify_one(
     if queue is not None:
         if "x" in options:
             check_exclusive(draft, queue)
-        apply_queue(cluster, draft, queue)
+        apply_queue(draft, queue)
         check_against_queue(draft, queue)
     if "U" in options:
         check_reservation(cluster, draft)
@@ -228,13 +221,13 @@ def _reset(draft: Draft, options: dict[str, Any]) -> None:
             continue
         name = option[:-1]
         if name == "P":
-            draft.set(project=draft.conf.params.default_project)
+            draft.set_spec(project=draft.conf.params.default_project)
         if name in _RESET_SPEC:
-            draft.set(**_RESET_SPEC[name])
+            draft.set_spec(**_RESET_SPEC[name])
         if name in _RESET_TEXT:
-            draft.say(**_RESET_TEXT[name])
+            draft.set_text(**_RESET_TEXT[name])
         if name in _RESET_LIMIT:
-            draft.limit(**{_RESET_LIMIT[name]: getattr(Limits(), _RESET_LIMIT[name])})
+            draft.set_limit(**{_RESET_LIMIT[name]: getattr(Limits(), _RESET_LIMIT[name])})
 
 
 def _change(option: str, value: Any) -> str:

@@ -16,7 +16,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.decide.submit.submit import check_against_queue, known_names, known_resources, spec_number
+from lavad.core.decide.submit.queue_rules import check_against_queue
+from lavad.core.decide.submit.submit import known_names, known_resources, spec_number
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Limits
 from lavad.core.lang.arrays import ArrayError, parse_job_name
@@ -136,21 +137,21 @@ def _resets(option: str) -> bool:
 def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
     for option in options:
         if option in _RESET:
-            draft.say(**_RESET[option])
+            draft.set_text(**_RESET[option])
         elif option[:-1] in _LIMITS and option.endswith("n"):
-            draft.limit(**{_LIMITS[option[:-1]]: getattr(Limits(), _LIMITS[option[:-1]])})
+            draft.set_limit(**{_LIMITS[option[:-1]]: getattr(Limits(), _LIMITS[option[:-1]])})
         elif option == "Rn":
-            draft.set(resreq=_without_rusage(draft.spec.resreq))
+            draft.set_spec(resreq=_without_rusage(draft.spec.resreq))
         elif option == "Wen":
-            draft.set(estimate=0)
+            draft.set_spec(estimate=0)
         elif option == "rn":
-            draft.set(rerunnable=False, never_rerun=True)
+            draft.set_spec(rerunnable=False, never_rerun=True)
         elif option == "Qn":
-            draft.set(requeue="")
+            draft.set_spec(requeue="")
         elif option == "spn":
-            draft.set(priority=-1)
+            draft.set_spec(priority=-1)
         elif option == "Pn":
-            draft.set(project=draft.conf.params.default_project)
+            draft.set_spec(project=draft.conf.params.default_project)
 
 
 def _without_rusage(text: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from lavad.core.decide.base.draft import Draft
-from lavad.core.decide.submit.options import MAX_SLOTS, read_options
+from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
 from lavad.core.job.spec import Action, JobText, Limits, Policy, Role, RoleText
 from lavad.core.lang import gpureq
@@ -56,13 +57,13 @@ def read_roles(draft: Draft, ask: Submit) -> None:
         raise Refused(f"the roles have more than {MAX_TASKS} tasks together")
     policy = _policy(ask.policy, roles)
     least, most = (sum(getattr(role, what) * role.slots for role in roles) for what in ("least", "count"))
-    if most > MAX_SLOTS:
+    if most > MAX_NUMBER:
         raise Refused("The number of processors must be a positive integer")
     gpu = draft.spec.gpu
     if gpu is None and any(role.gpus for role in roles):
         gpu = gpureq.parse("-")
-    draft.set(roles=roles, policy=policy, slots=least, max_slots=most, gpu=gpu, launch="roles")
-    draft.say(roles=tuple(_text(draft, one) for one in ask.roles))
+    draft.set_spec(roles=roles, policy=policy, slots=least, max_slots=most, gpu=gpu, launch="roles")
+    draft.set_text(roles=tuple(_text(draft, one) for one in ask.roles))
 
 
 def _number(role: str, what: str, value: int, least: int, most: int) -> int:

@@ -13,37 +13,21 @@ from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.named import NOTHING, Known, Resolved, resolve
 from lavad.core.decide.reserve.reservations import check_job
-from lavad.core.decide.submit import interactive, restart
-from lavad.core.decide.submit.options import read_options, with_defaults
+from lavad.core.decide.submit import restart
+from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
+from lavad.core.decide.submit.execution import check_interactive, settle_interactive
+from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
 from lavad.core.decide.submit.restart import Former
 from lavad.core.decide.submit.roles import read_roles
-from lavad.core.decide.submit.site_defaults import apply_host_spec, apply_site
-from lavad.core.decide.submit.tasks import check_tasks
-from lavad.core.job.resize import why_not_resizable
-from lavad.core.job.spec import Checkpoint, JobText, Limits, Spec
-from lavad.core.lang import gpureq
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.site.conf import AppConf, QueueConf
-from lavad.core.site.host_names import members, preferences
-from lavad.core.site.rights import is_admin, may_use_queue
-from lavad.core.site.share_rights import has_share
+from lavad.core.site.conf import QueueConf
+from lavad.core.site.host_names import preferences
 
 MAX_COMMAND = 2**20
-KEYWORDS = frozenset(("all", "others", "allremote"))
-_LIMIT_NAMES = {
-    "run": "RUNLIMIT",
-    "cpu": "CPULIMIT",
-    "mem": "MEMLIMIT",
-    "swap": "SWAPLIMIT",
-    "file": "FILELIMIT",
-    "data": "DATALIMIT",
-    "stack": "STACKLIMIT",
-    "core": "CORELIMIT",
-    "processes": "PROCESSLIMIT",
-    "threads": "THREADLIMIT",
-}
 
 
 def submit(
@@ -60,18 +44,17 @@ def submit(
     """
     _check_caller(cluster, ask, caller)
     draft = read_draft(cluster, ask, caller, local, former)
-    interactive.check(draft)
+    check_interactive(draft)
     apply_app(draft)
     apply_site(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
-    apply_queue(cluster, draft, queue)
+    apply_queue(draft, queue)
     check_against_queue(draft, queue)
-    _check_models(draft.spec)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
-    interactive.settle(draft, name)
+    settle_interactive(draft, name)
     _check_pending_limits(cluster, draft, name)
     depends: Resolved | None = None
     if draft.condition:
@@ -128,175 +111,6 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, f
         restart.settle(draft, ask, former)
     read_roles(draft, ask)
     return draft
-
-
-def apply_app(draft: Draft) -> None:
-    """What the application profile gives a job that does not say otherwise; raises Refused where it asks for too much."""
-    why = why_not_resizable(draft.spec.launch) if draft.spec.resizable else ""
-    if draft.spec.resizable and draft.spec.roles:
-        why = "a job with several roles cannot be resized"
-    if why:
-        raise Refused(why)
-    name = draft.spec.app or draft.conf.params.default_app
-    app = next((app for app in draft.conf.apps if app.name == name), None)
-    if app is None:
-        return
-    spec = draft.spec
-    _check_most(draft, app.limits)
-    if app.job_max_slots is not None and spec.slots > app.job_max_slots:
-        raise Refused("Too many processors requested")
-    gpu = spec.gpu
-    if gpu is not None or app.gpu:
-        gpu = gpureq.merge(gpu or gpureq.parse("-"), gpureq.parse(app.gpu) if app.gpu else None)
-    checkpoint = spec.checkpoint
-    if checkpoint is None and app.checkpoint:
-        folder, _, period = app.checkpoint.partition(" ")
-        checkpoint = Checkpoint(
-            folder=folder, period=int(period or 0) * 60, method=app.checkpoint_method or "app", initial=app.checkpoint_initial
-        )
-    slots, most = spec.slots, spec.max_slots
-    if slots == 1 and most == 1 and app.default_slots > 1 and not spec.roles:
-        slots = most = app.default_slots
-    may_resize = not why_not_resizable(spec.launch) and not spec.roles
-    draft.spec = replace(
-        spec,
-        app=app.name,
-        gpu=gpu,
-        checkpoint=checkpoint,
-        slots=slots,
-        max_slots=most,
-        requeue=spec.requeue or app.requeue,
-        estimate=spec.estimate or app.estimate,
-        limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
-        resreq=_with_app(app, spec.resreq),
-        rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
-        resizable=spec.resizable or (bool(app.resizable) and may_resize),
-        autoresize=spec.autoresize or (app.resizable == "auto" and may_resize),
-        resize_command=spec.resize_command or app.resize_command,
-    )
-    draft.text = replace(
-        draft.text, pre_exec=draft.text.pre_exec or app.pre_exec, post_exec=draft.text.post_exec or app.post_exec
-    )
-
-
-def _with_app(app: AppConf, own: str) -> str:
-    if not app.resreq or not own:
-        return app.resreq or own
-    return resreq.combine(resreq.parse(app.resreq), resreq.parse(own)).text
-
-
-def _check_most(draft: Draft, most: Limits) -> None:
-    for field, title in _LIMIT_NAMES.items():
-        limit, wanted = getattr(most, field), getattr(draft.spec.limits, field)
-        if limit is not None and wanted is not None and wanted > limit:
-            raise Refused(f"{title}: Cannot exceed the application profile's limit")
-
-
-def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConf:
-    """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
-    asked = names or cluster.conf.params.default_queues
-    refusal = Refused("No such queue")
-    for name in asked:
-        queue = cluster.queue_conf.get(name)
-        try:
-            if queue is None:
-                raise Refused(f"{name}: No such queue")
-            _check_queue(cluster, queue, draft, caller)
-        except Refused as why:
-            refusal = why
-            continue
-        return queue
-    raise refusal
-
-
-def check_exclusive(draft: Draft, queue: QueueConf) -> None:
-    """Whether the queue lets a job have hosts for itself; raises Refused."""
-    if draft.spec.exclusive and not queue.exclusive:
-        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
-
-
-def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Caller) -> None:
-    if not cluster.queue_state(queue.name).open:
-        raise Refused(f"{queue.name}: Queue has been closed")
-    if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
-        raise Refused(f"{queue.name}: User cannot use the queue")
-    if not has_share(cluster.conf, queue.name, caller.user):
-        raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
-    check_exclusive(draft, queue)
-    if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
-        raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
-    if draft.spec.interactive and queue.interactive == "no":
-        raise Refused("Queue does not accept interactive jobs")
-    if not draft.spec.interactive and queue.interactive == "only":
-        raise Refused("Queue only accepts interactive jobs")
-
-
-def apply_queue(cluster: Cluster, draft: Draft, queue: QueueConf) -> None:
-    """What the queue gives a job that does not say otherwise."""
-    spec = draft.spec
-    checkpoint = spec.checkpoint
-    if checkpoint is None and queue.checkpoint:
-        folder, _, period = queue.checkpoint.partition(" ")
-        checkpoint = Checkpoint(folder=folder, period=int(period or 0) * 60, method="app")
-    gpu = spec.gpu
-    if gpu is not None or queue.gpu:
-        gpu = gpureq.merge(gpu or gpureq.parse("-"), gpureq.parse(queue.gpu) if queue.gpu else None)
-    params = cluster.conf.params
-    priority = spec.priority
-    if priority < 0 and params.max_user_priority:
-        priority = params.max_user_priority // 2
-    slots, most = spec.slots, spec.max_slots
-    if slots == 1 and most == 1 and queue.default_slots > 1 and not spec.roles:
-        slots = most = queue.default_slots
-    draft.spec = replace(
-        spec,
-        queue=queue.name,
-        checkpoint=checkpoint,
-        gpu=gpu,
-        priority=priority,
-        slots=slots,
-        max_slots=most,
-        limits=with_defaults(spec.limits, queue.defaults),
-        rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
-    )
-
-
-def check_against_queue(draft: Draft, queue: QueueConf) -> None:
-    """The queue's own limits on what a job may ask for."""
-    limits = draft.spec.limits
-    for field, title in _LIMIT_NAMES.items():
-        most, wanted = getattr(queue.limits, field), getattr(limits, field)
-        if most is not None and wanted is not None and wanted > most:
-            raise Refused(f"{title}: Cannot exceed queue's hard limit(s)")
-        if most is not None and wanted is None:
-            draft.limit(**{field: most})
-    if queue.job_max_slots is not None and draft.spec.slots > queue.job_max_slots:
-        raise Refused("Too many processors requested")
-    if draft.spec.max_slots < queue.min_slots:
-        raise Refused("Too few processors requested")
-    for most in (queue.max_slots, queue.user_limit):
-        if most is not None and draft.spec.slots > most:
-            raise Refused("Queue does not have enough per-user job slots")
-    check_tasks(draft.spec, queue.resreq)
-    if draft.spec.hosts and queue.hosts != ("all",):
-        _check_queue_hosts(draft, queue)
-
-
-def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
-    """Of each host or group of ``-m`` the queue must have a host."""
-    groups = dict(draft.conf.host_groups)
-    known = draft.known_hosts - groups.keys() - KEYWORDS
-    allowed = preferences(draft.conf, queue.hosts, known)
-    for word in draft.spec.hosts:
-        name = word.rstrip("!").partition("+")[0]
-        if not word.startswith("~") and name not in KEYWORDS and not allowed.keys() & members(draft.conf, name):
-            raise Refused(f"{name}: Host or host group is not used by the queue")
-
-
-def _check_models(spec: Spec) -> None:
-    """Two limits cannot be scaled by two hosts or models."""
-    if spec.cpu_host and spec.run_host and spec.cpu_host != spec.run_host:
-        raise Refused(f"More than one host_spec is specified: <{spec.cpu_host}> and <{spec.run_host}>")
 
 
 def check_reservation(cluster: Cluster, draft: Draft) -> None:

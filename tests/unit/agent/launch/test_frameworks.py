@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.launch import build, environ, frameworks, rendezvous, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
-from lavad.core.decide.submit import frameworks as asked
+from lavad.core.decide.submit import esubs as asked
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, Part
 from lavad.core.rules.effects import ReleasePart, links_of

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from cli.client.fail import Fail
 from cli.options.options import read_command_options
 from cli.submit.submit_options import bsub_table
-from lavad.core.decide.submit.options import READERS
+from lavad.core.decide.submit.readers import READERS
+from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.asks import Refused
-from proto.options import FLAG, OPTIONS
+from proto.options import BY_NAME, FLAG, OPTIONS
 from tests.unit.lavad.core.conftest import Bench
 
 BSUB = [option for option in OPTIONS if option.only != "bmod"]
@@ -28,6 +29,7 @@ VALUES = [
     "-1",
     "0",
     "9" * 40,
+    "9" * 5000,
     "x" * 70_000,
     "ü",
     "\u2028",
@@ -41,6 +43,27 @@ VALUES = [
     ":",
     "=",
 ]
+
+
+def test_each_row_has_its_reader_and_each_reader_its_row() -> None:
+    """But for what lava has not, what means another option, and what the commands carry out alone."""
+    sent = [option for option in OPTIONS if option.sent and not (option.unsupported or option.same_as or option.options_file)]
+    assert {option.name for option in sent} == READERS.keys() - {"env"}
+    assert READERS.keys() <= BY_NAME.keys()
+
+
+def test_each_field_of_a_row_is_one_of_a_job() -> None:
+    for option in OPTIONS:
+        for field in option.fields.split():
+            name = field.removeprefix("limits.")
+            owners = [Limits] if field != name else [Spec, JobText]
+            assert sum(name in owner.__struct_fields__ for owner in owners) == 1, (option.name, field)
+
+
+def test_what_is_reset_has_fields_or_a_way_of_its_own() -> None:
+    """-Jn, -qn, -wn, -tin change what is not in Spec nor JobText, -hln nothing, and -rn is an option itself."""
+    without = {option.name for option in OPTIONS if option.has_reset and not option.fields}
+    assert without == {"J", "q", "w", "ti", "hl", "r"}
 
 
 def refusal(bench: Bench, option: str, value: str | bool) -> str:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.decide.submit import frameworks, software
+from lavad.core.decide.submit import esubs
 from lavad.core.lang.asks import Refused
 from tests.unit.lavad.core.conftest import Bench
 
 
 def taken(text: str) -> tuple[tuple[str, ...], ...]:
     """What the text of a job has of one ``-a``."""
-    found = [software.step_of(*one) for one in frameworks.names(text) if one[0] in software.NAMES]
-    return software.in_order(found)
+    found = [esubs.step_of(*one) for one in esubs.names(text) if one[0] in esubs.SOFTWARE]
+    return esubs.in_order(found)
 
 
 def test_what_is_taken() -> None:
@@ -51,10 +51,10 @@ def test_what_is_refused_by_name(bench: Bench, text: str, why: str) -> None:
     assert why in refused.value.text
 
 
-@given(st.text(max_size=60), st.sampled_from(software.NAMES))
+@given(st.text(max_size=60), st.sampled_from(esubs.SOFTWARE))
 def test_nothing_else_comes_through(inside: str, name: str) -> None:
     try:
-        step = software.step_of(name, inside)
+        step = esubs.step_of(name, inside)
     except Refused:
         return
     assert step[0] == name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lavad.core.decide.submit.options import READERS
+from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit

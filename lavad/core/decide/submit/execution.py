@@ -1,0 +1,156 @@
+"""How a job runs: what runs around its command, whether it runs again, the talk with its user, and mail about it."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.submit.readers import find_number, reads
+from lavad.core.job.spec import Checkpoint
+from lavad.core.lang.arrays import ArraySpec
+from lavad.core.lang.asks import OptionValue, Refused
+from proto.options import BY_NAME
+
+NOTIFICATIONS = {"Ne": "exit", "Nd": "done", "Ns": "start"}
+"""Short forms of ``-notify``."""
+
+
+@reads("K", "env")
+def read_nothing(draft: Draft, option: str, value: OptionValue) -> None:
+    """Carried out by the command itself."""
+
+
+@reads("E", "Ep")
+def read_command_around(draft: Draft, option: str, value: OptionValue) -> None:
+    """A command that runs before or after the job."""
+    draft.set_text(**{BY_NAME[option].fields: text_of(option, value)})
+
+
+@reads("L")
+def read_login_shell(draft: Draft, option: str, value: OptionValue) -> None:
+    """The shell whose login files make the environment."""
+    shell = text_of(option, value)
+    if not shell.startswith("/") or "\0" in shell or len(shell) > 4095:
+        raise Refused(f"{shell[:80]}: Login shell must be an absolute path")
+    draft.set_text(login_shell=shell)
+
+
+@reads("r")
+def read_rerunnable(draft: Draft, option: str, value: OptionValue) -> None:
+    """The job is queued again when its host is lost."""
+    if value:
+        draft.set_spec(rerunnable=True, never_rerun=False)
+
+
+@reads("rn")
+def read_never_rerun(draft: Draft, option: str, value: OptionValue) -> None:
+    """Nor does the queue make it rerunnable."""
+    if value:
+        draft.set_spec(rerunnable=False, never_rerun=True)
+
+
+@reads("Q")
+def read_requeue(draft: Draft, option: str, value: OptionValue) -> None:
+    """Exit values with which the job is queued again: ``all ~1 EXCLUDE(2)``."""
+    text = text_of(option, value).strip()
+    words = re.sub(r"EXCLUDE\(([^()]*)\)", r" \1 ", text).split()
+    numbers = [word.removeprefix("~") for word in words if word != "all"]
+    if not words or any(find_number(number, most=255) is None for number in numbers):
+        raise Refused(f"{text}: Bad requeue exit value specification")
+    draft.set_spec(requeue=text)
+
+
+@reads("k")
+def read_checkpoint(draft: Draft, option: str, value: OptionValue) -> None:
+    """``folder [init=minutes] [minutes] [method=name]``."""
+    folder, period, initial, method = "", 0, 0, ""
+    for word in text_of(option, value).split():
+        if not folder:
+            folder = word
+        elif word.startswith("method="):
+            method = word[7:]
+        elif word.startswith("init="):
+            initial = _checkpoint_seconds(word[5:])
+        else:
+            period = _checkpoint_seconds(word)
+    if not folder:
+        raise Refused("Checkpoint directory is missing")
+    if method and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", method):
+        raise Refused(f"{method}: Bad checkpoint method")
+    if method not in ("", "app"):
+        raise Refused(f"{method}: this checkpoint method is not supported by lava")
+    draft.set_spec(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial))
+
+
+def _checkpoint_seconds(text: str) -> int:
+    minutes = find_number(text, most=10**6)
+    if minutes is None:
+        raise Refused(f"{text}: Bad checkpoint period")
+    return minutes * 60
+
+
+@reads("B", "N")
+def read_mail(draft: Draft, option: str, value: OptionValue) -> None:
+    """Mail when the job starts or has ended."""
+    draft.set_text(**{BY_NAME[option].fields: bool(value)})
+
+
+@reads("u")
+def read_mail_user(draft: Draft, option: str, value: OptionValue) -> None:
+    """Who gets the mail."""
+    draft.set_text(mail_user=text_of(option, value))
+
+
+@reads("notify", *NOTIFICATIONS)
+def read_notify(draft: Draft, option: str, value: OptionValue) -> None:
+    """``-notify "exit done start suspend"`` and its short forms, which add up."""
+    if option in NOTIFICATIONS:
+        words = [NOTIFICATIONS[option]] if value else []
+    else:
+        words = text_of(option, value).split()
+        for word in words:
+            if word not in ("exit", "done", "start", "suspend"):
+                raise Refused(f"{word[:80]}: Bad notification specification")
+        if not words:
+            raise Refused("Bad notification specification")
+    draft.set_text(notify=" ".join(dict.fromkeys([*draft.text.notify.split(), *words])))
+
+
+@reads("I", "Ip", "Is")
+def read_interactive(draft: Draft, option: str, value: OptionValue) -> None:
+    """A job that its user talks to."""
+    if not value:
+        return
+    if draft.text.interactive:
+        raise Refused(f"-{draft.text.interactive} and -{option} cannot be given together")
+    draft.set_spec(interactive=True)
+    draft.set_text(interactive=option)
+
+
+@reads("tty")
+def read_tee(draft: Draft, option: str, value: OptionValue) -> None:
+    """What an interactive job writes to files is shown too."""
+    draft.set_text(tee=bool(value))
+
+
+def check_interactive(draft: Draft) -> None:
+    """Refused where the options ask for what an interactive job cannot have."""
+    if draft.text.tee and not draft.text.interactive:
+        raise Refused("-tty: This is for interactive jobs (-I, -Ip, -Is)")
+    if not draft.text.interactive:
+        return
+    if draft.spec.rerunnable:
+        raise Refused("-r: Interactive jobs are not rerunnable")
+    if draft.spec.checkpoint is not None:
+        raise Refused("-k: Interactive jobs cannot be checkpointed")
+
+
+def settle_interactive(draft: Draft, name: ArraySpec | str) -> None:
+    """Take back what queue and application profile give to batch jobs only."""
+    if not draft.text.interactive:
+        return
+    if isinstance(name, ArraySpec):
+        raise Refused("Job arrays cannot be interactive")
+    draft.spec = replace(draft.spec, rerunnable=False, checkpoint=None)

@@ -1,0 +1,86 @@
+"""The queue of a job: which of the named ones takes it, and whether what the job asks for fits there."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.submit.limits import check_most, with_defaults
+from lavad.core.decide.submit.resources import base_host
+from lavad.core.decide.submit.slots import check_queue_requirement
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.resreq import text as resreq
+from lavad.core.site.conf import QueueConf
+from lavad.core.site.host_names import members, preferences
+from lavad.core.site.rights import is_admin, may_use_queue
+from lavad.core.site.share_rights import has_share
+
+KEYWORDS = frozenset(("all", "others", "allremote"))
+"""What ``-m`` may say beside hosts and host groups."""
+
+
+def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConf:
+    """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
+    asked = names or cluster.conf.params.default_queues
+    refusal = Refused("No such queue")
+    for name in asked:
+        queue = cluster.queue_conf.get(name)
+        try:
+            if queue is None:
+                raise Refused(f"{name}: No such queue")
+            _check_queue(cluster, queue, draft, caller)
+        except Refused as why:
+            refusal = why
+            continue
+        return queue
+    raise refusal
+
+
+def check_exclusive(draft: Draft, queue: QueueConf) -> None:
+    """Whether the queue lets a job have hosts for itself; raises Refused."""
+    if draft.spec.exclusive and not queue.exclusive:
+        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+
+
+def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Caller) -> None:
+    if not cluster.queue_state(queue.name).open:
+        raise Refused(f"{queue.name}: Queue has been closed")
+    if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
+        raise Refused(f"{queue.name}: User cannot use the queue")
+    if not has_share(cluster.conf, queue.name, caller.user):
+        raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
+    check_exclusive(draft, queue)
+    if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
+        raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
+    if draft.spec.interactive and queue.interactive == "no":
+        raise Refused("Queue does not accept interactive jobs")
+    if not draft.spec.interactive and queue.interactive == "only":
+        raise Refused("Queue only accepts interactive jobs")
+
+
+def check_against_queue(draft: Draft, queue: QueueConf) -> None:
+    """The queue's own limits on what a job may ask for; the job has those that it does not name."""
+    check_most(draft.spec.limits, queue.limits, "queue's hard limit(s)")
+    draft.spec = replace(draft.spec, limits=with_defaults(draft.spec.limits, queue.limits))
+    if queue.job_max_slots is not None and draft.spec.slots > queue.job_max_slots:
+        raise Refused("Too many processors requested")
+    if draft.spec.max_slots < queue.min_slots:
+        raise Refused("Too few processors requested")
+    for most in (queue.max_slots, queue.user_limit):
+        if most is not None and draft.spec.slots > most:
+            raise Refused("Queue does not have enough per-user job slots")
+    check_queue_requirement(draft.spec, queue.resreq)
+    if draft.spec.hosts and queue.hosts != ("all",):
+        _check_queue_hosts(draft, queue)
+
+
+def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
+    """Of each host or group of ``-m`` the queue must have a host."""
+    groups = dict(draft.conf.host_groups)
+    known = draft.known_hosts - groups.keys() - KEYWORDS
+    allowed = preferences(draft.conf, queue.hosts, known)
+    for word in draft.spec.hosts:
+        name = base_host(word)
+        if not word.startswith("~") and name not in KEYWORDS and not allowed.keys() & members(draft.conf, name):
+            raise Refused(f"{name}: Host or host group is not used by the queue")

@@ -1,0 +1,96 @@
+"""What a job belongs to and depends on: its name, queue, project, groups, application profile, reservation and other jobs."""
+
+from __future__ import annotations
+
+from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.submit.readers import MAX_NUMBER, find_number, printable_text, reads
+from lavad.core.job.groups import read_path
+from lavad.core.lang import dependency
+from lavad.core.lang.asks import OptionValue, Refused
+from proto.options import BY_NAME
+
+
+@reads("J")
+def read_name(draft: Draft, option: str, value: OptionValue) -> None:
+    """A name, perhaps with indices; ``submit`` takes it apart."""
+    draft.name = text_of(option, value)
+
+
+@reads("q")
+def read_queues(draft: Draft, option: str, value: OptionValue) -> None:
+    """One queue or several, of which the first that takes the job counts."""
+    draft.queues = tuple(text_of(option, value).split())
+
+
+@reads("P", "G")
+def read_owner(draft: Draft, option: str, value: OptionValue) -> None:
+    """Project or user group."""
+    draft.set_spec(**{BY_NAME[option].fields: printable_text(option, value)})
+
+
+@reads("sp")
+def read_priority(draft: Draft, option: str, value: OptionValue) -> None:
+    """1 to MAX_USER_PRIORITY."""
+    most = draft.conf.params.max_user_priority
+    number = find_number(text_of(option, value), least=1, most=most or MAX_NUMBER)
+    if number is None:
+        raise Refused("Bad user priority")
+    if most is None:
+        raise Refused("Bad user priority: MAX_USER_PRIORITY is not set in lsb.params")
+    draft.set_spec(priority=number)
+
+
+@reads("g")
+def read_group(draft: Draft, option: str, value: OptionValue) -> None:
+    """The path of a job group."""
+    path = read_path(text_of(option, value))
+    if not path:
+        raise Refused("Bad/empty job group name")
+    draft.set_spec(group=path)
+
+
+@reads("app")
+def read_application(draft: Draft, option: str, value: OptionValue) -> None:
+    """An application profile that there is."""
+    name = text_of(option, value)
+    if name not in {app.name for app in draft.conf.apps}:
+        raise Refused(f"{name}: No such application profile")
+    draft.set_spec(app=name)
+
+
+@reads("U")
+def read_reservation(draft: Draft, option: str, value: OptionValue) -> None:
+    """Whether there is such an advance reservation is checked when the whole submission is read."""
+    name = text_of(option, value).strip()
+    if not name:
+        raise Refused("Bad reservation ID")
+    draft.set_spec(reservation=name)
+
+
+@reads("w")
+def read_condition(draft: Draft, option: str, value: OptionValue) -> None:
+    """A dependency condition."""
+    text = text_of(option, value).strip()
+    try:
+        dependency.parse(text)
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
+    draft.condition = text
+
+
+@reads("ti")
+def read_orphan(draft: Draft, option: str, value: OptionValue) -> None:
+    """The job is ended once its condition can no longer become true."""
+    draft.orphan = bool(value)
+
+
+@reads("H")
+def read_hold(draft: Draft, option: str, value: OptionValue) -> None:
+    """The job waits until bresume."""
+    draft.held = bool(value)
+
+
+@reads("Jd")
+def read_description(draft: Draft, option: str, value: OptionValue) -> None:
+    """Any text."""
+    draft.set_text(description=text_of(option, value))
