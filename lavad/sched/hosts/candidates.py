@@ -1,7 +1,7 @@
-"""The hosts that a class may try, best first: for few hosts by a walk, for many by numpy masks.
+"""The hosts that a class may try, the best first: row by row on few hosts, by numpy masks on many.
 
-Rule: this leaves out only hosts of which ``fit.units`` would give nothing (or less than the whole job where one host
-must take it all); ``units`` decides about the rest.
+Rule: only hosts are left out on which ``fit.units`` would find no room (or too little for span[hosts=1]); ``units`` decides
+about the rest.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 
 CHUNK = 128
-"""Hosts looked at before masks over all of them are worth their cost."""
+"""Hosts looked at before a mask over all hosts is worth its cost."""
 
 
 class Candidates:
-    """A class's hosts in order of rank; those that have nothing left are passed over."""
+    """A class's hosts in order of rank; full ones are passed over."""
 
     __slots__ = ("_eligible", "_need", "_order", "_spent", "_start", "_state")
 
@@ -54,7 +54,7 @@ class Candidates:
             yield from _in_chunks(self._state, columns, self._need, self._eligible)
 
     def _known(self, order: list[int]) -> Iterator[int]:
-        """From the first host that still has something: the ones before it never get anything back in this cycle."""
+        """Rows from the first that is not full: those before it get nothing back in this cycle."""
         rows, state = self._state.rows, self._state
         spent = self._spent if not (state.free_may_grow or state.preempted) else ()
         while not state.free_may_grow and self._start < len(order):
@@ -67,12 +67,12 @@ class Candidates:
                 yield order[place]
 
     def spend(self, at: int) -> None:
-        """A host has nothing for this class, and will have nothing while what is there is only given out."""
+        """A host has no room for this class, and will have none while slots are only given out."""
         self._spent.add(at)
 
 
 def _in_chunks(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Iterator[int]:
-    """The first hosts in rank that are not full, then all others."""
+    """The first ``CHUNK`` hosts in rank that are not full, then all others."""
     rank = ranked_array(state, columns, need)
     start = 0 if state.free_may_grow else state.rank_starts.get(need.order_key, 0)
     while not state.free_may_grow and start < len(rank) and not columns.free[rank[start]]:
@@ -95,18 +95,18 @@ def _in_chunks(state: CycleState, columns: Columns, need: Need, eligible: Eligib
 
 
 def least(need: Need) -> int:
-    """Slots that a host must have to be of any use."""
+    """Slots that a host must have to be of any use to the class."""
     return need.slots if need.one_host else 1
 
 
 def room_mask(state: CycleState, columns: Columns, name: str, amount: float) -> Mask:
-    """Hosts where ``amount`` of a resource may still be reserved."""
+    """Hosts on which ``amount`` of a resource may still be reserved. Shape: (hosts,)."""
     column = columns.room(name, lambda at: state.room(state.rows[at], name))
     return np.asarray(column + 1e-6 >= amount)
 
 
 def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ranks | None) -> Mask:
-    """Which hosts (``some`` of them, or all) may have something for the class."""
+    """Which hosts (of the rows ``some``, or of all) may have room for the class."""
     left = state.free_slots(columns)
     ok, free = (eligible.ok, left) if some is None else (eligible.ok[some], left[some])
     mask: Mask = ok & (free >= least(need))

@@ -1,6 +1,6 @@
 """Which hosts a job gets, with how many slots each: span[], same[], cu[] and what is reserved once a job.
 
-Rule: hosts are taken in the order in which they are offered, best first; a job gets all its slots or nothing.
+Rule: hosts are taken in the order in which they are offered, the best first; a job gets at least its minimum, or nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lavad.sched.needs.rows import Row, host_type, read_values
 from lavad.sched.state.cycle_state import CycleState
 
 Offer = tuple[Row, int]
-"""A host and the slots that a class may have there."""
+"""(host, slots that a class may have there)."""
 
 
 def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
@@ -28,13 +28,13 @@ def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int
 
 
 def choose(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
-    """Which rows a job gets with how many slots each; empty if it cannot have its minimum."""
+    """The hosts of a job with its slots on each; none: it cannot have its minimum. HOSTLIMIT_PER_JOB holds."""
     if not need.host_limit or need.one_slot:
         return _chosen(state, need, offers, most)
     offers = list(offers)
     found = _chosen(state, need, offers, most)
     if len(found) > need.host_limit:
-        # the hosts with the most room, in the order in which they were offered
+        # only the hosts with the most room, in the order in which they were offered
         widest = sorted(offers, key=lambda offer: -offer[1])[: need.host_limit]
         found = _chosen(state, need, [offer for offer in offers if offer in widest], most)
     return found
@@ -56,13 +56,13 @@ def _chosen(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -
 
 
 def why_too_many_hosts(need: Need, offers: Iterable[Offer]) -> int:
-    """The reason where HOSTLIMIT_PER_JOB alone is in the way of a class that got nothing, 0: it is not."""
+    """The pend reason of a class that got nothing for HOSTLIMIT_PER_JOB alone; 0: that is not why."""
     limited = need.host_limit and not need.one_slot and sum(count for _, count in offers) >= need.slots
     return PendReason.QUE_NO_SPAN if limited else 0
 
 
 def _alike(state: CycleState, need: Need, offers: list[Offer]) -> Iterable[list[Offer]]:
-    """same[]: the hosts with equal values of these resources, the group of the best host first."""
+    """same[]: groups of hosts with equal values of these resources, the group of the best host first."""
     if not need.shape.same:
         return [offers]
     groups: dict[tuple[object, ...], list[Offer]] = {}
@@ -73,7 +73,7 @@ def _alike(state: CycleState, need: Need, offers: list[Offer]) -> Iterable[list[
 
 
 def _in_units(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:
-    """cu[]: within the fewest compute units; of those that do, the preferred ones."""
+    """cu[]: within as few compute units as will do, the preferred ones first."""
     cu = need.shape.cu or Cu()
     names = state.cache.units_of(state.cluster.conf, cu.type)
     groups: dict[int, list[Offer]] = {}
@@ -104,7 +104,7 @@ def _hosts_of(state: CycleState, cu: Cu, unit: int) -> list[str]:
 
 
 def whole_units(state: CycleState, need: Need, parts: Sequence[Placed]) -> tuple[str, ...]:
-    """cu[excl]: the hosts of the job's compute units in which it has no part."""
+    """cu[excl]: the other hosts of the job's compute units, which no other job may use."""
     cu = need.shape.cu
     if cu is None or not cu.excl:
         return ()
@@ -129,7 +129,7 @@ def _shaped(state: CycleState, need: Need, offers: list[Offer], least: int, most
 
 
 def _with_first(state: CycleState, need: Need, offers: list[Offer]) -> list[Offer]:
-    """The best host that can bear what is reserved once a job goes first; none: there is no such host."""
+    """The best host that has room for what is reserved once a job goes first; no offers: there is no such host."""
     per_job = need.shape.per_job
     for at, (row, _) in enumerate(offers if per_job else ()):
         if all(copies(state.room(row, name), amount) for name, amount in per_job):
@@ -164,7 +164,7 @@ def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
 
 
 def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
-    """span[ptile=n]: n slots on each host; what is left over goes on one more host."""
+    """span[ptile=n]: n slots on each host; the rest goes to one more host."""
     full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
     total = tile * len(full)
     rest = min(most - total, tile)
@@ -177,7 +177,7 @@ def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]
 
 
 def _varied_tiles(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:
-    """span[ptile='!',TYPE:n]: on each host as many as its type or model says, else as it has slots (MXJ)."""
+    """span[ptile='!',TYPE:n]: on each host as many slots as named for its type or model, else its MXJ."""
     chosen: list[Offer] = []
     partly: list[Offer] = []
     left = most
@@ -193,7 +193,7 @@ def _varied_tiles(state: CycleState, need: Need, offers: list[Offer], most: int)
 
 
 def _tile_of(state: CycleState, need: Need, row: Row) -> int:
-    """0: nobody says (LSF: then ptile='!' is ignored)."""
+    """Slots for a host; 0: not configured (as in LSF, ptile='!' is then ignored)."""
     span = need.shape.span
     conf = state.cluster.host_conf.get(row.name) or HostConf(name=row.name)
     own = (host_type(state.cluster, row.host), conf.model or row.host.facts.model)
@@ -202,7 +202,7 @@ def _tile_of(state: CycleState, need: Need, row: Row) -> int:
 
 
 def _blocks(size: int, offers: list[Offer], most: int) -> list[Offer]:
-    """span[block=n]: whole blocks of n, as many on each host as fit; the last block is what is left over."""
+    """span[block=n]: whole blocks of n slots, as many on each host as fit; the last block may be smaller."""
     chosen: list[Offer] = []
     left = most
     for row, count in offers:
@@ -217,7 +217,7 @@ def _blocks(size: int, offers: list[Offer], most: int) -> list[Offer]:
 
 
 def _stripes(top: int, offers: list[Offer], most: int) -> list[Offer]:
-    """span[stripe]: evenly over as many hosts as there are, the best get one more; stripe=n: at most n on a host."""
+    """span[stripe]: evenly over all hosts offered, the best get one slot more; stripe=n: at most n slots on a host."""
     if top:
         chosen = []
         for row, count in offers:

@@ -1,7 +1,7 @@
-"""Compound requirements, `2*{…}+4*{…}`: each part of the job gets its own hosts, or shares a host with another part.
+"""Compound resource requirements, `2*{…}+4*{…}`: each term gets hosts by its own requirement; terms may share a host.
 
-Rule: the parts are placed one after the other in the ledger, each by its own requirement, and taken out again; where the
-order in which they were written leads nowhere, others are tried, those that fewer hosts suit first.
+Rule: the terms are placed on the ledger one after the other, and taken off again. Where the written order does not fit, other
+orders are tried, terms that fewer hosts suit first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
-TRIES = 24
-"""Orders of the parts that are tried for one job."""
-LOOKS = 50_000
-"""Hosts looked at for one job, over all these orders; fewer are tried where there are many hosts or parts."""
+MAX_ORDERS = 24
+"""Orders of the terms that are tried for one job."""
+MAX_LOOKS = 50_000
+"""Hosts looked at for one job, over all orders: fewer orders are tried where there are many hosts or terms."""
 
 
 def find_compound(state: CycleState, need: Need, most: int, avoid: frozenset[str] = frozenset()) -> tuple[Placed, ...]:
-    """The parts of a job with a compound requirement, one a host; none if it does not fit."""
+    """The parts of a job with a compound requirement, one for each host; none: it does not fit. ``avoid``: hosts left out."""
     with state.slots_coming_back():
         if not _may_fit(state, need, avoid):
             return ()
@@ -40,24 +40,24 @@ def find_compound(state: CycleState, need: Need, most: int, avoid: frozenset[str
 
 
 def _may_fit(state: CycleState, need: Need, avoid: frozenset[str]) -> bool:
-    """Whether each part would fit alone."""
+    """Whether each term would fit alone."""
     terms = enumerate(need.terms)
     return all(find_parts(state, term, _offers(state, need, at, avoid), term.slots) for at, term in terms)
 
 
 def _orders(state: CycleState, need: Need) -> Iterator[Sequence[int]]:
-    """As written, then by how few hosts suit a part, then the others."""
+    """Orders of the terms: as written, then with terms first that fewer hosts suit, then others."""
     numbers = range(len(need.terms))
     yield numbers
     suits = [int(get_eligible(state, term).ok.sum()) for term in need.terms]
-    tries = min(TRIES, LOOKS // (len(suits) * max(1, len(state.rows))))
+    tries = min(MAX_ORDERS, MAX_LOOKS // (len(suits) * max(1, len(state.rows))))
     yield from islice(permutations(sorted(numbers, key=suits.__getitem__)), max(1, tries))
 
 
 def _place(
     state: CycleState, need: Need, order: Sequence[int], most: int, avoid: frozenset[str]
 ) -> list[tuple[Placed, ...]] | None:
-    """The parts of each term, in the order in which they were written; the ledger is as it was before."""
+    """The parts of each term by its number, None if one does not fit; the ledger is left as it was."""
     found: list[tuple[Placed, ...]] = [()] * len(need.terms)
     left = most
     try:
@@ -76,7 +76,7 @@ def _place(
 
 
 def _offers(state: CycleState, need: Need, at: int, avoid: frozenset[str]) -> list[Offer]:
-    """What hosts offer a term; hosts that would do for fewer of the other terms go first."""
+    """What hosts offer a term; hosts that suit fewer of the other terms go first."""
     term = need.terms[at]
     eligible = get_eligible(state, term)
     found = [(row, units(state, term, row)[0]) for row in Candidates(state, term, eligible) if row.name not in avoid]
@@ -96,7 +96,7 @@ def _shift(state: CycleState, need: Need, parts: Sequence[Placed], sign: int) ->
 
 
 def _merged(parts: Sequence[Placed], gpu_per_task: bool) -> tuple[Placed, ...]:
-    """One part a host, as an attempt has them."""
+    """One part for each host, as an attempt has them."""
     found: dict[str, Placed] = {}
     for part in parts:
         old = found.get(part.host)

@@ -1,7 +1,7 @@
-"""How much of a class fits on a host, and what a part of a job takes there.
+"""How many slots of a class fit on a host, and what a part of a job takes there.
 
-Rule: ``units`` is the one place that says how many slots (of a one-slot class: jobs) a host has room for; it gives the
-reason when there are none.
+Rule: ``units`` alone says how many slots (for a one-slot class: jobs) a host has room for, and the pend reason where there are
+too few.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lavad.sched.state.cycle_state import CycleState
 
 
 def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
-    """(slots that this class may have on this host now, the reason when they are too few)."""
+    """(slots that this class may have on this host now, the pend reason if they are too few)."""
     mine = state.ledger.host(row.name)
     if mine.exclusive:
         return 0, PendReason.HOST_EXCLUSIVE
@@ -55,7 +55,7 @@ def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
 
 
 def _other_limits(state: CycleState, need: Need, row: Row) -> Iterator[tuple[int, int]]:
-    """What resources, GPUs and limits of this host leave in slots, each with its reason."""
+    """The slots that resources, processors, GPUs and limits of this host leave, each with its pend reason."""
     names = state.ledger.names
     for name, amount in need.per_slot:
         yield copies(state.room(row, name), amount), need.rusage_reason(name, names)
@@ -78,7 +78,7 @@ def _other_limits(state: CycleState, need: Need, row: Row) -> Iterator[tuple[int
 
 
 def _cpu_units(state: CycleState, need: Need, want: Affinity, row: Row) -> tuple[int, int]:
-    """affinity[]: for how many tasks there are processors; of one-slot jobs, one at a time."""
+    """affinity[]: the number of tasks that there are processors for; at most 1 for one-slot jobs."""
     mine = state.ledger.host(row.name)
     topology = parse_topology(mine.topology)
     if topology is None:
@@ -87,7 +87,7 @@ def _cpu_units(state: CycleState, need: Need, want: Affinity, row: Row) -> tuple
 
 
 def _binds(state: CycleState, need: Need, row: Row, slots: int, gpus: tuple[str, ...]) -> tuple[Binding, ...]:
-    """Processors for the tasks, near the GPUs of the part if it has any."""
+    """Processors for the tasks, in the NUMA nodes of the part's GPUs if it has any (``gpu: aff``)."""
     mine = state.ledger.host(row.name)
     topology = parse_topology(mine.topology)
     if need.affinity is None or topology is None:
@@ -96,12 +96,12 @@ def _binds(state: CycleState, need: Need, row: Row, slots: int, gpus: tuple[str,
     if gpus and need.gpu is not None and need.gpu.aff is not False:
         near = {card.numa for card in mine.gpus if card.uuid in gpus and card.numa >= 0}
     found = give_cpus(topology, mine.cpus, need.affinity, slots, near)
-    # with `exclusive` it may matter where the first ones go: being near comes second
+    # exclusive cores may not fit near the GPUs: then anywhere
     return found if len(found) == slots else give_cpus(topology, mine.cpus, need.affinity, slots)
 
 
 def copies(room: float, amount: float) -> int:
-    """How many times ``amount`` fits."""
+    """How many times ``amount`` fits into ``room``."""
     return int((room + 1e-6) // amount)
 
 
@@ -112,12 +112,12 @@ def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[in
     reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
     if need.gpu_per_task and not need.one_slot:
         return left // wanted, reason
-    # a one-slot job at a time: the next one sees which GPUs this one took
+    # one-slot jobs go one at a time: the next sees which GPUs this one took
     return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
 
 
 def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -> Placed:
-    """A part of a job of this class: what it takes on this host."""
+    """What a part of a job of this class takes on a host; ``first``: it is the job's first part."""
     reserved = need.per_host
     if need.per_slot:
         reserved += tuple((name, amount * slots) for name, amount in need.per_slot)

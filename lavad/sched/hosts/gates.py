@@ -1,6 +1,6 @@
 """What keeps a whole class waiting before any host is looked at: queue, begin time, deadline, limits.
 
-Rule: each check gives the reason, 0 for none; what time alone will change is noted as the cycle's time to wake.
+Rule: each check gives a pend reason, 0 for none; what time alone will change is noted as the cycle's time to wake.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _why_not_reservation(state: CycleState, spec: Spec) -> int:
 
 
 def _why_not_in_window(state: CycleState, need: Need) -> int:
-    """LSF's deadline constraint: a job whose run limit outlasts the queue's run window is not started in it."""
+    """LSF's deadline constraint: a job whose run limit goes beyond the queue's run window is not started in it."""
     queue, limit = need.queue, need.spec.limits.run
     if not queue.run_window or limit is None or queue.ignore_deadline:
         return 0
@@ -71,5 +71,5 @@ def why_not_limits(state: CycleState, spec: Spec) -> int:
 
 
 def reads_load(need: Need) -> bool:
-    """Whether another load of a host may make room for a class."""
+    """Whether a change of a host's load may make room for a class."""
     return need.depends_on_load or bool(need.per_host or need.per_slot or need.spec.roles) or not need.is_plain

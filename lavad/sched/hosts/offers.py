@@ -18,21 +18,21 @@ from lavad.core.site.host_names import first_hosts
 from lavad.sched.hosts.choose import find_parts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import units
-from lavad.sched.hosts.rank import ranked_array, ranked_rows
+from lavad.sched.hosts.rank import ranked
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 
 NEVER = math.inf
 OVERDUE = 1.0
-"""Seconds within which a job that has outrun its own run limit is taken to end."""
+"""Seconds within which a job that is past its run limit is taken to end."""
 Shifted = tuple[Sequence[Placed | Part], Spec]
+"""What a job has on its hosts, to be taken away from the ledger or put back."""
 
 
 def end_of(state: CycleState, job: Job, spec: Spec) -> float:
-    """When a started job is over at the latest."""
+    """When a started job is over at the latest, by its run limit (or its estimated run time)."""
     run = job.run
     limit = spec.expected
     if run is None or limit is None or job.state in SUSPENDED:
@@ -43,7 +43,7 @@ def end_of(state: CycleState, job: Job, spec: Spec) -> float:
 
 
 def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:
-    """(end, key, what comes back) of all that runs or starts in this cycle, the first to end first."""
+    """(end, key, what comes back) of all jobs that run or start in this cycle, the first to end first."""
     rows, specs = state.cluster.jobs.rows, state.cluster.specs.rows
     found: list[tuple[float, int, Shifted]] = []
     for key in state.cluster.started:
@@ -59,7 +59,7 @@ def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:
 
 
 def shift(state: CycleState, shifted: Iterable[Shifted], sign: int) -> set[int]:
-    """Take these away (-1) or put them back (1); the numbers of the rows that are other than before."""
+    """Take these off the ledger (-1) or put them back (1); the row numbers of their hosts."""
     touched: set[int] = set()
     for parts, spec in shifted:
         state.ledger.shift(parts, spec, sign)
@@ -69,18 +69,13 @@ def shift(state: CycleState, shifted: Iterable[Shifted], sign: int) -> set[int]:
     return touched
 
 
-def rows_of(state: CycleState, shifted: Shifted) -> list[Row]:
-    """The rows of the hosts of these parts."""
-    return [state.cache.by_name[part.host] for part in shifted[0]]
-
-
 class Offers:
-    """Slots by row number, for one class."""
+    """How many slots each host offers one class, kept up to date while rows change one by one."""
 
     def __init__(self, state: CycleState, need: Need, eligible: Eligibility, avoid: Iterable[str] = ()) -> None:
         self.state = state
         self.need = need
-        ranking = ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
+        ranking = ranked(state, need)
         self.avoid = frozenset(avoid)
         out = {state.cache.by_name[name].index for name in self.avoid if name in state.cache.by_name}
         self.order: list[int] = [at for at in ranking if not eligible.codes[at] and at not in out]
@@ -91,7 +86,7 @@ class Offers:
         self.renew(self.order)
 
     def renew(self, numbers: Iterable[int]) -> bool:
-        """Ask these rows anew; whether any offers more than before."""
+        """Count these rows again; whether any offers more than before."""
         more = False
         for at in numbers:
             if at in self.known:
@@ -104,7 +99,7 @@ class Offers:
         return more
 
     def choose(self, order: Iterable[int] | None = None) -> tuple[Placed, ...]:
-        """The parts for the least that the class needs; none if it does not fit."""
+        """The parts for the minimum of slots that the class needs; none: it does not fit."""
         need = self.need
         if self.total < need.slots:
             return ()

@@ -25,13 +25,13 @@ from lavad.sched.state.cycle_state import CycleState
 
 DEFAULT: Order = (("r15s", False), ("pg", False))
 _STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
-"""Loads that differ by less are equal: else noise alone would scatter jobs over idle hosts."""
+"""Loads are rounded to these steps: else noise alone would scatter jobs over idle hosts."""
 
 Ranks = npt.NDArray[np.int64]
 
 
 def ranked_rows(state: CycleState, need: Need) -> list[int]:
-    """Row numbers, best first."""
+    """Row numbers, the best host first; for few hosts."""
     found = state.rankings.get(need.order_key)
     if found is None:
         columns = [_column(state, name, back) for name, back in need.order or DEFAULT]
@@ -44,7 +44,7 @@ def ranked_rows(state: CycleState, need: Need) -> list[int]:
 
 
 def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
-    """The same for many hosts."""
+    """The same for many hosts, as an array of shape (hosts,)."""
     found = state.rankings.get(need.order_key)
     if found is None:
         keys = []
@@ -62,8 +62,13 @@ def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
     return array
 
 
+def ranked(state: CycleState, need: Need) -> list[int]:
+    """Row numbers, the best host first."""
+    return ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
+
+
 def _preference(state: CycleState, need: Need) -> list[list[float]]:
-    """Whether a host is one that must be first (0: it is), and how much less than others it is preferred."""
+    """Two sort keys by row: whether a host is not marked as first (`host!`), and minus its preference (`host+n`)."""
     levels = preferences(state.cluster.conf, need.preferred, state.cache.by_name)
     first = first_hosts(state.cluster.conf, need.preferred)
     return [[float(row.name not in first) for row in state.rows], [-float(levels.get(row.name, 0)) for row in state.rows]]
@@ -76,7 +81,7 @@ def _column(state: CycleState, name: str, back: bool) -> list[float]:
 
 
 def _is_up(state: CycleState, name: str, back: bool) -> bool:
-    """Whether a smaller number is better: so it is for a load that is bad when high; `-` turns it round."""
+    """Whether a smaller number is better: it is for loads that are worse when higher; `-` in order[] reverses it."""
     return (name.lstrip("!") in state.cache.increasing) != back
 
 
@@ -92,17 +97,17 @@ def _number(state: CycleState, row: Row, name: str) -> float:
 
 
 Entry = tuple[bool, int, float, int, int]
-"""(not one that must be first, less preferred by -m, how full, rank, row number): the smallest first."""
+"""(not marked as first, minus the preference of -m, how full, rank, row number): the smallest first."""
 
 
 class Packed:
-    """A class's hosts in this order, brought up to what was placed whenever they are asked for."""
+    """A class's hosts by order[binpack] or order[spread]; iterating brings the order up to what was placed."""
 
     def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
         self._state = state
         self._need = need
         self._sign = -1.0 if need.packing == "binpack" else 1.0
-        rank = ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
+        rank = ranked(state, need)
         self._rank = {at: place for place, at in enumerate(rank) if not eligible.codes[at]}
         conf = state.cluster.conf
         self._weights = dict(conf.params.pack_weights)
@@ -129,6 +134,7 @@ class Packed:
         return first, -self._levels.get(row.name, 0), self._sign * self._full(row), self._rank[row.index], row.index
 
     def _full(self, row: Row) -> float:
+        """How full a host would be with one more job of the class: 0.0 empty, 1.0 full, at most 2.0."""
         need, mine = self._need, self._state.ledger.host(row.name)
         parts: list[tuple[str, float, int]] = []
         if mine.slots < UNLIMITED:

@@ -1,7 +1,7 @@
-"""Where the tasks of a job with roles go: each by its own role's needs, all or none, the job on as few hosts as can be.
+"""Hosts for the tasks of a job with roles: each task by its role's needs, all or nothing, on as few hosts as possible.
 
-Rule: a job that fits whole on one host gets the host that it fits best. Tasks without GPUs, in a job where others have
-some, stay off hosts with GPUs while there is room elsewhere.
+Rule: a job that fits on one host gets the host with the fewest free slots (best fit). In a job where some tasks use GPUs, the
+others stay off hosts with GPUs while there is room elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lavad.sched.state.eligible import get_eligible
 
 
 def needs_of(state: CycleState, need: Need) -> tuple[Need, ...]:
-    """What one task of each role needs of its host, read once."""
+    """The need of one task of each role; cached."""
     known = state.cache.role_needs.get(need.number)
     if known is None or known[0] is not need:
         conf = state.cluster.conf
@@ -34,26 +34,26 @@ def needs_of(state: CycleState, need: Need) -> tuple[Need, ...]:
 
 
 def spec_of(spec: Spec, role: Role) -> Spec:
-    """A spec of one task of a role."""
+    """The spec of one task of a role, as if it were a job."""
     gpu: GpuReq | None = None
     if role.gpus:
         gpu = replace(spec.gpu or GpuReq(), num=role.gpus, per="host")
     try:
         resreq = merge([spec.resreq, role.resreq]) if role.resreq else spec.resreq
     except ResReqError:
-        resreq = role.resreq  # checked when it was taken in: only a requirement that was changed since is here
+        resreq = role.resreq  # checked at submission: only where the job's requirement was changed since
     return replace(spec, roles=(), policy=Policy(), slots=role.slots, max_slots=role.slots, resreq=resreq, gpu=gpu)
 
 
 def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
-    """The parts of a job with roles; without any, what a task of the role needs that there was no room for."""
+    """(parts, None) of a job with roles, or ((), need of the role that there was no room for)."""
     placer = RolePlacer(state, need, avoid)
     parts = placer.place(most)
     return parts, None if parts else placer.needs[placer.short]
 
 
 class HostRoom:
-    """What of one host a job may still take, while it is being placed."""
+    """What a job may still take on one host while it is being placed."""
 
     __slots__ = ("counts", "gpus", "open", "room", "row", "slots")
 
@@ -64,11 +64,11 @@ class HostRoom:
         self.room: dict[str, float] = {}
         self.counts = [0] * roles
         self.open = [False] * roles
-        """Which roles may use this host at all."""
+        """Role by number to whether it may use this host at all."""
 
 
 class RolePlacer:
-    """One job on the hosts as they are. ``short`` is the role that there was no room for."""
+    """Places one job on the hosts as they are. ``short``: number of the role that there was no room for."""
 
     def __init__(self, state: CycleState, need: Need, avoid: frozenset[str]) -> None:
         self.state = state
@@ -100,7 +100,7 @@ class RolePlacer:
         return True
 
     def place(self, most: int) -> tuple[Placed, ...]:
-        """The parts, of at most so many slots; none when it does not fit."""
+        """The parts, ``most`` slots at most; none: it does not fit."""
         least = [role.least for role in self.roles]
         for groups in self._ways():
             self._clear()
@@ -115,7 +115,7 @@ class RolePlacer:
             spot.slots, spot.gpus, spot.room, spot.counts = spot.row.free, -1, {}, [0] * len(self.roles)
 
     def _ways(self) -> Iterable[list[tuple[list[int], list[HostRoom]]]]:
-        """How it is tried: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
+        """(roles, hosts) to try: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
         every = list(range(len(self.roles)))
         with_gpus = [number for number in every if self.roles[number].gpus]
         rest = [number for number in every if not self.roles[number].gpus]
@@ -138,7 +138,7 @@ class RolePlacer:
     # -- one host ----------------------------------------------------------------------------------------------------
 
     def _fits(self, spot: HostRoom, number: int, most: int) -> int:
-        """How many more tasks of a role a host takes, at most ``most``."""
+        """How many more tasks of a role fit on a host, at most ``most``."""
         if not spot.open[number] or not most:
             return 0
         need, role, row = self.needs[number], self.roles[number], spot.row
@@ -171,7 +171,7 @@ class RolePlacer:
             spot.room[name] -= amount * count
 
     def _fill(self, spot: HostRoom, left: list[int], group: Sequence[int]) -> list[tuple[int, int]]:
-        """Take all that fits of what is left; what was taken."""
+        """Take all tasks that fit of what is left; (role, tasks) taken."""
         taken = []
         for number in group:
             count = self._fits(spot, number, left[number])
@@ -187,7 +187,7 @@ class RolePlacer:
             left[number] += count
 
     def _would_take(self, spot: HostRoom, left: list[int], group: Sequence[int]) -> int:
-        """Slots of what would fit."""
+        """Slots of the tasks that would fit."""
         taken = self._fill(spot, left, group)
         self._undo(spot, left, taken)
         return sum(count * self.roles[number].slots for number, count in taken)
@@ -195,7 +195,7 @@ class RolePlacer:
     # -- all hosts ---------------------------------------------------------------------------------------------------
 
     def _pack(self, left: list[int], group: Sequence[int], spots: list[HostRoom]) -> bool:
-        """Place what is left of these roles on as few of these hosts as can be; whether all of it is placed."""
+        """Place what is left of these roles on as few of these hosts as possible; whether all of it is placed."""
         group = sorted(group, key=lambda number: (-self.roles[number].gpus, -self.roles[number].slots))
         sizes = [(self._would_take(spot, left, group), spot) for spot in spots]
         sizes = sorted((one for one in sizes if one[0]), key=lambda one: -one[0])
@@ -211,7 +211,7 @@ class RolePlacer:
         return True
 
     def _add_more(self, slots: int) -> None:
-        """Beyond the least, up to each role's count, where there is room."""
+        """More tasks than the minimum, up to each role's count, where there is room."""
         used = [spot for spot in self.spots if any(spot.counts)]
         others = [spot for spot in self.spots if not any(spot.counts)]
         for number, role in enumerate(self.roles):
@@ -224,7 +224,7 @@ class RolePlacer:
                     slots -= count * role.slots
 
     def _parts(self) -> tuple[Placed, ...]:
-        """The first host is that of the first role's first task; indexes go along the hosts."""
+        """The parts: the first host is that of the first role's first task; task indexes go along the hosts."""
         used = [spot for spot in self.spots if any(spot.counts)]
         used.sort(key=lambda spot: next(number for number, count in enumerate(spot.counts) if count))
         firsts = [0] * len(self.roles)

@@ -1,8 +1,8 @@
 """Absolute priority scheduling (APS_PRIORITY): one number for each pending job, largest first.
 
-Rule: LSF's: a factor is its weight times the weighted sum of its subfactors (FS has none); a limit caps the absolute
-value of a weighted (sub)factor; a (sub)factor counts only once the job has waited for its grace period. A parent without a
-weight of its own weighs 1, a subfactor without one 0.
+Rule: as LSF's APS_PRIORITY: a factor is its weight times the weighted sum of its subfactors (FS has none); a limit caps the
+absolute value of a weighted (sub)factor; a (sub)factor counts only once the job has waited for its grace period. The default
+weight of a factor is 1, of a subfactor 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FACTORS = ("FS", *PARENTS, *(name for names in PARENTS.values() for name in name
 
 
 def value_of(aps: ApsConf, amounts: Mapping[str, float], waited: float) -> float:
-    """The APS value of a job whose subfactors (and FS) have these amounts and that has waited this long."""
+    """The APS value of a job. ``amounts``: of its subfactors and FS; ``waited``: seconds since its submission."""
     weights, limits, graces = dict(aps.weights), dict(aps.limits), dict(aps.graces)
 
     def weighted(name: str, amount: float, default: float) -> float:
@@ -36,7 +36,7 @@ def value_of(aps: ApsConf, amounts: Mapping[str, float], waited: float) -> float
 
 
 def job_priority(params: Params, spec: Spec, submitted: float, now: float) -> float:
-    """User priority, grown by JOB_PRIORITY_OVER_TIME."""
+    """User priority with what JOB_PRIORITY_OVER_TIME has added since submission."""
     own = float(max(0, spec.priority))
     if params.priority_growth is None:
         return own
@@ -45,7 +45,7 @@ def job_priority(params: Params, spec: Spec, submitted: float, now: float) -> fl
 
 
 def amounts_of(need: Need, params: Params, submitted: float, now: float, share: float) -> dict[str, float]:
-    """A pending job's subfactors; memory and swap in MB for the whole job."""
+    """A pending job's subfactors; MEM and SWAP in MB for the whole job."""
     slots = need.most
     asked: dict[str, float] = dict(need.per_host)
     for name, amount in need.per_slot:

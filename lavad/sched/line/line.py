@@ -1,8 +1,7 @@
-"""The line of waiting classes: queue priority, fair share, user priority, btop/bbot, submission; a class stands by its
-first job.
+"""The line of waiting classes: by queue priority, fair share, user priority, btop/bbot, submission of the class's first job.
 
-Rule: only classes whose pending jobs changed are put in place anew, so that the others cost nothing. Classes of queues
-with fair share stand in streams, one a user, each in an order that does not move; what moves is the streams.
+Rule: only classes whose pending jobs changed are put in place again; the others cost nothing. Classes of queues with fair
+share stand in streams, one for each user: within a stream the order is fixed, and streams move against each other.
 """
 
 from __future__ import annotations
@@ -17,18 +16,7 @@ from lavad.sched.order.ranking import Stream, score
 from lavad.sched.state.scheduler_cache import Order, PendingClass, SchedulerCache
 
 SLACK = 100
-"""Jobs that have left and are still in a class's list, beside a quarter of it."""
-
-
-def order_of(
-    cluster: Cluster, key: int, rank: int, queue_priority: int, user_priority: float, growth: float, score: float = 0.0
-) -> Order:
-    """The place of a pending job, element or array, as far as it does not move."""
-    row = cluster.get(key)
-    job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
-    # all priorities grow alike, so that what counts is how much sooner one began to
-    priority = growth * row.submitted - user_priority
-    return (-rank, (), -queue_priority, priority, row.position, score, row.stand or row.submitted, job, key >> 32)
+"""Jobs that may stay in a class's list though they have left, in addition to a quarter of it."""
 
 
 def renew_line(cluster: Cluster, cache: SchedulerCache) -> None:
@@ -74,17 +62,20 @@ def _renew(cluster: Cluster, cache: SchedulerCache, number: int, entry: PendingC
 
 
 def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> Order:
-    """The place of a job of a class, without what moves."""
-    spec = cluster.specs.rows[number]
+    """The place in line of a pending job, element or array of a class, without fair share and absolute priority."""
+    spec, row = cluster.specs.rows[number], cluster.get(key)
     ranking = cache.ranking
-    rank, priority = ranking.ranks.get(spec.queue, 0), ranking.priorities.get(spec.queue, 0)
+    rank, queue_priority = ranking.ranks.get(spec.queue, 0), ranking.priorities.get(spec.queue, 0)
     policy = ranking.policy_names.get(spec.queue, "")
-    own = score(policy, spec, cluster.get(key), cache.scorer) if policy else 0.0
-    return order_of(cluster, key, rank, priority, max(0, spec.priority), ranking.growth, own)
+    own = score(policy, spec, row, cache.scorer) if policy else 0.0
+    # JOB_PRIORITY_OVER_TIME: all priorities grow at one rate, so that only the difference of submission times counts
+    priority = ranking.growth * row.submitted - max(0, spec.priority)
+    job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
+    return (-rank, (), -queue_priority, priority, row.position, own, row.stand or row.submitted, job, key >> 32)
 
 
 def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterator[int]:
-    """A class's pending jobs, first to run first."""
+    """Keys of a class's pending jobs, the first to run first."""
     jobs = cluster.pending[number]
     if jobs.ordered:
         return iter(jobs.keys)
@@ -95,7 +86,7 @@ def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterato
 
 
 def _put_in_place(cluster: Cluster, entry: PendingClass, jobs: Pending) -> None:
-    """Put the jobs that came since the last time among the others."""
+    """Put the jobs that became pending since the last time among the others."""
     places, keys = entry.places, jobs.keys
     if len(places) > SLACK + len(keys) + len(keys) // 4:
         places[:] = [place for place in places if keys.get(place[1]) == place[2]]

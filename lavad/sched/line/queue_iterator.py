@@ -1,8 +1,7 @@
-"""One walk down the line: which class comes next, where those that move (fair share, absolute priority) are put in place
-as the starts of this very cycle change them.
+"""Which class comes next: the line merged with the streams of fair share and absolute priority, as starts move these.
 
-Rule: a place that moves only moves back while the walk goes on, so the first of all places known is right as soon as it
-has been worked out again; and where nothing moves, the walk is the sorted line itself.
+Rule: within a cycle a place only moves back, so the first place of the heap is right once it has been worked out again;
+where nothing moves, the iterator is the sorted line itself.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _Place = tuple[Order, int]
 
 
 def order_now(state: CycleState, number: int, key: int) -> Order:
-    """The place of a job of a class at this moment of the cycle."""
+    """The place in line of a job of a class at this moment of the cycle."""
     cache = state.cache
     order = order_at(state.cluster, cache, number, key)
     return _moved(state, number, key, order) if cache.classes[number].stream is not None else order
@@ -54,7 +53,7 @@ def absolute_priority(state: CycleState, number: int, submitted: float) -> float
 
 
 class _OpenClass(Generic[V]):
-    """A class that has more jobs to place; ``key`` is the next one's."""
+    """A class that has more jobs to place. ``key``: its next job; ``kept``: what the cycle keeps of the class."""
 
     __slots__ = ("kept", "key")
 
@@ -64,7 +63,7 @@ class _OpenClass(Generic[V]):
 
 
 class _StreamTail:
-    """The rest of a stream, its head taken off."""
+    """A stream from its ``at``-th class on."""
 
     __slots__ = ("at", "line")
 
@@ -74,7 +73,7 @@ class _StreamTail:
 
 
 class QueueIterator(Generic[V]):
-    """The classes in turn; ``V`` is what a cycle keeps of a class that it has opened."""
+    """The classes in turn; ``V`` is what a cycle keeps of a class between its turns."""
 
     def __init__(self, state: CycleState) -> None:
         self._state = state
@@ -86,12 +85,12 @@ class QueueIterator(Generic[V]):
             self._heap += _streams(state, cache)
             heapify(self._heap)
         elif cache.streams:
-            # where nothing can start, any order will do
+            # nothing can start: any order will do
             self._line = [place for line in (cache.line, *cache.streams.values()) for place in line]
         self._taken: _StreamTail | None = None
 
     def pop(self) -> tuple[int, V | None] | None:
-        """The next class, and what was kept of it; None: there is no more."""
+        """The next class, and what was kept of it; None: there are no more."""
         line, heap = self._line, self._heap
         entry = self._pop_moving()
         if entry is not None:
@@ -113,7 +112,7 @@ class QueueIterator(Generic[V]):
         return number, None
 
     def _pop_moving(self) -> tuple[Order, int, _OpenClass[V] | _StreamTail] | None:
-        """The first of the heap, once its place is the one it has now."""
+        """The first of the heap, after its place has been worked out again."""
         heap = self._heap
         taken, self._taken = self._taken, None
         if taken is not None and taken.at < len(taken.line):
@@ -142,11 +141,11 @@ class QueueIterator(Generic[V]):
         if isinstance(what, _OpenClass):
             return order_now(self._state, number, what.key)
         if stream[1:] == ("", ""):
-            return order  # absolute priorities were worked out when the walk began
+            return order  # absolute priorities were worked out when the iterator was made
         return (order[0], self._state.shares.key(self._state.cluster.specs.rows[number]), *order[2:])
 
     def bound(self) -> Order | None:
-        """The first place of those that wait."""
+        """The place of the class that comes next; None: there is none."""
         if self._taken is not None:
             if self._taken.at < len(self._taken.line):
                 heappush(self._heap, self._entry(self._taken))
@@ -156,7 +155,7 @@ class QueueIterator(Generic[V]):
         return plain if first is None else first if plain is None else min(first, plain)
 
     def push(self, order: Order, number: int, key: int, kept: V) -> None:
-        """A class goes on later, with the job of ``key``, which has this place now."""
+        """A class gets another turn later; its next job, ``key``, has this place now."""
         heappush(self._heap, (order, number, _OpenClass(key, kept)))
 
 

@@ -1,7 +1,7 @@
-"""The same hosts as numpy columns, for large clusters: what rules most hosts out of a class in a few microseconds.
+"""The same hosts as numpy columns of shape (hosts,), for large clusters: they rule most hosts out in a few microseconds.
 
-Rule: columns only speed up what the rows decide; a column is made when it is first asked for and then kept up to date
-row by row. Whatever a column says no to, ``fit.units`` says no to as well.
+Rule: columns only speed up what rows decide: what a column rules out, ``fit.units`` finds no room on either. A column is made
+when it is first asked for, and then kept up to date row by row.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 FEW = 64
-"""Below this many hosts a plain loop is faster."""
+"""Below this number of hosts a plain loop is faster."""
 
 
 class Columns:
-    """``free`` slots, and by name ``rooms`` (what may be reserved) and ``values`` (numbers of hosts, nan: none)."""
+    """``free`` slots, CPUs, and by resource ``rooms`` (what may still be reserved) and ``values`` (nan: it has none)."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -33,28 +33,28 @@ class Columns:
         self.stale_rooms: dict[str, set[int]] = {}
         self.stale_values: dict[str, set[int]] = {}
         self.changes = 0
-        """Grows with every placement and renewal."""
+        """Grows with each row that changes."""
 
     def renew(self, row: Row) -> None:
-        """A row was renewed from the cluster."""
+        """Take over a row that was renewed from the cluster."""
         self.ncpus[row.index] = row.host.facts.ncpus
         for stale in self.stale_values.values():
             stale.add(row.index)
         self.refresh(row)
 
     def refresh(self, row: Row) -> None:
-        """Something was placed on a row's host."""
+        """Take over a row after something was placed on its host."""
         self.free[row.index] = row.free
         self.changes += 1
         for stale in self.stale_rooms.values():
             stale.add(row.index)
 
     def room(self, name: str, read: Callable[[int], float]) -> Floats:
-        """What may still be reserved of a resource, host by host; ``read`` gives one host's."""
+        """What may still be reserved of a resource; ``read`` gives it for one row number."""
         return _column(self.rooms, self.stale_rooms, name, self.count, read)
 
     def value(self, name: str, read: Callable[[int], float]) -> Floats:
-        """A number of each host, nan where it has none."""
+        """A value of each host, nan where it has none; ``read`` gives it for one row number."""
         return _column(self.values, self.stale_values, name, self.count, read)
 
 

@@ -1,4 +1,4 @@
-"""What a class of equal jobs needs of hosts: its own and its queue's requirements, read once.
+"""What a class of equal jobs needs of hosts: its own and its queue's resource requirements, read once.
 
 Rule: a ``Need`` depends on the spec and the configuration only, never on load, time or use.
 """
@@ -30,7 +30,7 @@ _NO_SPAN = Span()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a job wants of its hosts together, beyond span[hosts=1] and span[ptile=n]; most classes want none of it."""
+    """What a job requires of its hosts together, beyond span[hosts=1] and span[ptile=n]; most classes nothing."""
 
     same: tuple[str, ...] = ()
     cu: Cu | None = None
@@ -41,7 +41,7 @@ class Shape:
 
     @property
     def excl(self) -> bool:
-        """cu[excl]: whether its compute units are to be its own."""
+        """cu[excl]: whether no other job may use its compute units."""
         return self.cu is not None and self.cu.excl
 
 
@@ -49,10 +49,10 @@ PLAIN = Shape()
 
 
 class Need:
-    """A class's needs; ``per_host`` and ``per_slot`` are (resource, amount), ``shared`` is reserved once a job.
+    """A class's needs; ``per_host``, ``per_slot`` and ``shared`` (reserved once a job) are (resource, amount; memory in MB).
 
-    ``ways``: itself and the needs of the other alternatives of its requirement, none if there is one; ``terms``: the
-    parts of a compound requirement.
+    ``slots`` and ``most``: minimum and maximum of slots. ``ways``: itself and the needs of the other alternatives of its
+    requirement (`{..}||{..}`), none if there is only one; ``terms``: those of a compound requirement (`2*{..}+4*{..}`).
     """
 
     __slots__ = (
@@ -92,45 +92,51 @@ class Need:
     def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
         self.number, self.spec, self.queue = number, spec, queue
         way = way or ways_of(spec, queue, conf)[0]
-        term, compound = way.terms[0], way.compound
-        own, outer, both = term.own, term.outer, term.both
-        if compound:
-            own, both = ResReq(), outer
+        outer, own, both = _sections(way)
         self.delay, self.way = way.delay, 0
         self.ways: tuple[Need, ...] = ()
-        self.queue_select: Expr | None = outer.select
-        self.job_select: Expr | None = own.select
-        self.order = both.order
-        self.packing = next((name for name, _ in both.order if name in PACKING), "") if both.order else ""
-        span = both.span or Span()
-        turns = queue.job_accept_interval
-        self.accept_gap = (conf.params.accept_interval if turns is None else turns) * conf.params.sleep
+        span = both.span or _NO_SPAN
+        self._read_size(spec, span)
+        self.shape = PLAIN
+        self._read_rusage(both.rusage[0] if both.rusage else Rusage(), conf)
+        self._read_shape(both, span)
+        self.affinity: Affinity | None = both.affinity
+        self.gpu: GpuReq | None = spec.gpu
+        self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
+        self.terms: tuple[Need, ...] = _terms(self, way, conf) if way.compound else ()
+        asked = {use.name for req in own.rusage for use in req.uses}
+        self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
+        interval = queue.job_accept_interval
+        self.accept_gap = (conf.params.accept_interval if interval is None else interval) * conf.params.sleep
         """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
+        self._read_order(both)
+        self._read_selection(outer.select, own.select, both.select, conf)
+
+    def _read_size(self, spec: Spec, span: Span) -> None:
         self.slots = spec.slots
         self.most = max(spec.slots, spec.max_slots)
         self.one_slot = self.most == 1
         self.one_host = span.kind == "hosts" and span.n == 1
         self.ptile = span.n if span.kind == "ptile" and not span.by_type else 0
-        self.shape = PLAIN
-        self.affinity: Affinity | None = both.affinity
-        self.gpu: GpuReq | None = spec.gpu
-        self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
-        self._reserve(both.rusage[0] if both.rusage else Rusage(), conf)
-        self._shape(both, span)
-        self.terms: tuple[Need, ...] = _terms(self, way, conf) if compound else ()
-        asked = {use.name for req in own.rusage for use in req.uses}
-        self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
-        self.order_key = (self.order, _preferred(spec, queue))
-        self.first = any(word.endswith("!") for word in self.preferred)
-        self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both.select)
-        local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
-        self.eligible_key = (queue.name, spec.hosts, outer.select, own.select, local, spec.reservation)
-        reads = frozenset((*names_in(outer.select), *names_in(own.select)))
-        thresholds = bool(queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
-        self.depends_on_load = bool(reads & dynamic_names(conf)) or thresholds
-        """Whether which hosts it may use at all depends on load."""
 
-    def _reserve(self, rusage: Rusage, conf: Conf) -> None:
+    def _read_order(self, both: ResReq) -> None:
+        self.order = both.order
+        self.packing = next((name for name, _ in both.order if name in PACKING), "") if both.order else ""
+        self.order_key = (self.order, _preferred(self.spec, self.queue))
+        self.first = any(word.endswith("!") for word in self.preferred)
+
+    def _read_selection(self, queue: Expr | None, job: Expr | None, both: Expr | None, conf: Conf) -> None:
+        spec = self.spec
+        self.queue_select, self.job_select = queue, job
+        self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both)
+        local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
+        self.eligible_key = (self.queue.name, spec.hosts, queue, job, local, spec.reservation)
+        reads = frozenset((*names_in(queue), *names_in(job)))
+        thresholds = bool(self.queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
+        self.depends_on_load = bool(reads & dynamic_names(conf)) or thresholds
+        """Whether it depends on load which hosts the class may use at all."""
+
+    def _read_rusage(self, rusage: Rusage, conf: Conf) -> None:
         shared = {resource.name for resource in conf.resources if resource.locations}
         host: list[tuple[str, float]] = []
         slot: list[tuple[str, float]] = []
@@ -157,14 +163,14 @@ class Need:
         if once:
             self.shape = Shape(per_job=tuple(once))
 
-    def _shape(self, both: ResReq, span: Span) -> None:
+    def _read_shape(self, both: ResReq, span: Span) -> None:
         special = span.kind in ("block", "stripe") or (span.kind == "ptile" and not self.ptile)
         if both.cu is not None or ((both.same or special) and not self.one_slot):
             self.shape = Shape(both.same, both.cu, span if special else _NO_SPAN, self.shape.per_job)
 
     @property
     def preferred(self) -> tuple[str, ...]:
-        """The list of hosts whose preferences count: that of ``-m``, else the queue's if it has any."""
+        """The host list whose preferences (`host+n`, `host!`) count: that of ``-m``, else the queue's HOSTS if it has any."""
         hosts: tuple[str, ...] = self.order_key[1]
         return hosts
 
@@ -179,8 +185,14 @@ class Need:
         return self.shape is PLAIN and not self.terms and not self.ways
 
     def rusage_reason(self, name: str, names: tuple[str, ...]) -> int:
-        """The reason when this resource is short: the queue's or the job's requirement."""
+        """The pend reason where this resource is short: by the queue's requirement or by the job's."""
         return about(QUE_RUSAGE if name in self.queue_rusage else JOB_RUSAGE, name, names)
+
+
+def _sections(way: Way) -> tuple[ResReq, ResReq, ResReq]:
+    """The queue's requirement, the job's and both merged; of a compound one the queue's holds for each term."""
+    term = way.terms[0]
+    return (term.outer, ResReq(), term.outer) if way.compound else (term.outer, term.own, term.both)
 
 
 def _preferred(spec: Spec, queue: QueueConf) -> tuple[str, ...]:
@@ -189,7 +201,7 @@ def _preferred(spec: Spec, queue: QueueConf) -> tuple[str, ...]:
 
 
 def read_need(cluster: Cluster, number: int) -> Need | None:
-    """The needs of a class, by the first way in which its requirement may be met; None if its queue is gone."""
+    """The need of a class by the first alternative of its requirement; None: its queue is gone."""
     spec = cluster.specs.rows[number]
     queue = cluster.queue_conf.get(spec.queue)
     if queue is None:
@@ -205,14 +217,14 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
 
 
 class Needs:
-    """Reads needs; classes that differ in one plain amount alone, as ``rusage[mem=…]``, share the reading of all else."""
+    """Needs by class. Classes that differ only in one plain amount, as ``rusage[mem=…]``, share the reading of all else."""
 
     def __init__(self) -> None:
         self._rows: dict[int, Need | None] = {}
         self._alike: dict[tuple[object, ...], Need] = {}
 
     def of(self, cluster: Cluster, number: int) -> Need | None:
-        """The needs of a class, read once; None if its queue is gone."""
+        """The need of a class, read once; None: its queue is gone."""
         if number not in self._rows:
             self._rows[number] = self._read(cluster, number)
         return self._rows[number]
@@ -222,7 +234,7 @@ class Needs:
         self._rows.pop(number, None)
 
     def clear(self) -> None:
-        """Another configuration."""
+        """Forget all: the configuration is another."""
         self._rows.clear()
         self._alike.clear()
 
@@ -245,7 +257,7 @@ _ONE_AMOUNT = re.compile(r"rusage\[([a-z][a-z0-9_]*)=([1-9][0-9]{0,8})\]", re.AS
 
 
 def _has_one(need: Need, name: str, amount: float) -> bool:
-    """Whether this amount is all that a need reserves, and by this name."""
+    """Whether this amount of this resource is all that a class reserves."""
     places = [place for place in (need.per_host, need.per_slot, need.shared) if place]
     return need.is_plain and places == [((name, amount),)]
 
@@ -262,7 +274,7 @@ def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
 
 
 def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
-    """The ways in which the requirement of a job in this queue may be met."""
+    """The alternatives of the requirement of a job in this queue."""
     if not spec.resreq and not queue.resreq:
         return _NO_WAYS
     return ways(_parsed(queue.resreq), _parsed(spec.resreq))
@@ -272,10 +284,10 @@ _NO_WAYS = ways(ResReq(), ResReq())
 
 
 def _terms(need: Need, way: Way, conf: Conf) -> tuple[Need, ...]:
-    """The needs of the parts of a compound requirement; the last may be for all tasks that the others leave."""
+    """The needs of the terms of a compound requirement; a term without a number is for the slots that the others leave."""
     fixed, rest = sum(term.count for term in way.terms), not all(term.count for term in way.terms)
     if not (fixed < need.slots if rest else fixed == need.slots == need.most):
-        return ()  # the queue's requirement was another when the job was taken in
+        return ()  # the queue's requirement was another when the job was submitted
     found = []
     for term in way.terms:
         least, most = term.count or need.slots - fixed, term.count or need.most - fixed
@@ -285,19 +297,19 @@ def _terms(need: Need, way: Way, conf: Conf) -> tuple[Need, ...]:
 
 
 def increasing_names(conf: Conf) -> frozenset[str]:
-    """Loads that are worse when higher."""
+    """Load indices that are worse when higher."""
     loads = (resource for resource in conf.resources if resource.interval and not resource.consumable)
     return INCREASING | {resource.name for resource in loads if resource.increasing}
 
 
 def dynamic_names(conf: Conf) -> frozenset[str]:
-    """Resources whose value is a load, not a fact."""
+    """Resources whose values change while a host is up."""
     dynamic = (resource.name for resource in conf.resources if resource.interval or resource.locations)
     return frozenset((*INDICES, *dynamic, "slots", "status"))
 
 
 def _parsed(text: str) -> ResReq:
-    """A requirement that no longer parses asks for nothing: it was checked when it was taken in."""
+    """A requirement that does not parse any more asks for nothing: it was checked at submission."""
     if not text:
         return ResReq()
     try:
@@ -307,6 +319,6 @@ def _parsed(text: str) -> ResReq:
 
 
 def _names_a_type(conf: Conf, select: Expr | None) -> bool:
-    """LSF's default ``type==local`` ends where a type, model, host, boolean or string resource is named."""
+    """LSF's default ``type==local`` does not hold where a type, model, host, boolean or string resource is named."""
     named = frozenset(names_in(select))
     return bool(named & _TYPE_NAMES) or any(r.name in named and r.kind != "numeric" for r in conf.resources)

@@ -1,6 +1,6 @@
-"""The hosts as a cycle sees them: one row a host, kept between cycles and renewed only where something changed.
+"""The hosts as a cycle sees them: one row for each host, kept between cycles and renewed only where something changed.
 
-Rule: a row is a copy; what a cycle places is written to the ledger and to the row, and the row is renewed next time.
+Rule: a row is a copy: what a cycle places goes to the ledger and then to the row, and the row is renewed in the next cycle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _USED_KB = {"mem": "rss", "swp": "swap"}
 
 
 class Row:
-    """One host. ``free``: slots for a new job; ``start``: the same when the cycle began."""
+    """One host. ``free``: slots for a new job; ``start``: the same when the cycle began; ``index``: its number in all columns."""
 
     __slots__ = ("free", "gpu_room", "held", "host", "index", "load", "name", "rooms", "seen", "spare", "start", "values")
 
@@ -40,7 +40,7 @@ class Row:
         self.values: dict[str, Value] | None = None
 
     def renew(self, ledger: Ledger, host: Host, use: HostUse | None, load: Mapping[str, float] | None) -> bool:
-        """Copy the host's state; True if it has more than the row knew."""
+        """Copy the host's state; whether it has more free slots, or less reserved, than the row knew."""
         before, held = self.spare, self.held
         self.host, self.load = host, load
         self.seen = (use, -1 if use is None else use.touched)
@@ -50,7 +50,7 @@ class Row:
         return self.spare > before or self.held < held
 
     def refresh(self, ledger: Ledger) -> None:
-        """Something was placed here: what the row knows is no longer so."""
+        """Bring the row up to the ledger after something was placed here."""
         self._count(ledger)
         self.seen = (None, -2)
 
@@ -63,7 +63,7 @@ class Row:
         self.gpu_room = {}
 
     def room(self, ledger: Ledger, soft: Soft, name: str) -> float:
-        """How much of a resource a new job may reserve here: by what is reserved and by what is measured."""
+        """How much of a resource a new job may reserve here: the less of what is not reserved and what is measured as free."""
         if ledger.is_shared(name):
             return ledger.room(self.name, name) or 0.0
         left = self.rooms.get(name)
@@ -83,7 +83,7 @@ class Row:
         return measured if left is None else min(left, measured)
 
     def gpus_left(self, ledger: Ledger, req: GpuReq) -> int:
-        """How many GPUs a job with this requirement may get here."""
+        """How many GPUs a job with this requirement may get here now."""
         left = self.gpu_room.get(req)
         if left is None:
             mine = ledger.host(self.name)
@@ -92,7 +92,7 @@ class Row:
 
 
 def unrealized(use: HostUse | None, soft: Soft, host: str, name: str) -> float:
-    """What started jobs have reserved on a host and do not use yet, so that no measurement shows it."""
+    """What started jobs have reserved on a host and do not use yet, so that measurements do not show it; memory in MB."""
     field = _USED_KB.get(name)
     waiting = []
     for key, part in use.jobs.items() if use is not None else ():
@@ -100,11 +100,11 @@ def unrealized(use: HostUse | None, soft: Soft, host: str, name: str) -> float:
         usage = soft.usage.get(key, {}).get(host) if field is not None and amount else None
         used = getattr(usage, field) / 1024 if usage is not None and field is not None else 0.0
         waiting.append(max(0.0, amount - used))
-    return fsum(waiting)  # the same whatever order they started in
+    return fsum(waiting)  # fsum: the same sum in whatever order they started
 
 
 def read_load(row: Row, cluster: Cluster, soft: Soft, name: str) -> float | None:
-    """A load index of a host, less what is reserved of it and not used yet; as it was when the cycle began."""
+    """A load index of a host less what is reserved of it and not used yet, as of the beginning of the cycle."""
     value = row.load.get(name) if row.load is not None else None
     use = cluster.use.hosts.get(row.name)
     if value is None or use is None or name not in use.reserved:
@@ -113,7 +113,7 @@ def read_load(row: Row, cluster: Cluster, soft: Soft, name: str) -> float | None
 
 
 def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
-    """All that a select expression may ask about a host, as it was when the cycle began."""
+    """All values of a host that a select expression may name, as of the beginning of the cycle."""
     if row.values is not None:
         return row.values
     facts = row.host.facts

@@ -1,6 +1,6 @@
-"""What of a configuration stops jobs that run: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …], windows, thresholds.
+"""Which jobs the configuration lets be preempted or suspended: PREEMPTION=PREEMPTIVE[low+1 …] PREEMPTABLE[high …], windows, load.
 
-Rule: only a queue of higher priority preempts, whatever the lists say, so that two never preempt each other.
+Rule: only a queue of higher priority preempts, whatever the lists say, so that two queues never preempt each other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def preemptable(conf: Conf) -> Victims:
 
 
 def _level(rules: dict[str, dict[str, str]], queue: QueueConf, other: QueueConf) -> int | None:
-    """The preference for victims of another queue; None: they may not be preempted from this one."""
+    """The preference for victims of another queue; None: jobs of this queue may not preempt them."""
     chosen = rules[queue.name].get("PREEMPTIVE")
     if chosen is not None:
         named = _named(chosen)

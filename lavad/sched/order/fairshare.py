@@ -1,7 +1,7 @@
-"""Fair share in one cycle: the trees of all policies filled with what is used now, and each class's place by them.
+"""Fair share in one cycle: the share trees of all policies with what is used now, and each class's place by them.
 
-Rule: within a cycle priorities only fall, as each start takes; so a place that was worked out earlier is never too late,
-and whoever holds one works it out again before it acts on it.
+Rule: within a cycle priorities only fall, with each start; so a place worked out earlier is never too far back, and whoever
+kept one works it out again before relying on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST = (float("inf"),)
 
 
 def queue_policies(conf: Conf) -> dict[str, Policy]:
-    """Queue to the policy that rules it; a host partition's rules every queue that has none of its own."""
+    """Queue to its fair share policy: its own (FAIRSHARE), or that of the first queue whose FAIRSHARE_QUEUES names it."""
     found: dict[str, Policy] = {}
     for number, queue in enumerate(conf.queues):
         if queue.share is not None:
@@ -35,14 +35,14 @@ def queue_policies(conf: Conf) -> dict[str, Policy]:
 
 
 def partition_policies(conf: Conf) -> list[Policy]:
-    """The trees of host partitions, over all queues without fair share of their own."""
+    """The policies of host partitions (HPART_HOSTS), over all queues without fair share of their own."""
     free = tuple(queue.name for queue in conf.queues if queue.name not in queue_policies(conf))
     first = len(conf.queues)
     return [Policy(first + at, part.name, free, part.share, conf) for at, part in enumerate(conf.partitions)]
 
 
 def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
-    """A policy's tree with what each account uses and has used."""
+    """A policy's tree with what each account uses now and has used before (decayed by HIST_HOURS)."""
     share = policy.share
     tree = Tree(policy, _totals(cluster) if share.dominant else {})
     ruled = frozenset(policy.queues)
@@ -72,13 +72,13 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
 def _add_live(node: Node, row: list[int], share: ShareConf, now: float) -> None:
     run, gpu = run_seconds(row, now), gpu_seconds(row, now)
     if share.run_decay and row[SLOTS]:
-        # an account's running jobs are faded as one that began at their mean start
+        # the running jobs of an account decay as one job that began at their mean start
         run = fade_even(run, run / row[SLOTS], share.hist_hours)
     node.add(run=run, gpu=gpu, committed=row[COMMITTED], slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
 
 
 def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: float) -> dict[Account, float]:
-    """CPU seconds that running jobs of these queues have used so far, decayed, account by account."""
+    """Account to the CPU seconds that its running jobs in these queues have used so far, decayed by HIST_HOURS."""
     jobs, specs = cluster.jobs.rows, cluster.specs.rows
     used: defaultdict[Account, list[float]] = defaultdict(list)
     for key, hosts in soft.usage.items():
@@ -93,7 +93,7 @@ def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: flo
                 for usage in hosts.values()
                 if usage.attempt == attempt.number
             ]
-    # fsum: the same whatever order the reports came in
+    # fsum: the same sum in whatever order the reports came in
     return {account: fsum(amounts) for account, amounts in used.items()}
 
 
@@ -109,7 +109,7 @@ def _totals(cluster: Cluster) -> dict[str, float]:
 
 
 class Shares:
-    """All trees of one cycle, made when first asked for."""
+    """The share trees of one cycle, each made when it is first asked for."""
 
     def __init__(self, policies: dict[str, Policy], cluster: Cluster, soft: Soft, now: float) -> None:
         self.policies = policies
@@ -117,14 +117,13 @@ class Shares:
         self._trees: dict[int, Tree] = {}
 
     def tree(self, policy: Policy) -> Tree:
-        """The tree of a policy."""
         tree = self._trees.get(policy.number)
         if tree is None:
             tree = self._trees[policy.number] = make_tree(policy, self._cluster, self._soft, self._now)
         return tree
 
     def key(self, spec: Spec) -> tuple[float, ...]:
-        """The place that a spec's user has by fair share; () in a queue without it."""
+        """The place of a spec's user by fair share, smallest first; () in a queue without fair share."""
         policy = self.policies.get(spec.queue)
         if policy is None:
             return ()
@@ -133,13 +132,13 @@ class Shares:
         return (policy.number, *(LAST if node is None else tree.key(node)))
 
     def priority(self, spec: Spec) -> float:
-        """The dynamic priority of a spec's user among its siblings; 0 without a share."""
+        """The dynamic priority of a spec's user among its siblings; 0.0 without a share."""
         policy = self.policies.get(spec.queue)
         node = None if policy is None else self.tree(policy).leaf(spec.user, spec.user_group)
         return 0.0 if node is None or policy is None else self.tree(policy).priority(node)
 
     def charge(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A job of this spec starts in this cycle."""
+        """A job of this spec starts: its user's priority falls."""
         policy = self.policies.get(spec.queue)
         if policy is None:
             return

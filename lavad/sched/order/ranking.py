@@ -15,11 +15,11 @@ from lavad.core.site.conf import ApsConf, Conf
 from lavad.sched.order.fairshare import partition_policies, queue_policies
 
 Stream = tuple[int, str, str]
-"""Number of a policy, user and group: classes whose places move together; two times "" where they move one by one."""
+"""(policy number, user, group) whose classes move in line together; ("", "") as user and group: each moves by itself."""
 
 
 class Ranking:
-    """What the configuration says about the order of queues and users. ``growth``: user priority won a second."""
+    """The order of queues and users. ``growth``: user priority that a waiting job gains each second."""
 
     def __init__(self, conf: Conf) -> None:
         self.policies = queue_policies(conf)
@@ -43,7 +43,7 @@ class Ranking:
         self.preempts = any(queue.preemption for queue in conf.queues)
 
     def stream(self, spec: Spec) -> Stream | None:
-        """The stream of a spec's jobs, None: the plain line."""
+        """The stream of a spec's jobs; None: they stand in the plain line."""
         aps = self.aps.get(spec.queue)
         if aps is not None:
             return aps[0], "", ""
@@ -52,12 +52,12 @@ class Ranking:
 
 
 Scorer = Callable[[str, dict[str, Any]], float]
-"""(file of the module, what it is told of a job) -> score."""
+"""(file of the site's module, ``facts`` of a job) -> score."""
 NEVER = 1e18
 
 
 def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> float:
-    """The place of a job among those of its queue, the smaller first; 0 where the policy does not care."""
+    """The place of a job in its queue by SCHEDULER, the smallest first; 0.0: the policy has no preference."""
     if policy == "shortest":
         return NEVER if spec.expected is None else float(spec.expected)
     if policy == "smallest":
@@ -70,7 +70,7 @@ def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> floa
 
 
 def facts(spec: Spec, row: Job | Array) -> dict[str, Any]:
-    """What a module is told: no more than what decides where jobs stand."""
+    """What a site's module may decide by; times in seconds, ``mem_limit`` in KB."""
     return {
         "id": row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job,
         "name": row.name,

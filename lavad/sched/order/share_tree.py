@@ -1,7 +1,16 @@
-"""Share trees: which share a user has of a queue (or queues, or host partition), and the priority that it gives now.
+"""Share trees: which share a user has of a queue (or queues, or host partition), and the priority that follows from it now.
 
-Rule: LSF's dynamic priority at each level of the tree; a group counts what all below it use. Sums are made in the order
-of accounts, never of a dict's history, so that a replica and a restart come to the very same numbers.
+At each level of the tree LSF's dynamic priority decides ("Fairshare scheduling" in LSF's Administration guide):
+
+    shares / (cpu_time * CPU_TIME_FACTOR + (run_time + historical_run_time) * RUN_TIME_FACTOR
+              + (committed_run_time - run_time) * COMMITTED_RUN_TIME_FACTOR
+              + (1 + job_slots) * RUN_JOB_FACTOR + gpu_run_time * GPU_RUN_TIME_FACTOR)
+
+With DOMINANT_RESOURCES (lava's own) it is shares over the dominant share: the largest of the fractions that the user has of
+the cluster's slots, memory and GPUs (DRF, Ghodsi et al. 2011), level by level (H-DRF).
+
+Rule: a group counts what all below it use. Sums are made in the order of accounts, never in that of a dict's history, so that
+a replica and a restarted master come to the very same numbers.
 """
 
 from __future__ import annotations
@@ -16,11 +25,11 @@ Step = tuple[str, int, int]
 Path = tuple[Step, ...]
 _KEYWORDS = ("default", "others")
 _LEAST = 0.01
-"""LSF: a smaller denominator counts as this."""
+"""The smallest denominator of the formula, as in LSF."""
 
 
 class Policy:
-    """A share tree as configured. ``number``: its place among all; ``queues``: those it rules, the one it is set in first."""
+    """A share tree as configured. ``number``: its place among all; ``queues``: those under it, the one that defines it first."""
 
     def __init__(self, number: int, name: str, queues: tuple[str, ...], share: ShareConf, conf: Conf) -> None:
         self.number = number
@@ -43,8 +52,10 @@ class Policy:
         return seen
 
     def find_path(self, user: str, group: str) -> Path | None:
-        """The way to a user's leaf: through the group that a job was submitted for, else the user's own share, else the
-        first group that has the user, else ``default`` or ``others``. None: the user has no share.
+        """The path to a user's leaf; None: the user has no share.
+
+        It leads through the group that the job was submitted for (-G), else to the user's own share, else through the first
+        group that has the user, else to ``default`` or ``others``.
         """
         key = (user, group)
         if key not in self._paths:
@@ -54,7 +65,7 @@ class Policy:
         return self._paths[key]
 
     def _ways(self, shares: Shares, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path]]:
-        """All ways to a user, with what they rank by: at each level the user's own share, a group, default, others."""
+        """(rank, path) of all paths to a user; at each level the user's own share ranks first, then groups, default, others."""
         for at, (name, count) in enumerate(shares):
             group = _bare(name)
             if name == user:
@@ -71,7 +82,7 @@ class Policy:
                     yield (1, at), ((group, count, at),)
 
     def entries(self) -> Iterator[Path]:
-        """The ways to all that the configuration names, so that they show even where nobody uses them."""
+        """The paths to all that the configuration names, so that listings show them even where nobody uses them."""
         yield from self._entries(self.shares, frozenset())
 
     def _entries(self, shares: Shares, above: frozenset[str]) -> Iterator[Path]:
@@ -90,7 +101,7 @@ class Policy:
 
 
 class _Members:
-    """Users of a group; ``all`` is everyone but those taken out with ``~``."""
+    """Users of a group; ``all`` is everyone but those excluded with ``~``."""
 
     def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
         self.users = users - out
@@ -112,7 +123,7 @@ def _bare(name: str) -> str:
 
 
 class Node:
-    """A user, group or ``others`` in a tree; what it uses is the sum of all below it. Times in seconds, memory in KB."""
+    """A user, group or ``others``: its use is the sum of all below it. Times in seconds (as decayed), memory in KB."""
 
     __slots__ = (
         "at",
@@ -151,7 +162,7 @@ class Node:
             node = node.parent
 
     def charge(self, slots: int, gpus: int, mem: int) -> None:
-        """A job starts: the priority of this node and all above it falls."""
+        """A job starts: it counts for this node and all above it."""
         node: Node | None = self
         while node is not None:
             node.slots += slots
@@ -161,19 +172,19 @@ class Node:
 
 
 class Tree:
-    """One policy's tree in one cycle. ``totals``: what the hosts have of each resource that a dominant share is of."""
+    """One policy's tree in one cycle. ``totals``: what all hosts have of each resource that dominant shares are fractions of."""
 
     def __init__(self, policy: Policy, totals: Mapping[str, float]) -> None:
         self.policy = policy
         self.totals = totals
         self.root = Node(policy.name, 1, 0, None)
         self.changes = 0
-        """Grows with every start: keys made before may be too high."""
+        """Grows with every start: keys made before are too small, or right."""
         self._leaves: dict[tuple[str, str], Node | None] = {}
         self._keys: dict[Node, tuple[int, tuple[float, ...]]] = {}
 
     def leaf(self, user: str, group: str) -> Node | None:
-        """Where jobs of this user are counted; None: the user has no share."""
+        """The node that jobs of this user count for; None: the user has no share."""
         key = (user, group)
         if key not in self._leaves:
             path = self.policy.find_path(user, group)
@@ -181,7 +192,7 @@ class Tree:
         return self._leaves[key]
 
     def node(self, path: Path) -> Node:
-        """The node at the end of a way, made if it is not there yet."""
+        """The node at the end of a path, made if it is not there yet."""
         node = self.root
         for name, shares, at in path:
             child = node.children.get((at, name))
@@ -191,19 +202,19 @@ class Tree:
         return node
 
     def charge(self, node: Node, slots: int, gpus: int, mem: int) -> None:
-        """A job of this node starts."""
+        """A job of this node starts; the priorities of its path fall. ``mem`` in KB."""
         node.charge(slots, gpus, mem)
         self.changes += 1
 
     def priority(self, node: Node) -> float:
-        """LSF's dynamic priority of a node among its siblings, or by its dominant share."""
+        """The dynamic priority of a node among its siblings, by LSF's formula or by its dominant share."""
         share = self.policy.share
         if share.dominant:
             return node.shares / max(self.dominant(node), 1e-9)
         return node.shares / max(self.used(node), _LEAST)
 
     def used(self, node: Node) -> float:
-        """The denominator of LSF's formula; times count in hours. The GPU term is inside it."""
+        """The denominator of LSF's formula; times count in hours."""
         share = self.policy.share
         run = node.run + node.hist_run
         hours = node.cpu * share.cpu_factor + run * share.run_factor
@@ -214,17 +225,17 @@ class Tree:
         return hours / 3600 + (1 + node.slots + node.reserved) * share.job_factor
 
     def dominant(self, node: Node) -> float:
-        """The largest of the node's fractions of the cluster's resources."""
+        """The node's dominant share, 0.0 to 1.0."""
         return max((self.fraction(node, name) for name in self.policy.share.dominant), default=0.0)
 
     def fraction(self, node: Node, name: str) -> float:
-        """How much of all there is of a resource the node has."""
+        """The fraction of all that the cluster has of a resource that the node has."""
         total = self.totals.get(name, 0.0)
         has = {"slots": node.slots + node.reserved, "mem": node.mem / 1024, "gpus": node.gpus}[name]
         return has / total if total else 0.0
 
     def key(self, node: Node) -> tuple[float, ...]:
-        """The node's place among all leaves, smallest first: each level's priority, and its place where those are equal."""
+        """The node's place among all leaves, smallest first: at each level its priority, then its place in the configuration."""
         known = self._keys.get(node)
         if known is not None and known[0] == self.changes:
             return known[1]

@@ -15,7 +15,7 @@ from lavad.core.lang.ids import key_of
 from lavad.core.plan.plan import Placement
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import place_on, units
-from lavad.sched.hosts.rank import ranked_array, ranked_rows
+from lavad.sched.hosts.rank import ranked
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
@@ -41,7 +41,7 @@ class PartialAllocation:
         self.parts = {part.host: part for part in parts}
         self.grew = False
         self.eligible: Eligibility = get_eligible(state, need)
-        rows = ranked_rows(state, need) if state.columns is None else ranked_array(state, state.columns, need).tolist()
+        rows = ranked(state, need)
         self.hosts = [at for at in rows if not self.eligible.codes[at]]
 
     @property

@@ -1,7 +1,7 @@
-"""Advance reservations in a cycle: how many slots of each host a class must leave alone, or may have of its own one.
+"""Advance reservations (brsvadd) in a cycle: the slots of each host that a class must leave to them, or may have of its own.
 
-Rule: nothing is shifted on the ledger; what a class must leave alone is one dictionary (and column) for all classes that
-end before the same edge of a reservation, so that a cycle's cost grows with edges and reserved hosts, not with classes.
+Rule: nothing is shifted on the ledger. What must be left is one dictionary (and column) for all classes that end before the
+same begin or end (edge) of a reservation, so that cost grows with edges and reserved hosts, not with classes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _end(need: Need, start: float) -> float:
 
 
 class _Level:
-    """What the classes of one level leave alone, up to the ``seen``-th host that changed in this cycle."""
+    """Host to the slots that the classes of one level must leave, up to the ``seen``-th change of a host in this cycle."""
 
     __slots__ = ("column", "kept", "seen")
 
@@ -61,7 +61,10 @@ class AdvanceReservations:
             del known[host]
 
     def set_turn(self, need: Need, start: float = 0.0) -> set[str]:
-        """It is this class's turn, to start at ``start`` (now); hosts of which it may see more or less than the one before."""
+        """It is this class's turn, for a start at ``start`` (default: now).
+
+        Returns the hosts whose free slots may be other than for the class before.
+        """
         if not self.reserved.rows:
             return set()
         self.reserved.catch_up()
@@ -96,7 +99,7 @@ class AdvanceReservations:
                 level.column[row.index] = max(0, kept)
 
     def column(self, free: Ints) -> Ints:
-        """Free slots by row number, less what the class leaves alone."""
+        """Free slots less what the class must leave. Shape: (hosts,)."""
         level = self._level
         if not level.kept:
             return free
@@ -109,7 +112,7 @@ class AdvanceReservations:
         return free - level.column
 
     def explain(self, codes: npt.NDArray[np.int32], free: Ints) -> None:
-        """Note the reason of all hosts of which the class leaves slots alone, where there is none yet."""
+        """Set the pend reason of hosts whose slots the class must leave, where there is none yet."""
         level = self._level
         if not level.kept:
             return
@@ -123,11 +126,11 @@ class AdvanceReservations:
         codes[touched] = self._reasons[touched]
 
     def left(self, need: Need, host: str, free: int) -> int:
-        """Of the free slots of a host, those that this class may have."""
+        """Slots of a host, of ``free``, that this class may have."""
         if need.spec.reservation:
             return min(free, self.reserved.share(need.spec.reservation, host))
         return max(0, free - self._level.kept.get(host, 0))
 
     def reason(self, need: Need, host: str) -> int:
-        """Why a host that has free slots has none for this class."""
+        """The pend reason of a host whose free slots this class may not have."""
         return int(self.reserved.why_none(need.spec, host))

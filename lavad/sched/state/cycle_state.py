@@ -1,4 +1,4 @@
-"""What one cycle works on: the cluster, its soft state, the time, this cycle's ledger and limits, the hosts' rows."""
+"""What one cycle works on: the cluster, load and usage, the time, and this cycle's ledger, limits, host rows and reservations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
 class CycleState:
-    """One cycle's world. ``columns`` is None for few hosts."""
+    """The state of one cycle. ``columns`` is None for few hosts."""
 
     def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache) -> None:
         self.cluster = cluster
@@ -36,26 +36,26 @@ class CycleState:
         self.columns: Columns | None = cache.columns
         self.shares = Shares(cache.ranking.policies, cluster, soft, now)
         self.queues: dict[str, int] = {}
-        """Queue to why it dispatches nothing now, 0: it does."""
+        """Queue to why it dispatches nothing now; 0: it does."""
         self.rankings: dict[tuple[object, ...], Any] = {}
         self.rank_starts: dict[tuple[object, ...], int] = {}
-        """Ranking to its first host that is not full."""
+        """Ranking to the place of its first host that is not full."""
         self.free = sum(row.free for row, code in zip(self.rows, cache.codes, strict=True) if not code)
         """Free slots of all hosts that take jobs."""
         self.changes = 0
         """Grows with every row that is renewed in this cycle."""
         self.wake_at = 0.0
         self.preempted: set[int] = set()
-        """Running jobs that this cycle stops."""
+        """Running jobs that this cycle preempts or suspends."""
         self.free_may_grow = False
-        """Whether anything is held: a host may then have more for one class than for the one before it."""
+        """Whether hosts may have more free slots for one class than for the one before it, as slots are reserved."""
         self.renewed: list[int] = []
-        """Numbers of the rows that were brought up to the ledger, one after the other."""
+        """Numbers of the rows that were brought up to the ledger, in that order."""
         self.retry_blocked = False
-        """Whether the next cycle must look at everything again."""
+        """Whether the next cycle must look at blocked classes again."""
         has_advance = bool(cluster.reservations.rows or cache.reservations)
         self.advance = AdvanceReservations(self.ledger, cache, now) if has_advance else None
-        """The advance reservations, where there are any."""
+        """None: there are none."""
         for edge in self.advance.edges[:1] if self.advance is not None else ():
             self.wake(edge)
         self._starts: dict[str, float] = {}
@@ -63,12 +63,12 @@ class CycleState:
             self.wake_at_change(text)
 
     def wake(self, at: float) -> None:
-        """Time alone may change something then."""
+        """Wake the scheduler at this time (seconds since the epoch): time alone may change something then."""
         if at > self.now and (not self.wake_at or at < self.wake_at):
             self.wake_at = at
 
     def wake_at_change(self, text: str) -> None:
-        """Something opens or closes with this time window."""
+        """Wake the scheduler when this time window opens or closes."""
         seconds = self.cache.next_window_change(text, self.local)
         if seconds is not None:
             self.wake(self.now + seconds)
@@ -83,7 +83,7 @@ class CycleState:
             self.free_may_grow = before
 
     def start_job(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
-        """A job of ``spec`` starts on these hosts; ``alone``: others that it keeps for itself."""
+        """Start a job of ``spec`` on these hosts; ``alone``: hosts without a part of it that no other job may use."""
         self.ledger.take(key, spec, parts, alone)
         for name in alone:
             self.renew(self.cache.by_name[name])
@@ -103,11 +103,11 @@ class CycleState:
             self.columns.refresh(row)
 
     def free_slots(self, columns: Columns) -> Ints:
-        """Free slots of all hosts as the class in turn may have them (perhaps more, where it has an advance reservation)."""
+        """Free slots of all hosts, less what the class in turn must leave to advance reservations. Shape: (hosts,)."""
         return columns.free if self.advance is None else self.advance.column(columns.free)
 
     def last_start(self, row: Row) -> float:
-        """When a job was started last on a host, of those that are still there; now, if in this cycle."""
+        """When the last job was started on a host, of those still there; 0.0: there is none."""
         found = self._starts.get(row.name)
         if found is None:
             use = self.cluster.use.hosts.get(row.name)
@@ -117,5 +117,5 @@ class CycleState:
         return found
 
     def room(self, row: Row, name: str) -> float:
-        """How much of a resource may be reserved on a host."""
+        """How much of a resource a new job may reserve on a host."""
         return row.room(self.ledger, self.soft, name)

@@ -1,7 +1,10 @@
 """May a class of jobs use a host at all? Queue, -m, the host's state and windows, type, select and load thresholds.
 
-Rule: what is decided here does not change while a cycle places jobs; the answer for all hosts is a list of reasons, 0
-for yes, kept between cycles as long as nothing that it was made from has changed.
+Rule: what is decided here does not change while a cycle places jobs. The answer is a pend reason for each host, 0 for yes,
+kept between cycles until something that it was made from has changed.
+
+A select expression over all hosts at once: a comparison of a number with a constant is one numpy operation; every other test
+is made host by host by ``core.lang.resreq.eval``, which defines the meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ Check = Callable[[Row], int]
 
 
 def get_eligible(state: CycleState, need: Need) -> Eligibility:
-    """The reasons for a class, made anew only where they may be different by now."""
+    """The reasons of all hosts for a class, worked out again only if they may be different by now."""
     cache = state.cache
     known = cache.eligibilities.get(need.eligible_key)
     made_from = (cache.state_seen, cache.rows_seen)
@@ -42,7 +45,7 @@ def get_eligible(state: CycleState, need: Need) -> Eligibility:
 
 
 def _checks(state: CycleState, need: Need) -> Iterator[Check]:
-    """One host after the other: each check gives a reason, 0 for none."""
+    """The checks of one host, in this order: each gives a pend reason, 0 for none."""
     yield _member_check(_usable(state, need), PendReason.HOST_QUE_MEMB)
     if need.spec.hosts:
         yield _member_check(_asked(state, need), PendReason.HOST_USR_SPEC)
@@ -107,7 +110,7 @@ def _asked(state: CycleState, need: Need) -> dict[str, int]:
 
 
 def _reserved(state: CycleState, need: Need) -> list[str]:
-    """The hosts of the advance reservation that a class is to run in."""
+    """The hosts of the class's advance reservation (-U)."""
     row = state.cluster.reservations.rows.get(need.spec.reservation)
     return [host for host, _ in row.hosts if host in state.cache.by_name] if row is not None else []
 
@@ -132,7 +135,7 @@ def _member_check(hosts: Iterable[str], reason: int) -> Check:
 
 
 def local_type(state: CycleState, need: Need) -> str:
-    """Type of the submission host; "" when it is not of this cluster."""
+    """Type of the submission host; "": it is not of this cluster."""
     host = state.cluster.hosts.rows.get(need.spec.from_host)
     return host_type(state.cluster, host) if host is not None else ""
 
@@ -148,7 +151,7 @@ def _load_at(state: CycleState, at: int, name: str) -> float:
 
 
 def why_not_load(state: CycleState, row: Row, thresholds: Thresholds) -> int:
-    """The reason of the first load index beyond its threshold for dispatch, 0: none is."""
+    """The pend reason of the first load index beyond its scheduling threshold; 0: none is."""
     for name, most in thresholds.sched:
         value = read_load(row, state.cluster, state.soft, name)
         if value is not None and (value > most if name in state.cache.increasing else value < most):
@@ -168,7 +171,7 @@ _KEPT = 1000
 
 
 def select_mask(state: CycleState, columns: Columns, expr: Expr, local: str) -> Mask:
-    """Which hosts fit."""
+    """Which hosts satisfy a select expression. Shape: (hosts,)."""
     kind = expr[0]
     if kind in ("and", "or"):
         masks = [select_mask(state, columns, part, local) for part in expr[1:]]
@@ -183,7 +186,7 @@ def select_mask(state: CycleState, columns: Columns, expr: Expr, local: str) -> 
 
 
 def _numbers(state: CycleState, columns: Columns, name: str) -> Any:
-    """A column of numbers; None if the resource is a text on some host."""
+    """The values of a resource on all hosts; None: it is a text on some host."""
     if name in state.cache.texts:
         return None
 

@@ -1,6 +1,6 @@
-"""What the scheduler keeps between cycles. A cache and nothing else: with an empty one, the same plan comes out.
+"""What the scheduler keeps between cycles. Only a cache: with an empty one, the same plan comes out.
 
-Rule: whatever is kept here names what it was made from, and is made anew when that has changed.
+Rule: all that is kept here names what it was made from, and is made again when that has changed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ absolute priority; () where nothing does), queue priority, user priority, btop/b
 
 WEEK = 604_800
 ZONE_ERROR = 2.0
-"""Local time is in whole seconds."""
+"""Seconds; local time is in whole seconds."""
 
 
 def _zone(now: float, local: Local) -> float:
-    """How far the local week is ahead of the clock."""
+    """How many seconds the local week is ahead of the clock."""
     return (local[0] * 86_400 + local[1] - now) % WEEK
 
 
@@ -46,7 +46,7 @@ Place = tuple[float, float, int, int]
 
 
 class PendingClass:
-    """What is known of a class: its place in line, and what it waits for."""
+    """A class with pending jobs: its place in line, and what blocks it."""
 
     __slots__ = ("blocked", "head", "jobs", "pending", "placed", "places", "stream", "touched")
 
@@ -56,43 +56,43 @@ class PendingClass:
         self.head: Order | None = None
         self.stream: Stream | None = None
         self.places: list[tuple[Place, int, int]] = []
-        """Place, key and its value in ``Pending.keys`` in order, where the cluster's own order is not theirs; those whose value
-        is another one by now have left."""
+        """(place, key, its value in ``Pending.keys``) in order, where the cluster does not keep them in order; those whose value
+        is another by now have left."""
         self.placed = 0
-        """``Pending.touched`` up to which they have been put there."""
+        """``Pending.touched`` up to which jobs have been put into ``places``."""
         self.blocked = -1
-        """Cycle in which hosts had no room for any job of it; -1: look at it."""
+        """Last cycle in which hosts had no room for its next job; -1: it must be looked at."""
         self.jobs: dict[int, int] = {}
-        """Reasons of single jobs."""
+        """Single jobs to their own pend reasons."""
 
 
 class SchedulerCache:
-    """The cache of one scheduler. ``few``: from how many hosts on it works with columns."""
+    """The cache of one scheduler. ``few``: the number of hosts from which on it works with columns."""
 
     idle: tuple[int, int, int, float, float] | None = None
-    """Version, ``rows_seen`` and ``state_seen`` of the last cycle, if it decided nothing; when to wake; its time zone."""
+    """If the last cycle decided nothing: its version, ``rows_seen`` and ``state_seen``, when to wake, its time zone."""
 
-    def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - a cache or a mark each
+    def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - fields only
         self.few = few
         self.cycle = 0
         self.scorer: Scorer | None = None
-        """Asks a site's own policies; None: there are none to ask."""
+        """Asks a site's own SCHEDULER modules; None: their scores count as 0."""
         self.conf: Conf | None = None
         self.book = LimitBook(Conf())
         self.rows: list[Row] = []
         self.by_name: dict[str, Row] = {}
         self.columns: Columns | None = None
         self.codes: list[int] = []
-        """Reason of each host's state, 0: it takes jobs."""
+        """Pend reason of each host's state by row number; 0: it takes jobs."""
         self.needs = Needs()
         self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
-        """Class with roles to its need, and what one task of each role needs."""
+        """Class with roles to its need, and the needs of one task of each role."""
         self.eligibilities: dict[tuple[object, ...], Eligibility] = {}
         self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
         self.units: dict[str, dict[str, int]] = {}
-        """Type of compute units to the number of each host's unit."""
+        """Type of compute units to each host's number of its unit."""
         self.texts: set[str] = set()
-        """Resources that are texts on some host."""
+        """Resources whose value is a text on some host."""
         self.classes: dict[int, PendingClass] = {}
         self.line: list[tuple[Order, int]] = []
         self.streams: dict[Stream, list[tuple[Order, int]]] = {}
@@ -103,27 +103,27 @@ class SchedulerCache:
         self.rows_seen = 0
         """Grows when any row was renewed."""
         self.improved = 0
-        """Newest cycle in which a host had more, or another state, than before."""
+        """Last cycle in which a host had more free, or another state, than before."""
         self.load_changed = 0
-        """Newest cycle in which a load was other than before."""
+        """Last cycle in which a load was other than before."""
         self.retry_blocked = False
-        """Something is held, promised or preempted: what was blocked is looked at again in each cycle."""
+        """Something is reserved, suspended or preempted: blocked classes are looked at again in each cycle."""
         self.rules = Rules(Conf())
         self.dynamic: frozenset[str] = frozenset()
         self.increasing: frozenset[str] = frozenset()
         self.host_windows: dict[str, tuple[str, ...]] = {}
         self.clients: frozenset[str] = frozenset()
-        """Hosts that only submit."""
+        """Hosts that only submit jobs."""
         self.reservations: tuple[object, ...] = ()
-        """The advance reservations, and whether each was active, in the cycle before."""
+        """(advance reservation, whether it was active) of the cycle before."""
         self.ends: dict[str, tuple[int, Ends]] = {}
-        """Of reserved hosts: when their jobs end, as of a ``touched`` of the host."""
+        """Reserved host to when its jobs end, as of a ``touched`` of the host."""
         self.why: dict[int, WhyClass] = {}
-        """Why each class waits, as far as known: plans carry only what is new."""
+        """Why each class waits: plans carry only what is new."""
         self.why_job: dict[int, int] = {}
 
     def renew(self, ledger: Ledger, soft: Soft, local: Local) -> None:
-        """Bring everything up to the cluster as it is."""
+        """Bring everything up to the cluster as it is: the begin of a cycle."""
         cluster = ledger.cluster
         self.cycle += 1
         if cluster.conf is not self.conf:
@@ -136,7 +136,7 @@ class SchedulerCache:
             self.improved = self.cycle
 
     def _configure(self, conf: Conf) -> None:
-        """Another configuration: nothing that was made from the old one is kept."""
+        """Forget all that was made from the old configuration."""
         self.conf = conf
         self.book = LimitBook(conf)
         self.rows, self.by_name = [], {}
@@ -154,7 +154,7 @@ class SchedulerCache:
         self.state_seen += 1
 
     def _count_rows(self, cluster: Cluster) -> None:
-        """Other hosts than before: all rows are new."""
+        """Make all rows anew: there are other hosts than before."""
         self.rows = [Row(at, name) for at, name in enumerate(sorted(cluster.hosts.rows))]
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
@@ -208,7 +208,7 @@ class SchedulerCache:
         return 0 if all(self.is_window_open(text, local) for text in texts) else PendReason.HOST_WINDOW
 
     def window(self, text: str) -> Windows:
-        """A parsed time window; one that does not parse is always open."""
+        """A parsed time window; one that does not parse is open at all times."""
         found = self.windows.get(text)
         if found is None:
             try:
@@ -227,25 +227,25 @@ class SchedulerCache:
         return next_change(self.window(text), local) if text else None
 
     def note_idle(self, plan: Plan, now: float, local: Local) -> None:
-        """A cycle is over: where it decided nothing, the next one need not look while nothing changes."""
+        """A cycle is over: if it decided nothing, the next need not look while nothing changes."""
         still = not (plan.decides or self.retry_blocked)
         self.idle = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
 
     def find_idle_wake_time(self, cluster: Cluster, now: float, local: Local) -> float | None:
-        """When time alone may change something (0: never), where nothing else has changed; None: something has."""
+        """The wake-up time (0.0: none) if nothing has changed since the last cycle, which decided nothing; else None."""
         if self.idle is None or self.retry_blocked or self.idle[:3] != (cluster.version, self.rows_seen, self.state_seen):
             return None
         _, _, _, wake_at, zone = self.idle
-        # local clocks are set back and forth: windows then open at another time
+        # when local clocks are set back or forth, windows open at another time
         is_same_zone = abs(zone - _zone(now, local)) % (WEEK - ZONE_ERROR) <= ZONE_ERROR
         return wake_at if is_same_zone and (not wake_at or now < wake_at) else None
 
     def need(self, cluster: Cluster, number: int) -> Need | None:
-        """The needs of a class; None if its queue is gone."""
+        """The need of a class; None: its queue is gone."""
         return self.needs.of(cluster, number)
 
     def units_of(self, conf: Conf, kind: str) -> dict[str, int]:
-        """Host to the number of its compute unit of a type ("": the default type)."""
+        """Host to the number of its compute unit of a type ("": the default type); numbers in the order of lsb.hosts."""
         kind = kind or conf.params.unit_type
         if kind not in self.units:
             named = [unit.name for unit in conf.params.units if unit.type == kind]
@@ -253,7 +253,7 @@ class SchedulerCache:
         return self.units[kind]
 
     def forget(self, number: int) -> None:
-        """A class has no pending job any more."""
+        """Forget a class that has no pending job any more."""
         entry = self.classes.pop(number)
         self.needs.forget(number)
         self.why.pop(number, None)
@@ -261,7 +261,7 @@ class SchedulerCache:
             self.why_job.pop(key, None)
 
     def set_job_reasons(self, entry: PendingClass, reasons: dict[int, int]) -> None:
-        """The reasons of single jobs of a class are these now."""
+        """The pend reasons of single jobs of a class are these now."""
         for key in entry.jobs:
             self.why_job.pop(key, None)
         entry.jobs = reasons
