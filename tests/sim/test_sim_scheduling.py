@@ -132,11 +132,16 @@ class Site(RuleBasedStateMachine):
         else:
             plan = schedule(world.cluster, world.soft, world.now, world.local, self.memory)
             events = accept_plan(world.cluster, plan, world.now, f"c{world.cluster.version}.")
-        if any(isinstance(event, ev.JobSuspended | ev.JobResumed) for event in events):
-            self.promises.disturb()
         world.apply(*self.write(events))
+        if any(isinstance(event, ev.JobSuspended | ev.JobResumed) or self._goes_first(event) for event in events):
+            self.promises.disturb()
         if self.keeps_promises:
             self.promises.check(world.cluster, self.kept, world.now, 60.0 * LONGEST)
+
+    def _goes_first(self, event: ev.Event) -> bool:
+        """A job of a queue that goes before the reserving one started; one that waits there is not part of a promise."""
+        cluster = self.world.cluster
+        return isinstance(event, ev.JobDispatched) and cluster.specs.rows[cluster.jobs.rows[event.key].spec].queue == "urgent"
 
     @invariant()
     def nothing_is_given_twice(self) -> None:
