@@ -6,33 +6,21 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import grpc
 import msgspec
 
-from config.check.report import report
-from config.read.load import load as load_files
-from lavad.configure.site import core_conf
 from lavad.core import events as ev
-from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.depend.depend import local_of
-from lavad.core.decide.placement.accept import accepted
-from lavad.core.lang.asks import Caller, Refused
-from lavad.core.lang.windows import is_open, parse_windows
-from lavad.core.plan.plan import Plan
+from lavad.core.decide.control.office import take_office
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.core.site.conf import Conf
-from lavad.core.site.limit_book import LimitBook
-from lavad.core.site.rights import is_admin
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.hosts.job_text_cache import Texts
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import Peeks
 from lavad.hosts.peek_service import Outputs
 from lavad.hosts.sessions import Sessions
-from lavad.local_time import local_time
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
@@ -45,6 +33,8 @@ from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.loops import Loops
 from lavad.services.metrics import Metrics, Server
 from lavad.services.perfmon import Perfmon
+from lavad.services.plans import Plans
+from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits
 from lavad.store.founding import newest_answers, secret
 from lavad.store.lease import Lease
@@ -55,10 +45,7 @@ from lavad.store.writer import Store
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
-MAX_EXTENSION = 86_400.0
 LOG_PAUSE = 30.0
-TIME_PAUSE = 10.0
-"""Seconds between two looks at the windows of ``#if time(…)``."""
 
 
 class Site(msgspec.Struct):
@@ -111,27 +98,26 @@ class Master:
         self.peeks = Peeks()
         outputs = Outputs(cluster, self.sessions, self.peeks, reader)
         self.perfmon = Perfmon(cluster, time.time)
+        self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time)
+        self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.dispatch = Dispatch(
             self.engine,
             self.texts,
             self.waits,
             self.queries,
             outputs,
-            self.reconfig,
-            self.extend_leases,
+            self.reconfiguration,
+            self.loops,
             secret(store),
             self.perfmon,
         )
-        self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds) if site.metrics else None
-        self._configured = 0
-        """Version of the newest configuration: a plan made before it is dropped."""
-        self._limits = LimitBook(cluster.conf)
+        counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
+        self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
         for listener in (
             self.publisher.committed,
-            self._note_configuration,
             self.outbox.committed,
             self.waits.committed,
             self.hangs.committed,
@@ -156,15 +142,8 @@ class Master:
 
     async def take_office(self) -> None:
         """The first commit of this master: its epoch, and the configuration if the files have changed."""
-
-        def decide(cluster: Cluster, now: float) -> Decided:
-            incarnation = cluster.incarnation or secrets.token_hex(8)
-            events: list[ev.Event] = [ev.MasterStarted(at=now, epoch=self.epoch, incarnation=incarnation, host=self.site.host)]
-            if cluster.conf != self.conf:
-                events.append(ev.Configured(at=now, conf=self.conf))
-            return Decided(events=events)
-
-        await self.engine.ask(decide)
+        fresh = ev.MasterStarted(at=time.time(), epoch=self.epoch, incarnation=secrets.token_hex(8), host=self.site.host)
+        await self.engine.ask(lambda cluster, now: take_office(cluster, now, fresh, self.conf))
 
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
@@ -181,7 +160,7 @@ class Master:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.engine.run())
             await self.take_office()
-            group.create_task(self.scheduler.run(self._planned, lambda: None))
+            group.create_task(self.plans.run())
             group.create_task(self.queries.run())
             if self.site.lsf.get("LSB_SHAREDIR"):
                 group.create_task(self._write_event_log())
@@ -207,7 +186,7 @@ class Master:
             group.create_task(self.loops.migrations())
             group.create_task(self.loops.groups())
             group.create_task(self.loops.reservations())
-            group.create_task(self._reconfigure_by_time())
+            group.create_task(self.reconfiguration.run())
             group.create_task(self.hangs.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
@@ -225,75 +204,3 @@ class Master:
             finally:
                 link.close()
                 process.kill()
-
-    async def _planned(self, message: Plan | feed.Answer) -> None:
-        """A plan came from the scheduler: what of it still holds becomes true."""
-        if not isinstance(message, Plan):
-            return
-        kept = False
-        self.perfmon.planned(message)
-        if self.metrics is not None:
-            self.metrics.planned(message)
-        if message.decides and message.version >= self._configured:
-            seed = secrets.token_hex(6)
-
-            def decide(cluster: Cluster, now: float) -> Decided:
-                return accepted(cluster, message, now, seed, self._limits)
-
-            try:
-                kept = bool((await self.engine.ask(decide)).get("kept"))
-            except Refused as refusal:
-                log.error("plan dropped: %s", refusal.text)
-        news = SoftUpdate(why=message.why, why_job=message.why_job, promises=message.promises)
-        update(self.soft, news)
-        self.queries.process.send_frame(feed.frame(news))
-        self.scheduler.send(feed.PlanDone(version=message.version, kept=kept))
-
-    def _note_configuration(self, committed: Committed) -> None:
-        if any(isinstance(event, ev.Configured) for event in committed.events):
-            self._configured = committed.version
-            self._limits = LimitBook(self.cluster.conf)
-
-    def extend_leases(self, seconds: float, caller: Caller) -> dict[str, Any]:
-        """badmin lease extend: no host is fenced, and no job started elsewhere, for so long."""
-        if not is_admin(self.cluster.conf, caller):
-            raise Refused("User permission denied")
-        if not 0 < seconds <= MAX_EXTENSION:
-            raise Refused(f"{seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
-        self.loops.extended_until = time.time() + seconds
-        return {}
-
-    async def reconfig(self, caller: Caller) -> dict[str, Any]:
-        """badmin reconfig: the whole configuration anew, or nothing."""
-        if not is_admin(self.cluster.conf, caller):
-            raise Refused("User permission denied")
-        await self._reconfigure()
-        return {"text": "Reconfiguration initiated"}
-
-    async def _reconfigure_by_time(self) -> None:
-        """`#if time(…)`: the files are read again when a window that they name opens or closes."""
-        seen: tuple[object, ...] = ()
-        while True:
-            local = local_of(local_time(time.time()))
-            windows = self.cluster.conf.params.time_windows
-            now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
-            if windows and seen and seen[0] == windows and seen != now:
-                try:
-                    await self._reconfigure()
-                except Refused as refusal:
-                    log.warning("configuration by time: %s", refusal)
-            seen = now
-            await asyncio.sleep(TIME_PAUSE)
-
-    async def _reconfigure(self) -> None:
-        loaded = await asyncio.to_thread(load_files, self.site.confdir)
-        if loaded.has_errors:
-            raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
-        conf = core_conf(loaded.config)
-
-        def decide(cluster: Cluster, now: float) -> Decided:
-            events: list[ev.Event] = [ev.Configured(at=now, conf=conf)] if cluster.conf != conf else []
-            return Decided(events=events)
-
-        await self.engine.ask(decide)
-        self.conf = conf

@@ -15,9 +15,9 @@ import msgspec
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.control.by_time import fade
 from lavad.core.decide.depend.depend import ConditionQueue, local_of
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.decide.placement.rusage_decay import fade
 from lavad.core.decide.report import report
 from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply

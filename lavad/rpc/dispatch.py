@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import singledispatchmethod
 from typing import Any
 
@@ -34,7 +34,9 @@ from lavad.hosts.peek_service import Outputs
 from lavad.local_time import local_time
 from lavad.replica.replicas import QueryProcess
 from lavad.services.lookups import Lookups
+from lavad.services.loops import Loops
 from lavad.services.perfmon import LONGEST, Perfmon
+from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
 
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
@@ -55,8 +57,8 @@ class Dispatch:
         waits: Waits,
         queries: QueryProcess,
         outputs: Outputs,
-        reconfig: Callable[[Caller], Any],
-        extend: Callable[[float, Caller], dict[str, Any]],
+        reconfiguration: Reconfiguration,
+        loops: Loops,
         secret: bytes,
         perfmon: Perfmon,
     ) -> None:
@@ -66,8 +68,8 @@ class Dispatch:
         self._queries = queries
         self._outputs = outputs
         self._lookups = Lookups(engine.cluster, outputs.reader, engine.clock)
-        self._reconfig = reconfig
-        self._extend = extend
+        self._reconfiguration = reconfiguration
+        self._loops = loops
         self._secret = secret
         self._perfmon = perfmon
 
@@ -228,12 +230,12 @@ class Dispatch:
 
     @_answer.register
     async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._reconfig(caller)
-        return answer
+        return {"text": await self._reconfiguration.ask(caller)}
 
     @_answer.register
     async def _lease(self, ask: asks.Lease, caller: Caller) -> dict[str, Any]:
-        return self._extend(ask.seconds, caller)
+        self._loops.extend_leases(caller, ask.seconds)
+        return {}
 
 
 def _refusal(refusal: Refused) -> bytes:

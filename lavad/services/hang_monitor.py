@@ -6,11 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.hung import suspected
-from lavad.core.job.job import Attempt, Suspect
+from lavad.core.decide.report.hung import name_suspects
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import OVER
 from lavad.core.plan.volatile import SoftUpdate
@@ -21,7 +19,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 10.0
 FRESH = 3
-"""Sample periods after which a silent host's word counts no more."""
+"""Sample periods after which what a silent host said counts no more."""
 
 
 class Hangs:
@@ -59,54 +57,22 @@ class Hangs:
         """Look again and again."""
         while self._seconds:
             await asyncio.sleep(min(LONGEST_PAUSE, max(0.5, self._seconds / 10)))
-            found = self._look()
-            if found:
+            self._forget_ended()
+            if self._name_suspects(self._engine.cluster, self._clock()).events:
                 try:
-                    await self._engine.ask(lambda cluster, now, found=found: _decide(cluster, now, found))  # type: ignore[misc]
+                    await self._engine.ask(self._name_suspects)
                 except Refused as refusal:
                     log.warning("hung ranks: %s", refusal)
 
-    def _look(self) -> dict[int, tuple[int, tuple[Suspect, ...]]]:
-        """Job to attempt and suspects, where they are others than before."""
-        now = self._clock()
+    def _forget_ended(self) -> None:
+        """Drop jobs that no longer run, and ranks that are no more."""
         rows = self._engine.cluster.jobs.rows
-        found = {}
-        for key, (attempt, ranks) in list(self._ranks.items()):
+        for key, (_, ranks) in list(self._ranks.items()):
             job = rows.get(key)
-            run = job.run if job is not None else None
-            if run is None:
+            if job is None or job.run is None:
                 del self._ranks[key]
-                continue
-            if run.number != attempt or run.tasks:
-                continue  # tasks of several roles are not alike: that one waits says nothing
-            suspects = self._judge(run, ranks, now)
-            if suspects and self._engine.cluster.specs.rows[job.spec].roles:  # type: ignore[union-attr]
-                # Roles differ in what they do: one that waits while another works is as it should be.
-                suspects = tuple(suspect for suspect in suspects if suspect.how == "stopped")
-            if suspects is not None and _names(suspects) != _names(run.suspects):
-                found[key] = (attempt, suspects)
-        return found
+            else:
+                hang.forget(ranks, {part.host for part in job.run.parts if part.state not in OVER})
 
-    def _judge(self, run: Attempt, ranks: hang.Ranks, now: float) -> tuple[Suspect, ...] | None:
-        """None: nothing can be said."""
-        if any(part.stopped or part.end is not None for part in run.parts):
-            return None
-        hosts = {part.host for part in run.parts if part.state not in OVER}
-        hang.forget(ranks, hosts)
-        if {rank.host for rank in ranks.values()} != hosts:
-            return None
-        if min(rank.heard for rank in ranks.values()) < now - FRESH * self._sample - LONGEST_PAUSE:
-            return None
-        suspects = hang.judge(ranks, now, self._seconds)
-        return run.suspects if not suspects and run.suspects and hang.goes_on(ranks, run.suspects) else suspects
-
-
-def _names(suspects: tuple[Suspect, ...]) -> list[tuple[int, str]]:
-    return [(suspect.rank, suspect.how) for suspect in suspects]
-
-
-def _decide(cluster: Cluster, now: float, found: dict[int, tuple[int, tuple[Suspect, ...]]]) -> Decided:
-    events: list[ev.Event] = []
-    for key, (attempt, suspects) in found.items():
-        events += suspected(cluster, key, attempt, suspects, now)
-    return Decided(events=events)
+    def _name_suspects(self, cluster: Cluster, now: float) -> Decided:
+        return name_suspects(cluster, self._ranks, now, self._seconds, FRESH * self._sample + LONGEST_PAUSE)

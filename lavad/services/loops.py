@@ -11,14 +11,13 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
+from lavad.core.decide.control.by_time import deadlines, fade, migrations
 from lavad.core.decide.control.depart import depart, departing
-from lavad.core.decide.control.hosts import expired, silent
-from lavad.core.decide.control.migrations import migrations
-from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.decide.control.hosts import expired, is_silent, may_fence, silent
+from lavad.core.decide.control.office import check_extension
 from lavad.core.decide.reserve.reservations import turn
-from lavad.core.job.job import Wish
-from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import WAITING, HostState, JobState, TermReason
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.states import HostState
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Sessions
@@ -53,8 +52,13 @@ class Loops:
         self._clock = clock
         self._taken_over = taken_over
         self._fenced: set[str] = set()
-        self.extended_until = 0.0
+        self._extended_until = 0.0
         """No host is fenced before this time (badmin lease extend)."""
+
+    def extend_leases(self, caller: Caller, seconds: float) -> None:
+        """badmin lease extend: no host is fenced, and no job started elsewhere, for so long. Raises Refused."""
+        check_extension(self._engine.cluster, caller, seconds)
+        self._extended_until = self._clock() + seconds
 
     async def hosts(self) -> None:
         """Hosts that fall silent, and leases that run out."""
@@ -68,7 +72,7 @@ class Loops:
                 heard = self._sessions.heard.get(name, self._taken_over)
                 if host.state is HostState.OK:
                     self._fenced.discard(name)
-                    if now - heard > params.host_timeout:
+                    if is_silent(self._engine.cluster, name, heard, now):
                         log.warning("host %s: silent for %.0f s", name, now - heard)
                         self._sessions.hang_up(name)
                         await self._tried(_bound(silent, name))
@@ -82,9 +86,8 @@ class Loops:
             self._sessions.hang_up(host)
 
     def _may_fence(self, host: str, now: float) -> bool:
-        params = self._engine.cluster.conf.params
-        granted = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self.extended_until)
-        return now > granted + params.lease + params.margin
+        renewed = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self._extended_until)
+        return may_fence(self._engine.cluster, renewed, now)
 
     async def overdue(self, outbox: Outbox) -> None:
         """Starts and ends that are due and that a host has not acted on are told it again."""
@@ -102,7 +105,7 @@ class Loops:
         while True:
             await asyncio.sleep(5.0)
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
-                await self._tried(_deadlines)
+                await self._tried(deadlines)
 
     async def migrations(self) -> None:
         """MIG: jobs that the system suspended long ago go elsewhere."""
@@ -196,22 +199,3 @@ class Loops:
 
 def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
     return lambda cluster, now: Decided(events=decide(cluster, host, now))
-
-
-def _deadlines(cluster: Cluster, now: float) -> Decided:
-    events: list[ev.Event] = []
-    reason = TermReason.TERM_DEADLINE
-    for key, job in cluster.jobs.rows.items():
-        deadline = cluster.specs.rows[job.spec].deadline
-        if not deadline or now < deadline:
-            continue
-        if job.state in WAITING:
-            events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
-        elif job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes):
-            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="kill", at=now, reason=reason)))
-    for array in cluster.arrays.rows.values():
-        deadline = cluster.specs.rows[array.spec].deadline
-        left = array.pending.union(array.held)
-        if deadline and now >= deadline and left:
-            events.append(ev.ElementsKilled(at=now, key=array.job, elements=left, reason=reason))
-    return Decided(events=events)

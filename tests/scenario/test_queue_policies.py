@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.decide.control.migrations import migrations
+from lavad.core.decide.control.by_time import migrations
 from lavad.core.lang.states import JobState
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.hosts.orders import warning

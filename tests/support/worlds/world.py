@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.control.by_time import fade
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.decide.placement.rusage_decay import fade
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End
 from lavad.core.job.spec import Spec

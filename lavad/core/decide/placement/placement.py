@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
 from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
@@ -16,12 +17,36 @@ from lavad.core.job.job import AVOIDED, Job, Placed, Wish
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState
+from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
+
+
+def accept(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook, configured: int = 0) -> Decided:
+    """As ``accept_plan``, with the record of what the plan was decided on; the answer says whether that is kept.
+
+    Nothing is left of a plan that is older than ``configured``, the version of the newest configuration.
+    """
+    if not plan.decides or plan.version < configured:
+        return Decided()
+    events = accept_plan(cluster, plan, now, seed, book)
+    recorded = plan.recorded
+    if not events or recorded is None:
+        return Decided(events=events)
+    cycle = RecordedCycle(
+        version=plan.version,
+        first=cluster.version + 1,
+        count=len(events),
+        at=now,
+        seed=seed,
+        anew=recorded.anew,
+        data=recorded.data,
+    )
+    return Decided(events=events, cycles=[cycle], answer={"kept": True})
 
 
 def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:

@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.job import Suspect
-from lavad.core.lang.states import JobState
+from lavad.core.decide.base.decided import Decided
+from lavad.core.job.job import Attempt, Suspect
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, JobState
+from lavad.core.rules import hang
+
+Watched = Mapping[int, tuple[int, hang.Ranks]]
+"""Key of a job to the number of its attempt and what is known of its ranks."""
 
 
-def suspected(cluster: Cluster, key: int, attempt: int, suspects: tuple[Suspect, ...], now: float) -> list[ev.Event]:
-    """Name the ranks, or none; a job that is suspended is not judged."""
-    job = cluster.jobs.rows.get(key)
-    if job is None or job.run is None or job.run.number != attempt or job.state is not JobState.RUN:
-        return []
-    if suspects == job.run.suspects:
-        return []
-    return [ev.RanksSuspected(at=now, key=key, attempt=attempt, suspects=suspects)]
+def name_suspects(cluster: Cluster, watched: Watched, now: float, seconds: float, fresh: float) -> Decided:
+    """Ranks that hang, or no longer do, of jobs where that is news.
+
+    ``seconds``: how long a rank must have hung; ``fresh``: how old the last sample of a host may be.
+    """
+    events: list[ev.Event] = []
+    for key, (attempt, ranks) in watched.items():
+        job = cluster.jobs.rows.get(key)
+        run = job.run if job is not None else None
+        if job is None or run is None or run.number != attempt or job.state is not JobState.RUN:
+            continue
+        suspects = _find_suspects(run, cluster.specs.rows[job.spec], ranks, now, seconds, fresh)
+        if suspects is not None and _names(suspects) != _names(run.suspects):
+            events.append(ev.RanksSuspected(at=now, key=key, attempt=attempt, suspects=suspects))
+    return Decided(events=events)
+
+
+def _find_suspects(
+    run: Attempt, spec: Spec, ranks: hang.Ranks, now: float, seconds: float, fresh: float
+) -> tuple[Suspect, ...] | None:
+    """None: nothing can be said."""
+    if run.tasks:
+        return None  # tasks of several roles are not alike: that one waits says nothing
+    if any(part.stopped or part.end is not None for part in run.parts):
+        return None
+    hosts = {part.host for part in run.parts if part.state not in OVER}
+    if {rank.host for rank in ranks.values()} != hosts:
+        return None
+    if min(rank.heard for rank in ranks.values()) < now - fresh:
+        return None
+    suspects = hang.judge(ranks, now, seconds)
+    if not suspects and run.suspects and hang.goes_on(ranks, run.suspects):
+        suspects = run.suspects
+    if spec.roles:
+        # Roles differ in what they do: one that waits while another works is as it should be.
+        suspects = tuple(suspect for suspect in suspects if suspect.how == "stopped")
+    return suspects
+
+
+def _names(suspects: tuple[Suspect, ...]) -> list[tuple[int, str]]:
+    return [(suspect.rank, suspect.how) for suspect in suspects]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.hosts import expired, silent
-from lavad.core.decide.placement.accept import accepted
+from lavad.core.decide.placement.placement import accept
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Limits
 from lavad.core.plan.cycle_record import RecordedCycle
@@ -114,7 +114,7 @@ class Site:
             self.master.submit()
         self.seed += 1
         cluster = self.master.cluster
-        decided = accepted(cluster, plan, now + 0.25, f"seed{self.seed}", LimitBook(cluster.conf))
+        decided = accept(cluster, plan, now + 0.25, f"seed{self.seed}", LimitBook(cluster.conf))
         for cycle in decided.cycles:
             at = next((at for at, item in enumerate(self.items) if _seq(item) > cycle.version), len(self.items))
             self.items.insert(at, cycle)

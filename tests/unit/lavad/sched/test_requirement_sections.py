@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.placement.rusage_decay import fade
+from lavad.core.decide.control.by_time import fade
 from lavad.core.site.conf import HostConf, Params, ResourceConf
 from tests.support.worlds.world import World
 

@@ -1,11 +1,11 @@
-"""bsub -mig: when a job that the system suspended goes elsewhere."""
+"""What time alone brings about: bsub -mig, bsub -t."""
 
 from __future__ import annotations
 
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.decide.control.migrations import migrations
+from lavad.core.decide.control.by_time import deadlines, migrations
 from lavad.core.lang.asks import Refused
 from lavad.core.site.conf import QueueConf
 from tests.unit.lavad.core.conftest import Bench
@@ -34,3 +34,19 @@ def test_it_is_given_in_minutes_and_taken_back(bench: Bench) -> None:
 def test_what_is_no_threshold(bench: Bench, text: str) -> None:
     with pytest.raises(Refused, match="Bad migration threshold"):
         bench.bsub(mig=text)
+
+
+def test_a_deadline_ends_what_waits_and_kills_what_runs(bench: Bench) -> None:
+    at = bench.now + 60
+    running = bench.placed("RUN", deadline=at)
+    waiting, array = bench.submit(deadline=at), bench.submit(array="1-3", deadline=at)
+    bench.submit()
+    assert deadlines(bench.cluster, at - 1).events == []
+    events = deadlines(bench.cluster, at).events
+    assert {(type(event).__name__, event.key) for event in events if isinstance(event, ev.JobEvent)} == {
+        ("JobWished", running),
+        ("JobFinished", waiting),
+        ("ElementsKilled", array),
+    }
+    bench.apply(*events)
+    assert deadlines(bench.cluster, at + 1).events == [], "a kill is asked for once"

@@ -1,0 +1,73 @@
+"""What time alone brings about for jobs: MIG, termination deadlines, and rusage that ends or shrinks before its job does.
+
+Rule of MIG: the job's own -mig goes before its application profile, that before its queue, and a shorter time of one of its hosts
+before all (LSF).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.job.job import Job, Wish
+from lavad.core.lang.states import WAITING, JobState, TermReason
+
+MOST_FADED = 5_000
+"""Jobs of one turn of the engine; the others follow in the next."""
+ENDING = ("kill", "requeue", "migrate")
+
+
+def migrations(cluster: Cluster, now: float) -> Decided:
+    """Jobs that the system suspended so long ago go to another host, if they can start again or go on from a checkpoint."""
+    events: list[ev.Event] = []
+    for key in cluster.suspended:
+        job = cluster.jobs.rows[key]
+        after = migrate_after(cluster, job)
+        if after is not None and now >= job.since + after:
+            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="migrate", at=now, by="system", kill_after=True)))
+    return Decided(events=events)
+
+
+def migrate_after(cluster: Cluster, job: Job) -> int | None:
+    """After how many seconds of suspension by the system a job migrates; None: it does not."""
+    spec = cluster.specs.rows[job.spec]
+    if job.state is not JobState.SSUSP or job.run is None or job.lent_all or not (spec.rerunnable or spec.checkpoint):
+        return None
+    if any(wish.kind in ENDING for wish in job.run.wishes):
+        return None
+    app = next((app.migrate_after for app in cluster.conf.apps if app.name == spec.app), None)
+    queue = cluster.queue_conf.get(spec.queue)
+    own = app if app is not None or queue is None else queue.migrate_after
+    own = spec.migrate_after if spec.migrate_after >= 0 else own
+    confs = [cluster.host_conf.get(part.host) for part in job.run.parts]
+    hosts = [conf.migrate_after for conf in confs if conf is not None and conf.migrate_after is not None]
+    return min([*hosts, *([] if own is None else [own])], default=None)
+
+
+def deadlines(cluster: Cluster, now: float) -> Decided:
+    """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""
+    events: list[ev.Event] = []
+    reason = TermReason.TERM_DEADLINE
+    for key, job in cluster.jobs.rows.items():
+        deadline = cluster.specs.rows[job.spec].deadline
+        if not deadline or now < deadline:
+            continue
+        if job.state in WAITING:
+            events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
+        elif job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes):
+            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="kill", at=now, reason=reason)))
+    for array in cluster.arrays.rows.values():
+        deadline = cluster.specs.rows[array.spec].deadline
+        left = array.pending.union(array.held)
+        if deadline and now >= deadline and left:
+            events.append(ev.ElementsKilled(at=now, key=array.job, elements=left, reason=reason))
+    return Decided(events=events)
+
+
+def fade(cluster: Cluster, now: float) -> Decided:
+    """rusage[duration=,decay=]: one event for each job of which less is reserved from now on."""
+    rows = cluster.jobs.rows
+    due = list(islice((key for key, at in cluster.use.fading.items() if at <= now), MOST_FADED))
+    return Decided(events=[ev.ReservationFaded(at=now, key=key, attempt=rows[key].attempt) for key in due])

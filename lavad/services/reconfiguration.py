@@ -1,0 +1,59 @@
+"""The configuration files, read again: when an administrator asks, and when a window of ``#if time(…)`` opens or closes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from config.check.report import report
+from config.read.load import load as load_files
+from lavad.configure.site import core_conf
+from lavad.core.decide.control.office import check_reconfig, configure
+from lavad.core.decide.depend.depend import local_of
+from lavad.core.lang.asks import Caller, Refused
+from lavad.core.lang.windows import is_open, parse_windows
+from lavad.engine import Engine
+from lavad.local_time import local_time
+
+log = logging.getLogger(__name__)
+
+TIME_PAUSE = 10.0
+"""Seconds between two looks at the windows of ``#if time(…)``."""
+
+
+class Reconfiguration:
+    """Reads the files of one configuration folder."""
+
+    def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float]) -> None:
+        self._engine = engine
+        self._confdir = confdir
+        self._clock = clock
+
+    async def ask(self, caller: Caller) -> str:
+        """badmin reconfig: the whole configuration anew, or nothing; what the caller is told. Raises Refused."""
+        check_reconfig(self._engine.cluster, caller)
+        await self._read()
+        return "Reconfiguration initiated"
+
+    async def run(self) -> None:
+        """`#if time(…)`: the files are read again when a window that they name opens or closes."""
+        seen: tuple[object, ...] = ()
+        while True:
+            local = local_of(local_time(self._clock()))
+            windows = self._engine.cluster.conf.params.time_windows
+            now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
+            if windows and seen and seen[0] == windows and seen != now:
+                try:
+                    await self._read()
+                except Refused as refusal:
+                    log.warning("configuration by time: %s", refusal)
+            seen = now
+            await asyncio.sleep(TIME_PAUSE)
+
+    async def _read(self) -> None:
+        loaded = await asyncio.to_thread(load_files, self._confdir)
+        if loaded.has_errors:
+            raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
+        conf = core_conf(loaded.config)
+        await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))
