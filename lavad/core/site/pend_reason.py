@@ -1,122 +1,142 @@
 """Why a job waits: LSF's reason codes, and the texts that ``bjobs -p`` prints.
 
-Rule: a reason is the very value that a check gave back. Reasons about one resource are a base code plus the number of
-the resource in ``index_names``; reasons about a limit of lsb.resources are a base code plus the limit's place there.
+Rule: what is shown is the very value that a check returned. A reason about one resource is a base code plus the resource's
+number in ``index_names``; a reason about a limit of lsb.resources is a base code plus the limit's place in that file.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from lavad.core.site.conf import Conf, LimitConf
 
 
-class PendReason(IntEnum):
-    """LSF's codes; those from 9001 on are lava's own."""
+class ReasonClass(Enum):
+    """What a reason says of a job, or of a host, beside that the job waits."""
 
-    JOB_NEW = 1
-    JOB_START_TIME = 2
-    JOB_DEPEND = 3
-    JOB_DEP_INVALID = 4
-    JOB_MIG = 5
-    JOB_PRE_EXEC = 6
-    JOB_NO_FILE = 7
-    JOB_ENV = 8
-    JOB_PATHS = 9
-    JOB_OPEN_FILES = 10
-    JOB_EXEC_INIT = 11
-    JOB_RESTART_FILE = 12
-    JOB_DELAY_SCHED = 13
-    JOB_SWITCH = 14
-    JOB_DEP_REJECT = 15
-    JOB_NO_PASSWD = 17
-    JOB_MODIFY = 19
-    JOB_REQUEUED = 23
-    SYS_UNABLE = 35
-    JOB_ARRAY_LIMIT = 38
-    JOB_PREEMPTED = 40
-    JGROUP_LIMIT = 41
-    QUE_INACT = 301
-    QUE_WINDOW = 302
-    QUE_JOB_LIMIT = 303
-    QUE_USR_JLIMIT = 304
-    QUE_USR_PJLIMIT = 305
-    QUE_PRE_FAIL = 306
-    SYS_NOT_READY = 310
-    SBD_JOB_REQUEUE = 311
-    JOB_SPREAD_TASK = 312
-    QUE_SPREAD_TASK = 313
-    QUE_PJOB_LIMIT = 314
-    QUE_WINDOW_WILL_CLOSE = 315
-    RES_LIMIT = 317
-    USER_JOB_LIMIT = 601
-    UGRP_JOB_LIMIT = 602
-    USER_PJOB_LIMIT = 603
-    UGRP_PJOB_LIMIT = 604
-    USER_RESUME = 605
-    USER_STOP = 607
-    NO_MAPPING = 608
-    RMT_PERMISSION = 609
-    ADMIN_STOP = 610
-    HOST_RES_REQ = 1001
-    HOST_NONEXCLUSIVE = 1002
-    HOST_JOB_SSUSP = 1003
-    SBD_GETPID = 1005
-    SBD_LOCK = 1006
-    SBD_ZOMBIE = 1007
-    SBD_ROOT = 1008
-    HOST_WIN_WILL_CLOSE = 1009
-    HOST_MISS_DEADLINE = 1010
-    HOST_DISABLED = 1301
-    HOST_LOCKED = 1302
-    HOST_LESS_SLOTS = 1303
-    HOST_WINDOW = 1304
-    HOST_JOB_LIMIT = 1305
-    QUE_PROC_JLIMIT = 1306
-    QUE_HOST_JLIMIT = 1307
-    USER_PROC_JLIMIT = 1308
-    HOST_USR_JLIMIT = 1309
-    HOST_QUE_MEMB = 1310
-    HOST_USR_SPEC = 1311
-    HOST_PART_USER = 1312
-    HOST_NO_USER = 1313
-    HOST_ACCPT_ONE = 1314
-    LOAD_UNAVAIL = 1315
-    HOST_NO_LIM = 1316
-    HOST_QUE_RESREQ = 1318
-    HOST_SCHED_TYPE = 1319
-    JOB_NO_SPAN = 1320
-    QUE_NO_SPAN = 1321
-    HOST_EXCLUSIVE = 1322
-    UGRP_PROC_JLIMIT = 1324
-    HOST_LESS_RSVSLOTS = 1328
-    HOST_LESS_DURATION = 1329
-    HOST_NO_RSVID = 1330
-    HOST_ADRSV_ACTIVE = 1332
-    HOST_RSV = 1335
-    SBD_UNREACH = 1601
-    SBD_JOB_QUOTA = 1602
-    JOB_START_FAIL = 1603
-    JOB_START_UNKNWN = 1604
-    SBD_NO_MEM = 1605
-    SBD_NO_PROCESS = 1606
-    SBD_SOCKETPAIR = 1607
-    SBD_JOB_ACCEPT = 1608
-    NEVER_SLOTS = 9001
-    NO_SUITABLE_HOST = 9002
-    GPU_NONE = 9003
-    GPU_BUSY = 9004
-    NEVER_HOST_SLOTS = 9005
-    QUE_GONE = 9006
-    SLOTS_HELD = 9007
-    HOST_NO_CPUS = 9008
-    HOST_NO_TOPOLOGY = 9009
-    NEVER_GPUS = 9013
-    NEVER_CPUS = 9030
-    QUE_DESERVED = 9014
-    QUE_GUARANTEE = 9015
-    SLOTS_ONE_BY_ONE = 9016
-    JOB_DEADLOCK = 9017
+    WAITS = "waits"
+    INELIGIBLE = "ineligible"
+    """The job would not start on an empty cluster either (bjobs -pi)."""
+    NO_CANDIDATE = "no candidate"
+    """The host could not take the job even if it were free (non-candidate hosts of bjobs -p3)."""
+
+
+class PendReason(IntEnum):
+    """A code with its text and class. Codes and texts are LSF's; those from 9001 on are lava's own."""
+
+    text: str
+    kind: ReasonClass
+
+    def __new__(cls, code: int, text: str, kind: ReasonClass = ReasonClass.WAITS) -> PendReason:
+        """A member with its attributes."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.text, member.kind = text, kind
+        return member
+
+    JOB_NEW = 1, "New job is waiting for scheduling"
+    JOB_START_TIME = 2, "The job has a specified start time", ReasonClass.INELIGIBLE
+    JOB_DEPEND = 3, "Job dependency condition not satisfied", ReasonClass.INELIGIBLE
+    JOB_DEP_INVALID = 4, "Dependency condition invalid or never satisfied", ReasonClass.INELIGIBLE
+    JOB_MIG = 5, "Migrating job is waiting for rescheduling"
+    JOB_PRE_EXEC = 6, "The job's pre-exec command exited with non-zero status", ReasonClass.INELIGIBLE
+    JOB_NO_FILE = 7, "Unable to access job file"
+    JOB_ENV = 8, "Unable to set job's environment variables"
+    JOB_PATHS = 9, "Unable to determine job's home/working directories"
+    JOB_OPEN_FILES = 10, "Unable to open job's I/O buffers"
+    JOB_EXEC_INIT = 11, "Job execution initialization failed"
+    JOB_RESTART_FILE = 12, "Unable to copy restarting job's checkpoint files"
+    JOB_DELAY_SCHED = 13, "The schedule of the job is postponed for a while", ReasonClass.INELIGIBLE
+    JOB_SWITCH = 14, "Waiting for re-scheduling after switching queue"
+    JOB_DEP_REJECT = 15, "Event is rejected by eeventd due to syntax error"
+    JOB_NO_PASSWD = 17, "Failed to get user password"
+    JOB_MODIFY = 19, "Waiting for re-scheduling after parameters have been changed"
+    JOB_REQUEUED = 23, "Requeue the job for the next run"
+    SYS_UNABLE = 35, "System is unable to schedule the job"
+    JOB_ARRAY_LIMIT = 38, "The job array has reached its job slot limit"
+    JOB_PREEMPTED = 40, "Job was preempted and is waiting for rescheduling"
+    JGROUP_LIMIT = 41, "The specified job group has reached its job limit"
+    QUE_INACT = 301, "The queue is inactivated by the administrator", ReasonClass.INELIGIBLE
+    QUE_WINDOW = 302, "The queue is inactivated by its time windows", ReasonClass.INELIGIBLE
+    QUE_JOB_LIMIT = 303, "The queue has reached its job slot limit"
+    QUE_USR_JLIMIT = 304, "User has reached the per-user job slot limit of the queue"
+    QUE_USR_PJLIMIT = 305, "Not enough per-user job slots of the queue for the parallel job"
+    QUE_PRE_FAIL = 306, "The queue's pre-exec command exited with non-zero status"
+    SYS_NOT_READY = 310, "System is not ready for scheduling after reconfiguration"
+    SBD_JOB_REQUEUE = 311, "Requeued job is waiting for rescheduling"
+    JOB_SPREAD_TASK = 312, "Not enough hosts to meet the job's spanning requirement"
+    QUE_SPREAD_TASK = 313, "Not enough hosts to meet the queue's spanning requirement"
+    QUE_PJOB_LIMIT = 314, "The queue has not enough job slots for the parallel job"
+    QUE_WINDOW_WILL_CLOSE = 315, "Job will not finish before queue's run window is closed"
+    RES_LIMIT = 317, "Resource limit defined in lsb.resources has been reached"
+    USER_JOB_LIMIT = 601, "The user has reached his/her job slot limit"
+    UGRP_JOB_LIMIT = 602, "One of the user's groups has reached its job slot limit"
+    USER_PJOB_LIMIT = 603, "The user has not enough job slots for the parallel job"
+    UGRP_PJOB_LIMIT = 604, "One of user's groups has not enough job slots for the parallel job"
+    USER_RESUME = 605, "Waiting for scheduling after resumed by user"
+    USER_STOP = 607, "The job was suspended by the user while pending", ReasonClass.INELIGIBLE
+    NO_MAPPING = 608, "Unable to determine user account for execution"
+    RMT_PERMISSION = 609, "The user has no permission to run the job on remote host/cluster"
+    ADMIN_STOP = 610, "The job was suspended by LSF admin or root while pending", ReasonClass.INELIGIBLE
+    HOST_RES_REQ = 1001, "Job's resource requirements not satisfied", ReasonClass.NO_CANDIDATE
+    HOST_NONEXCLUSIVE = 1002, "Job's requirement for exclusive execution not satisfied"
+    HOST_JOB_SSUSP = 1003, "Higher or equal priority jobs suspended by host load"
+    SBD_GETPID = 1005, "Unable to get the PID of the restarting job"
+    SBD_LOCK = 1006, "Unable to lock host for exclusively executing the job"
+    SBD_ZOMBIE = 1007, "Cleaning up zombie job"
+    SBD_ROOT = 1008, "Can't run jobs submitted by root"
+    HOST_WIN_WILL_CLOSE = 1009, "Job will not finish on the host before queue's run window is closed"
+    HOST_MISS_DEADLINE = 1010, "Job will not finish on the host before job's termination deadline"
+    HOST_DISABLED = 1301, "Closed by LSF administrator", ReasonClass.NO_CANDIDATE
+    HOST_LOCKED = 1302, "Host is locked by LSF administrator"
+    HOST_LESS_SLOTS = 1303, "Not enough job slot(s)"
+    HOST_WINDOW = 1304, "Dispatch windows closed"
+    HOST_JOB_LIMIT = 1305, "Job slot limit reached"
+    QUE_PROC_JLIMIT = 1306, "Queue's per-CPU job slot limit reached"
+    QUE_HOST_JLIMIT = 1307, "Queue's per-host job slot limit reached"
+    USER_PROC_JLIMIT = 1308, "User's per-CPU job slot limit reached"
+    HOST_USR_JLIMIT = 1309, "Host's per-user job slot limit reached"
+    HOST_QUE_MEMB = 1310, "Not usable to the queue", ReasonClass.NO_CANDIDATE
+    HOST_USR_SPEC = 1311, "Not specified in job submission", ReasonClass.NO_CANDIDATE
+    HOST_PART_USER = 1312, "User has no access to the host partition"
+    HOST_NO_USER = 1313, "There is no such user account", ReasonClass.NO_CANDIDATE
+    HOST_ACCPT_ONE = 1314, "Just started a job recently"
+    LOAD_UNAVAIL = 1315, "Load information unavailable", ReasonClass.NO_CANDIDATE
+    HOST_NO_LIM = 1316, "LIM is unreachable now", ReasonClass.NO_CANDIDATE
+    HOST_QUE_RESREQ = 1318, "Queue's resource requirements not satisfied", ReasonClass.NO_CANDIDATE
+    HOST_SCHED_TYPE = 1319, "Not the same type as the submission host", ReasonClass.NO_CANDIDATE
+    JOB_NO_SPAN = 1320, "Not enough processors to meet the job's spanning requirement"
+    QUE_NO_SPAN = 1321, "Not enough processors to meet the queue's spanning requirement"
+    HOST_EXCLUSIVE = 1322, "Running an exclusive job"
+    UGRP_PROC_JLIMIT = 1324, "User group's per-CPU job slot limit reached"
+    HOST_LESS_RSVSLOTS = 1328, "Not enough reserved job slots at this time for specified reservation ID"
+    HOST_LESS_DURATION = 1329, "Not enough slots or resources for whole duration of the job"
+    HOST_NO_RSVID = 1330, "Specified reservation has expired or has been deleted"
+    HOST_ADRSV_ACTIVE = 1332, "Not enough job slot(s) while advance reservation is active"
+    HOST_RSV = 1335, "Host does not belong to the specified advance reservation"
+    SBD_UNREACH = 1601, "Unable to reach slave batch server", ReasonClass.NO_CANDIDATE
+    SBD_JOB_QUOTA = 1602, "Number of jobs exceeds quota"
+    JOB_START_FAIL = 1603, "Failed in talking to server to start the job"
+    JOB_START_UNKNWN = 1604, "Failed in receiving the reply from server when starting the job"
+    SBD_NO_MEM = 1605, "Unable to allocate memory to run job"
+    SBD_NO_PROCESS = 1606, "Unable to fork process to run job"
+    SBD_SOCKETPAIR = 1607, "Unable to communicate with job process"
+    SBD_JOB_ACCEPT = 1608, "Slave batch server failed to accept job"
+    NEVER_SLOTS = 9001, "There are no suitable hosts for the job: no host can ever give it its slots: all together have fewer"
+    NO_SUITABLE_HOST = 9002, "There are no suitable hosts for the job: no host can ever take it"
+    GPU_NONE = 9003, "Host does not have the GPUs that the job requires", ReasonClass.NO_CANDIDATE
+    GPU_BUSY = 9004, "Job's requirements for reserving resource (ngpus_physical) not satisfied"
+    NEVER_HOST_SLOTS = 9005, "There are no suitable hosts for the job: no host can ever give it so many slots"
+    QUE_GONE = 9006, "The queue was removed from the configuration"
+    SLOTS_HELD = 9007, "Waiting for the jobs that are preempted for it to end"
+    HOST_NO_CPUS = 9008, "Not enough processor units to satisfy the job's affinity requirement"
+    HOST_NO_TOPOLOGY = 9009, "Affinity is not enabled on the host, or its processors are not known"
+    NEVER_GPUS = 9013, "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires"
+    NEVER_CPUS = 9030, "There are no suitable hosts for the job: no host can ever give a task the processors that it requires"
+    QUE_DESERVED = 9014, "The queue has the slots that it deserves, and other queues wait for theirs"
+    QUE_GUARANTEE = 9015, "The slots that are left are guaranteed to other queues"
+    SLOTS_ONE_BY_ONE = 9016, "Waiting for more job slots, as its queue has GANG=N"
+    JOB_DEADLOCK = 9017, "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold"
 
 
 LOAD = 2001
@@ -133,12 +153,12 @@ INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "m
 
 
 def index_names(conf: Conf) -> tuple[str, ...]:
-    """Names of resources in the order in which reasons number them: LSF's load indices, then the site's resources."""
+    """Resources in the order in which reasons number them: LSF's load indices, then those of lsf.shared."""
     return INDICES + tuple(resource.name for resource in conf.resources)
 
 
 def about(base: int, name: str, names: tuple[str, ...]) -> int:
-    """The reason code ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE) about the resource ``name``."""
+    """The reason ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE) about the resource ``name``."""
     return base + (names.index(name) if name in names else _PER_BASE - 1)
 
 
@@ -156,116 +176,14 @@ _LOAD_TEXTS = (
     "The available memory (mem) is low",
 )
 
-_R = PendReason
-_TEXTS = {
-    _R.JOB_NEW: "New job is waiting for scheduling",
-    _R.JOB_START_TIME: "The job has a specified start time",
-    _R.JOB_DEPEND: "Job dependency condition not satisfied",
-    _R.JOB_DEP_INVALID: "Dependency condition invalid or never satisfied",
-    _R.JOB_MIG: "Migrating job is waiting for rescheduling",
-    _R.JOB_PRE_EXEC: "The job's pre-exec command exited with non-zero status",
-    _R.JOB_NO_FILE: "Unable to access job file",
-    _R.JOB_ENV: "Unable to set job's environment variables",
-    _R.JOB_PATHS: "Unable to determine job's home/working directories",
-    _R.JOB_OPEN_FILES: "Unable to open job's I/O buffers",
-    _R.JOB_EXEC_INIT: "Job execution initialization failed",
-    _R.JOB_RESTART_FILE: "Unable to copy restarting job's checkpoint files",
-    _R.JOB_DELAY_SCHED: "The schedule of the job is postponed for a while",
-    _R.JOB_SWITCH: "Waiting for re-scheduling after switching queue",
-    _R.JOB_DEP_REJECT: "Event is rejected by eeventd due to syntax error",
-    _R.JOB_NO_PASSWD: "Failed to get user password",
-    _R.JOB_MODIFY: "Waiting for re-scheduling after parameters have been changed",
-    _R.JOB_REQUEUED: "Requeue the job for the next run",
-    _R.SYS_UNABLE: "System is unable to schedule the job",
-    _R.JOB_ARRAY_LIMIT: "The job array has reached its job slot limit",
-    _R.JOB_PREEMPTED: "Job was preempted and is waiting for rescheduling",
-    _R.JGROUP_LIMIT: "The specified job group has reached its job limit",
-    _R.QUE_INACT: "The queue is inactivated by the administrator",
-    _R.QUE_WINDOW: "The queue is inactivated by its time windows",
-    _R.QUE_JOB_LIMIT: "The queue has reached its job slot limit",
-    _R.QUE_USR_JLIMIT: "User has reached the per-user job slot limit of the queue",
-    _R.QUE_USR_PJLIMIT: "Not enough per-user job slots of the queue for the parallel job",
-    _R.QUE_PRE_FAIL: "The queue's pre-exec command exited with non-zero status",
-    _R.SYS_NOT_READY: "System is not ready for scheduling after reconfiguration",
-    _R.SBD_JOB_REQUEUE: "Requeued job is waiting for rescheduling",
-    _R.JOB_SPREAD_TASK: "Not enough hosts to meet the job's spanning requirement",
-    _R.QUE_SPREAD_TASK: "Not enough hosts to meet the queue's spanning requirement",
-    _R.QUE_PJOB_LIMIT: "The queue has not enough job slots for the parallel job",
-    _R.QUE_WINDOW_WILL_CLOSE: "Job will not finish before queue's run window is closed",
-    _R.RES_LIMIT: "Resource limit defined in lsb.resources has been reached",
-    _R.USER_JOB_LIMIT: "The user has reached his/her job slot limit",
-    _R.UGRP_JOB_LIMIT: "One of the user's groups has reached its job slot limit",
-    _R.USER_PJOB_LIMIT: "The user has not enough job slots for the parallel job",
-    _R.UGRP_PJOB_LIMIT: "One of user's groups has not enough job slots for the parallel job",
-    _R.USER_RESUME: "Waiting for scheduling after resumed by user",
-    _R.USER_STOP: "The job was suspended by the user while pending",
-    _R.NO_MAPPING: "Unable to determine user account for execution",
-    _R.RMT_PERMISSION: "The user has no permission to run the job on remote host/cluster",
-    _R.ADMIN_STOP: "The job was suspended by LSF admin or root while pending",
-    _R.HOST_RES_REQ: "Job's resource requirements not satisfied",
-    _R.HOST_NONEXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
-    _R.HOST_JOB_SSUSP: "Higher or equal priority jobs suspended by host load",
-    _R.SBD_GETPID: "Unable to get the PID of the restarting job",
-    _R.SBD_LOCK: "Unable to lock host for exclusively executing the job",
-    _R.SBD_ZOMBIE: "Cleaning up zombie job",
-    _R.SBD_ROOT: "Can't run jobs submitted by root",
-    _R.HOST_WIN_WILL_CLOSE: "Job will not finish on the host before queue's run window is closed",
-    _R.HOST_MISS_DEADLINE: "Job will not finish on the host before job's termination deadline",
-    _R.HOST_DISABLED: "Closed by LSF administrator",
-    _R.HOST_LOCKED: "Host is locked by LSF administrator",
-    _R.HOST_LESS_SLOTS: "Not enough job slot(s)",
-    _R.HOST_WINDOW: "Dispatch windows closed",
-    _R.HOST_JOB_LIMIT: "Job slot limit reached",
-    _R.QUE_PROC_JLIMIT: "Queue's per-CPU job slot limit reached",
-    _R.QUE_HOST_JLIMIT: "Queue's per-host job slot limit reached",
-    _R.USER_PROC_JLIMIT: "User's per-CPU job slot limit reached",
-    _R.HOST_USR_JLIMIT: "Host's per-user job slot limit reached",
-    _R.HOST_QUE_MEMB: "Not usable to the queue",
-    _R.HOST_USR_SPEC: "Not specified in job submission",
-    _R.HOST_PART_USER: "User has no access to the host partition",
-    _R.HOST_NO_USER: "There is no such user account",
-    _R.HOST_ACCPT_ONE: "Just started a job recently",
-    _R.LOAD_UNAVAIL: "Load information unavailable",
-    _R.HOST_NO_LIM: "LIM is unreachable now",
-    _R.HOST_QUE_RESREQ: "Queue's resource requirements not satisfied",
-    _R.HOST_SCHED_TYPE: "Not the same type as the submission host",
-    _R.JOB_NO_SPAN: "Not enough processors to meet the job's spanning requirement",
-    _R.QUE_NO_SPAN: "Not enough processors to meet the queue's spanning requirement",
-    _R.HOST_EXCLUSIVE: "Running an exclusive job",
-    _R.UGRP_PROC_JLIMIT: "User group's per-CPU job slot limit reached",
-    _R.HOST_LESS_RSVSLOTS: "Not enough reserved job slots at this time for specified reservation ID",
-    _R.HOST_LESS_DURATION: "Not enough slots or resources for whole duration of the job",
-    _R.HOST_NO_RSVID: "Specified reservation has expired or has been deleted",
-    _R.HOST_ADRSV_ACTIVE: "Not enough job slot(s) while advance reservation is active",
-    _R.HOST_RSV: "Host does not belong to the specified advance reservation",
-    _R.SBD_UNREACH: "Unable to reach slave batch server",
-    _R.SBD_JOB_QUOTA: "Number of jobs exceeds quota",
-    _R.JOB_START_FAIL: "Failed in talking to server to start the job",
-    _R.JOB_START_UNKNWN: "Failed in receiving the reply from server when starting the job",
-    _R.SBD_NO_MEM: "Unable to allocate memory to run job",
-    _R.SBD_NO_PROCESS: "Unable to fork process to run job",
-    _R.SBD_SOCKETPAIR: "Unable to communicate with job process",
-    _R.SBD_JOB_ACCEPT: "Slave batch server failed to accept job",
-    _R.NEVER_SLOTS: "There are no suitable hosts for the job: no host can ever give it its slots: all together have fewer",
-    _R.NO_SUITABLE_HOST: "There are no suitable hosts for the job: no host can ever take it",
-    _R.GPU_NONE: "Host does not have the GPUs that the job requires",
-    _R.GPU_BUSY: "Job's requirements for reserving resource (ngpus_physical) not satisfied",
-    _R.NEVER_HOST_SLOTS: "There are no suitable hosts for the job: no host can ever give it so many slots",
-    _R.SLOTS_HELD: "Waiting for the jobs that are preempted for it to end",
-    _R.HOST_NO_CPUS: "Not enough processor units to satisfy the job's affinity requirement",
-    _R.HOST_NO_TOPOLOGY: "Affinity is not enabled on the host, or its processors are not known",
-    _R.SLOTS_ONE_BY_ONE: "Waiting for more job slots, as its queue has GANG=N",
-    _R.JOB_DEADLOCK: "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold",
-    _R.NEVER_CPUS: "There are no suitable hosts for the job: no host can ever give a task the processors that it requires",
-    _R.NEVER_GPUS: "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires",
-    _R.QUE_DESERVED: "The queue has the slots that it deserves, and other queues wait for theirs",
-    _R.QUE_GUARANTEE: "The slots that are left are guaranteed to other queues",
-    _R.QUE_GONE: "The queue was removed from the configuration",
-}
+
+def find_reason(code: int) -> PendReason | None:
+    """The reason with this code; None for one about a resource or a limit, and for an unknown code."""
+    return PendReason._value2member_map_.get(code)  # type: ignore[return-value]
 
 
 def text(code: int, conf: Conf) -> str:
-    """What ``bjobs -p`` says for a reason, without host counts; "" for a code that is unknown."""
+    """What ``bjobs -p`` says of a reason, without host counts; "": the code is unknown."""
     if code >= LIMIT_SLOTS:
         return _limit_text(code, conf)
     names = index_names(conf)
@@ -273,7 +191,8 @@ def text(code: int, conf: Conf) -> str:
         if base <= code < base + _PER_BASE:
             at = code - base
             return _resource_text(base, at, names[at] if at < len(names) else "resource")
-    return _TEXTS[_R(code)] if code in _TEXTS else ""
+    reason = find_reason(code)
+    return "" if reason is None else reason.text
 
 
 def _resource_text(base: int, at: int, name: str) -> str:
@@ -294,7 +213,7 @@ def _limit_text(code: int, conf: Conf) -> str:
     base = code // _PER_LIMIT * _PER_LIMIT
     at = code - base
     if at >= len(conf.limits):
-        return _TEXTS[_R.RES_LIMIT]
+        return PendReason.RES_LIMIT.text
     limit = conf.limits[at]
     given = (
         ("host(s) and/or host group", limit.hosts),

@@ -7,29 +7,13 @@ from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import SUSPENDED, JobState
-from lavad.core.site.pend_reason import PendReason, text
+from lavad.core.site.pend_reason import PendReason, ReasonClass, find_reason, text
 from lavad.queries.frame.view import View
 
 Reason = tuple[int, int, tuple[str, ...]]
 """Code, number of hosts (0: about the job itself), a few host names."""
 
 _R = PendReason
-_NO_CANDIDATE = frozenset(
-    {
-        _R.HOST_RES_REQ,
-        _R.HOST_DISABLED,
-        _R.HOST_QUE_MEMB,
-        _R.HOST_USR_SPEC,
-        _R.HOST_NO_USER,
-        _R.LOAD_UNAVAIL,
-        _R.HOST_NO_LIM,
-        _R.HOST_QUE_RESREQ,
-        _R.HOST_SCHED_TYPE,
-        _R.SBD_UNREACH,
-        _R.GPU_NONE,
-    }
-)
-"""Hosts with one of these could not take the job even if they were free."""
 
 
 def of(view: View, job: Job) -> list[Reason]:
@@ -47,25 +31,14 @@ def of(view: View, job: Job) -> list[Reason]:
     return [(job.reason or _R.JOB_NEW, 0, ())]
 
 
-_INELIGIBLE = frozenset(
-    {
-        _R.JOB_START_TIME,
-        _R.JOB_DEPEND,
-        _R.JOB_DEP_INVALID,
-        _R.JOB_DELAY_SCHED,
-        _R.JOB_PRE_EXEC,
-        _R.QUE_INACT,
-        _R.QUE_WINDOW,
-        _R.USER_STOP,
-        _R.ADMIN_STOP,
-    }
-)
-"""A job with one of these would not start on an empty cluster either."""
-
-
 def is_eligible(view: View, job: Job) -> bool:
     """Whether a waiting job could start if there were room (-pe), or waits for something else (-pi)."""
-    return job.state is not JobState.PSUSP and of(view, job)[0][0] not in _INELIGIBLE
+    return job.state is not JobState.PSUSP and _class_of(of(view, job)[0][0]) is not ReasonClass.INELIGIBLE
+
+
+def _class_of(code: int) -> ReasonClass:
+    reason = find_reason(code)
+    return ReasonClass.WAITS if reason is None else reason.kind
 
 
 def key_text(view: View, job: Job) -> str:
@@ -75,7 +48,7 @@ def key_text(view: View, job: Job) -> str:
 
 
 def pending(view: View, job: Job, level: int, names: bool) -> list[str]:
-    """The lines after a row, each with its newline."""
+    """The lines below a job's row for -p0 to -p3 (``level``), each with its newline. ``names``: with names of hosts."""
     found = of(view, job)
     if level == 1:
         code, count, hosts = found[0]
@@ -91,7 +64,7 @@ def _categories(view: View, found: list[Reason], level: int, names: bool) -> lis
     total = sum(count for _, count, _ in found)
     lines: list[str] = []
     for title, wanted in (("Candidate", False), ("Non-candidate", True)):
-        chosen = sorted((r for r in found if (r[0] in _NO_CANDIDATE) is wanted), key=lambda r: -r[1])
+        chosen = sorted((r for r in found if (_class_of(r[0]) is ReasonClass.NO_CANDIDATE) is wanted), key=lambda r: -r[1])
         if wanted and level < 3:
             break
         count = sum(reason[1] for reason in chosen)
@@ -103,7 +76,7 @@ def _categories(view: View, found: list[Reason], level: int, names: bool) -> lis
 
 
 def text_of(view: View, code: int) -> str:
-    """What a reason is called."""
+    """The text of a reason, without host counts."""
     return text(code, view.cluster.conf)
 
 

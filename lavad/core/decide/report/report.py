@@ -19,9 +19,9 @@ from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState, TermReason
 from lavad.core.rules.effects import is_released
+from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule, is_exclusive, is_success, wants_requeue
 
-PEND_PRE_EXEC, PEND_START_FAIL, PEND_REQUEUED, PEND_MIGRATED = 6, 1603, 23, 5
 _USERS_FAULT = {
     "no_user": TermReason.TERM_OTHER,
     "cwd": TermReason.TERM_CWD_NOTEXIST,
@@ -220,13 +220,13 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         if done and (wish.kind == "requeue" or spec.checkpoint is None):
             break  # it was done before the wish came to it
         if wish.kind == "requeue":
-            return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, state=wish.state, end=end, top=True,
+            return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, state=wish.state, end=end, top=True,
                                   avoid=suspect.hung(run), why="requeued by " + wish.by)  # fmt: skip
         if wish.kind == "migrate":
-            return ev.JobRequeued(at=now, key=job.key, reason=PEND_MIGRATED, end=end, why="migrated by " + wish.by,
+            return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why="migrated by " + wish.by,
                                   avoid=tuple(part.host for part in run.parts))  # fmt: skip
     if run.again:
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, why=run.again, end=end,
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, why=run.again, end=end,
                               not_before=now + delay_of(job.retries - 1))  # fmt: skip
     if run.refused:
         if run.refused_code in _USERS_FAULT:
@@ -237,7 +237,7 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
     lost = tuple(part for part in run.parts if _is_lost(part))
     if verdict.lost or (lost and verdict.status):
         restarts = spec.rerunnable or spec.checkpoint is not None
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, avoid=suspect.lost(run), end=end,
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=suspect.lost(run), end=end,
                               why=verdict.lost or f"host {lost[0].host} was lost") if restarts else None  # fmt: skip
     exit_code = os.waitstatus_to_exitcode(verdict.status)
     rule = exit_rule(cluster.conf, spec)
@@ -245,19 +245,27 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
     if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
         barred = tuple(part.host for part in run.parts) if is_exclusive(rule.requeue, exit_code) else ()
         # the first time at once, then ever later: a job that always ends so must not keep the cluster busy with itself
-        return ev.JobRequeued(at=now, key=job.key, reason=PEND_REQUEUED, end=end, requeues=job.requeues + 1, barred=barred,
-                              avoid=suspect.first_failed(run, spec), not_before=now + delay_of(job.requeues),
-                              why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})")  # fmt: skip
+        return ev.JobRequeued(
+            at=now,
+            key=job.key,
+            reason=PendReason.JOB_REQUEUED,
+            end=end,
+            requeues=job.requeues + 1,
+            barred=barred,
+            avoid=suspect.first_failed(run, spec),
+            not_before=now + delay_of(job.requeues),
+            why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
+        )
     return None
 
 
 def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
     """After a start that failed: later and elsewhere; held, or no more, where the queue says so of pre-execution."""
     state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
-    reason, why = PEND_START_FAIL, run.refused
+    reason, why = PendReason.JOB_START_FAIL, run.refused
     queue = cluster.queue_conf.get(spec.queue)
     if run.refused_code == "pre_exec":
-        reason = PEND_PRE_EXEC
+        reason = PendReason.JOB_PRE_EXEC
         if queue is not None and queue.max_preexec is not None and job.failures >= queue.max_preexec:
             if queue.preexec_exit:
                 return None
