@@ -52,7 +52,7 @@ class Committed(msgspec.Struct):
 class Listener(Protocol):
     """Told of each committed batch, in order; must not block."""
 
-    def __call__(self, committed: Committed) -> None: ...
+    def __call__(self, committed: Committed, /) -> None: ...
 
 
 class _Wish:

@@ -7,6 +7,7 @@ there never changes: if its bytes no longer come out, the event has changed its 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,7 +30,7 @@ PLACED = Placed(host="h1", slots=2, gpus=("GPU-1",), reserved=(("mem", 1.5),))
 INDICES = Ranges.parse("1-9:2,20")
 GOLDEN = Path(__file__).parent / "event_bytes.txt"
 KEY = 7 << 32 | 123
-PART = {"at": 2.5, "key": KEY, "attempt": 2, "host": "h1"}
+PART: dict[str, Any] = {"at": 2.5, "key": KEY, "attempt": 2, "host": "h1"}
 END = End(
     status=256,
     at=9.0,

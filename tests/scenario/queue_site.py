@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,13 @@ class QueueSite(World):
             return str(why)
         return ""
 
-    def spec(self, **options: OptionValue) -> Spec:
+    def spec_of(self, **options: Any) -> Spec:
+        """The record of a job that is submitted with these options."""
         return self.cluster.spec_of(self.bsub(**options))
 
-    def started(self, *jobs: dict[str, OptionValue]) -> list[int]:
+    def started(self, *jobs: Mapping[str, Any]) -> list[int]:
         """Which of these submissions start at once."""
-        keys = [self.bsub(**options) for options in jobs]  # type: ignore[arg-type]
+        keys = [self.bsub(**options) for options in jobs]
         begun = self.turn()
         return [at for at, key in enumerate(keys) if key in begun]
 

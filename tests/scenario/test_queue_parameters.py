@@ -90,14 +90,14 @@ def hjob_limit(site: QueueSite) -> None:
 
 @PROOFS.of("TASKLIMIT", "TASKLIMIT = 2 3 4")
 def tasklimit(site: QueueSite) -> None:
-    assert (site.spec().slots, site.spec(n="2").slots, site.spec(n="4").slots) == (3, 2, 4)
+    assert (site.spec_of().slots, site.spec_of(n="2").slots, site.spec_of(n="4").slots) == (3, 2, 4)
     assert site.refused(n="5") == "Too many processors requested"
     assert site.refused(n="1") in ("", "Too few processors requested")
 
 
 @PROOFS.of("TASKLIMIT", "PROCLIMIT = 4")
 def proclimit_is_its_older_name(site: QueueSite) -> None:
-    assert (site.spec().slots, site.refused(n="5")) == (1, "Too many processors requested")
+    assert (site.spec_of().slots, site.refused(n="5")) == (1, "Too many processors requested")
 
 
 @PROOFS.of("HOSTLIMIT_PER_JOB", "HOSTLIMIT_PER_JOB = 2")
@@ -132,31 +132,31 @@ def test_limits_have_a_default_and_a_maximum(name: str, tmp_path: Path) -> None:
     field, option = SIZES[name]
     site = QueueSite(tmp_path, f"{name} = 50 80")
     assert site.problems == []
-    assert (getattr(site.spec().limits, field), getattr(site.spec(**{option: "70"}).limits, field)) == (50, 70)
+    assert (getattr(site.spec_of().limits, field), getattr(site.spec_of(**{option: "70"}).limits, field)) == (50, 70)
     assert site.refused(**{option: "90"}) == f"{name}: Cannot exceed queue's hard limit(s)"
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_maximum_alone_is_also_what_a_job_gets(name: str, tmp_path: Path) -> None:
     field, _ = SIZES[name]
-    assert getattr(QueueSite(tmp_path, f"{name} = 80").spec().limits, field) == 80
+    assert getattr(QueueSite(tmp_path, f"{name} = 80").spec_of().limits, field) == 80
 
 
 @PROOFS.of("RUNLIMIT", "RUNLIMIT = 10 1:00")
 def runlimit(site: QueueSite) -> None:
-    assert (site.spec().limits.run, site.spec(W="30").limits.run) == (600, 1800)
+    assert (site.spec_of().limits.run, site.spec_of(W="30").limits.run) == (600, 1800)
     assert site.refused(W="61") == "RUNLIMIT: Cannot exceed queue's hard limit(s)"
 
 
 @PROOFS.of("CPULIMIT", "CPULIMIT = 10 1:00")
 def cpulimit(site: QueueSite) -> None:
-    assert (site.spec().limits.cpu, site.spec(c="30").limits.cpu) == (600, 1800)
+    assert (site.spec_of().limits.cpu, site.spec_of(c="30").limits.cpu) == (600, 1800)
     assert site.refused(c="61") == "CPULIMIT: Cannot exceed queue's hard limit(s)"
 
 
 @PROOFS.of("DEFAULT_HOST_SPEC", "DEFAULT_HOST_SPEC = h2")
 def default_host_spec(site: QueueSite) -> None:
-    assert (site.spec(W="10").run_host, site.spec(W="10/h3").run_host) == ("h2", "h3")
+    assert (site.spec_of(W="10").run_host, site.spec_of(W="10/h3").run_host) == ("h2", "h3")
 
 
 @PROOFS.of("RES_REQ", "RES_REQ = select[mem>8000] rusage[mem=6000] span[hosts=1]")
@@ -178,7 +178,7 @@ def res_req_order(site: QueueSite) -> None:
 
 @PROOFS.of("GPU_REQ", "GPU_REQ = num=2:mode=exclusive_process")
 def gpu_req(site: QueueSite) -> None:
-    gpu = site.spec().gpu
+    gpu = site.spec_of().gpu
     assert gpu is not None
     assert (gpu.num, gpu.mode) == (2, "exclusive_process")
 
@@ -246,12 +246,12 @@ def interactive(site: QueueSite) -> None:
 
 @PROOFS.of("RERUNNABLE", "RERUNNABLE = yes")
 def rerunnable(site: QueueSite) -> None:
-    assert (site.spec().rerunnable, site.spec(rn=True).rerunnable) == (True, False)
+    assert (site.spec_of().rerunnable, site.spec_of(rn=True).rerunnable) == (True, False)
 
 
 @PROOFS.of("CHKPNT", "CHKPNT = /ckpt 30")
 def chkpnt(site: QueueSite) -> None:
-    own, of_queue = site.spec(k="/own").checkpoint, site.spec().checkpoint
+    own, of_queue = site.spec_of(k="/own").checkpoint, site.spec_of().checkpoint
     assert own is not None
     assert of_queue is not None
     assert (own.folder, of_queue.folder, of_queue.period) == ("/own", "/ckpt", 1800)

@@ -361,9 +361,9 @@ def mig(site: QueueSite) -> None:
 
 @PROOFS.of("JOB_WARNING_ACTION JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION = URG\nJOB_ACTION_WARNING_TIME = 2")
 def job_warning(site: QueueSite) -> None:
-    of_queue = warning(site.cluster, site.spec(), site.text)
+    of_queue = warning(site.cluster, site.spec_of(), site.text)
     assert of_queue == {"warn_action": "URG", "warn_before": 120}
-    assert warning(site.cluster, site.spec(wa="INT", wt="5"), site.text) == {"warn_action": "INT", "warn_before": 300}
+    assert warning(site.cluster, site.spec_of(wa="INT", wt="5"), site.text) == {"warn_action": "INT", "warn_before": 300}
 
 
 @PROOFS.of("JOB_OVERRUN JOB_UNDERRUN JOB_IDLE", "JOB_OVERRUN = 60\nJOB_UNDERRUN = 1\nJOB_IDLE = 0.1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lavad.core.lang.ids import key_of
@@ -177,7 +179,7 @@ def test_a_gpu_of_a_model_with_memory():
     assert world.why(b) == world.why(c) == [(R.NEVER_GPUS, 0), (R.GPU_NONE, 1)]
 
 
-LIMITS = {
+LIMITS: dict[str, tuple[QueueConf, dict[str, Any], int, int]] = {
     "QJOB_LIMIT": (QueueConf(name="q", max_slots=2), {}, R.QUE_JOB_LIMIT, 0),
     "UJOB_LIMIT": (QueueConf(name="q", user_limit=2), {}, R.QUE_USR_JLIMIT, 0),
     "PJOB_LIMIT": (QueueConf(name="q", processor_limit=0.5), {}, R.QUE_PROC_JLIMIT, 1),
@@ -206,7 +208,7 @@ LIMITS = {
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("few", [1, 64])
 @pytest.mark.parametrize("array", ["", "1-4"])
-def test_limits(name, few, array):
+def test_limits(name: str, few: int, array: str) -> None:
     queue, changes, reason, hosts = LIMITS[name]
     world = World()
     world.memory = SchedulerCache(few=few)

@@ -95,10 +95,10 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
     )
     site = QueueSite(tmp_path, "", lsb__applications=app)
     assert site.problems == []
-    spec = site.spec(app="sim")
+    spec = site.spec_of(app="sim")
     checkpoint = spec.checkpoint
     assert checkpoint is not None
-    assert (spec.estimate, site.spec(app="sim", We="10").estimate) == (5400, 600)
+    assert (spec.estimate, site.spec_of(app="sim", We="10").estimate) == (5400, 600)
     assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "criu")
 
 

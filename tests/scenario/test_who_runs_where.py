@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
@@ -109,9 +110,9 @@ def test_a_closed_queue_dispatches_and_an_inactive_one_does_not():
 
 
 @pytest.mark.parametrize("field", ["dispatch_window", "run_window"])
-def test_a_queue_dispatches_within_its_windows(field):
+def test_a_queue_dispatches_within_its_windows(field: str) -> None:
     world = one_host()
-    world.queues(QueueConf(name="night", **{field: "20:00-8:00"}))
+    world.queues(replace(QueueConf(name="night"), **{field: "20:00-8:00"}))
     job = world.submit()
     assert world.step() == {}
     assert world.wake_at == world.now + 8 * 3600

@@ -5,7 +5,8 @@ A crash loses all but the disk; a commit takes time, may fail, and may be cut of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lavad.core import events as ev
@@ -214,7 +215,7 @@ class Master:
             if isinstance(effect, StartPart) and job is not None:
                 order = self._start_order(session, effect, job)
             self.time.tell(f"master -> {session.host}: {type(effect).__name__} {effect.uid}{_kind(effect)}")
-            stream.send("down", lambda order=order: host.take(order))
+            stream.send("down", partial(host.take, order))
 
     def _start_order(self, session: Session, effect: StartPart, job: Job) -> Order:
         assert job.run is not None
@@ -269,7 +270,7 @@ class Master:
             if uid not in live:
                 kill = KillPart(host=host.name, key=key, attempt=attempt, uid=uid)
                 order = Order(kill, 0, True, 0, 0.0, 0.0)
-                stream.send("down", lambda order=order: host.take(order))
+                stream.send("down", partial(host.take, order))
         stream.send("down", host.welcomed)
         for job in jobs:
             if job.run is not None:
@@ -323,15 +324,15 @@ class Master:
                     self.sessions.hang_up(name)
                     if name in self.streams:
                         self.streams[name].cut()
-                    self.ask(lambda cluster, now, name=name: Decided(events=silent(cluster, name, now)))
+                    self.ask(partial(_silent, name))
             elif name not in self.fenced and self.fences:
                 granted = max(self.sessions.renewed.get(name, 0.0), self.taken_over)
                 if now > granted + params.lease + params.margin or not self.waits_for_lease:
                     self.time.tell(f"master: {name} is fenced")
-                    self.ask(lambda cluster, now, name=name: Decided(events=expired(cluster, name, now)))
+                    self.ask(partial(_expired, name))
                     self.fenced.add(name)
 
-    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> Sequence[ev.Event]:
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
         """What becomes of a plan."""
         return accept_plan(cluster, plan, now, seed)
 
@@ -353,6 +354,14 @@ class Master:
         if plan.placements:
             delay = self.time.random.uniform(0.0, 0.1)
             self.time.after(delay, lambda: self.ask(decide) if self.alive else None)
+
+
+def _silent(host: str, cluster: Cluster, now: float) -> Decided:
+    return Decided(events=silent(cluster, host, now))
+
+
+def _expired(host: str, cluster: Cluster, now: float) -> Decided:
+    return Decided(events=expired(cluster, host, now))
 
 
 def _kind(effect: object) -> str:

@@ -177,6 +177,7 @@ class Simulation:
         asked = ["kill", "stop", "resume", "resume", "requeue", "migrate", "force", "release", "grow"]
         what = random.choice(asked if self.elastic < 1.0 else [*asked[2:4], *asked[7:] * 4])
         decide: Callable[[Cluster, Any, Caller, float], Decided]
+        ask: Any
         if what == "kill":
             decide, ask = control.kill, Kill(jobs=jobs)
         elif what == "stop":

@@ -47,7 +47,7 @@ class AnswersAnew(Master):
 
 
 class PutsAllOnOneHost(Master):
-    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> Sequence[ev.Event]:
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
         events = accept_plan(cluster, plan, now, seed)
         moved: list[ev.Event] = []
         for event in events:

@@ -25,7 +25,7 @@ PATIENCE = 1.25 * LONGEST
 def share_conf(split: bool) -> Conf:
     """One queue that both teams share fairly, and a queue for work that may be preempted; ``split``: half the hosts each."""
     share = ShareConf(shares=tuple(SHARES.items()), hist_hours=1.0)
-    queues = (
+    queues: tuple[QueueConf, ...] = (
         QueueConf(name="shared", priority=40, share=share, preemption="PREEMPTIVE[scavenge]"),
         QueueConf(name="scavenge", priority=1, job_controls="SUSPEND[brequeue]"),
     )

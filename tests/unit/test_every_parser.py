@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,8 +31,8 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
 from lavad.core.lang.windows import WindowError, parse_windows
 from lavad.queries.render import RENDERERS
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.query_cluster import QueryCluster
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
 
 E = TypeVar("E", bound=Exception)
 NOW = datetime(2026, 11, 20, 12, 0)
@@ -173,7 +173,8 @@ def test_words_of_a_command_line(words: list[str]) -> None:
 @given(words=st.lists(TEXT, max_size=3), value=TEXT, letter=st.sampled_from("JqumPgoNTCSDnIRi"))
 @settings(EXAMPLES, max_examples=15)
 def test_a_query(command: str, words: list[str], value: str, letter: str) -> None:
-    out, err, status = QueryCluster().ask(command, *words, **{letter: value})
+    option: dict[str, Any] = {letter: value}
+    out, err, status = QueryCluster().ask(command, *words, **option)
     assert status in (0, 246, 255)
     assert out or err or status == 0 or "\0" in value
 

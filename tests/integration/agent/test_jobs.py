@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,7 +163,7 @@ def test_a_script_runs_by_its_interpreter(master: FakeMaster, host: AgentHost) -
     ],
 )
 def test_what_cannot_start_is_refused_in_one_line(
-    master: FakeMaster, host: AgentHost, fields: dict[str, object], code: str, words: str
+    master: FakeMaster, host: AgentHost, fields: dict[str, Any], code: str, words: str
 ) -> None:
     order = run(master, host, "touch started", **fields)
     refused = master.wait_for(order.uid, "refused").refused

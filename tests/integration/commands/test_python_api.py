@@ -22,7 +22,7 @@ def test_futures_end_as_jobs_do(cluster: Cluster, tmp_path: Path) -> None:
     good = submit(["sh", "-c", "echo $WHO > $1", "sh", "my file"], cwd=str(tmp_path), env={"WHO": "me"}, name="good")
     bad = submit("exit 3", slots=2, resreq=["select[mem>0]", "span[hosts=1]"])
     waits = submit("true", depends=f"done({good.id}) && exit({bad.id},3)")
-    assert {job.id for job in as_completed([good, bad, waits], timeout=30)} == {good.id, bad.id, waits.id}
+    assert set(as_completed([good, bad, waits], timeout=30)) == {good, bad, waits}
     assert (good.result(), waits.result(), (tmp_path / "my file").read_text()) == (0, 0, "me\n")
     with pytest.raises(JobFailed, match=f"job {bad.id} ended with exit code 3") as failed:
         bad.result()

@@ -39,7 +39,8 @@ def test_output_files_of_a_running_job_are_delivered_elsewhere(cluster: Cluster,
     assert cluster.run(f"bjobs -noheader -o 'estimated_run_time' {job}").stdout.startswith("5.")
     go.touch()
     cluster.wait_end(job)
-    assert "words\n" in wait_until(lambda: (tmp_path / "new").exists() and (tmp_path / "new").read_text(), 10, "the new file")
+    new = tmp_path / "new"
+    assert "words\n" in wait_until(lambda: new.read_text() if new.exists() else "", 10, "the new file")
     assert (tmp_path / "newerr").read_text() == "err\n"
     assert not (tmp_path / "old").exists()
     assert not (tmp_path / "olderr").exists()

@@ -51,7 +51,12 @@ def run(cluster: Cluster, words: str, cwd: Path, count: int = 1) -> list[tuple[s
     """The mails of a job."""
     cluster.wait_end(cluster.submit(words, cwd=cwd))
     came: list[tuple[str, str]] = []
-    wait_until(lambda: came.extend(mails(cluster).items()) or len(came) >= count, 10, lambda: f"{count} mails: {came}")
+
+    def all_came() -> bool:
+        came.extend(mails(cluster).items())
+        return len(came) >= count
+
+    wait_until(all_came, 10, lambda: f"{count} mails: {came}")
     return came
 
 

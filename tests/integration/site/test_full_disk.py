@@ -66,7 +66,7 @@ def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(sm
         for number in range(30):
             rig.run(f"before {number} " + "x" * 200, "true")
         _fill(small_disk / "filler")
-        for uid in rig.list().keys() - {"runs"}:
+        for uid in rig.known().keys() - {"runs"}:
             rig.send({"do": "forget", "uids": [uid]})
         refused = [f"refused {number} " + "x" * 200 for number in range(40)]
         rig.order(*(rig.part(uid, "true") for uid in refused))
@@ -79,6 +79,6 @@ def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(sm
         assert os.waitstatus_to_exitcode(rig.end("runs")["status"]) == 3
         rig.kill()
         rig.start()
-        assert {uid: part["state"] for uid, part in rig.list().items()} == {"runs": "gone", "later": "gone", "kept": "lost"}
+        assert {uid: part["state"] for uid, part in rig.known().items()} == {"runs": "gone", "later": "gone", "kept": "lost"}
     finally:
         rig.stop()

@@ -70,10 +70,10 @@ def test_a_killed_shepherd_costs_its_own_part_only(rig: Rig) -> None:
     assert not alive(pid)
     assert not alive(task)
     assert alive(other)
-    status = rig.list()
+    status = rig.known()
     assert (status["esc"]["state"], status["other"]["state"]) == ("lost", "running")
     rig.send({"do": "forget", "uids": ["esc"]})
-    assert set(rig.list()) == {"other"}
+    assert set(rig.known()) == {"other"}
 
 
 def test_a_stopped_shepherd_cannot_keep_its_part_from_a_kill(rig: Rig) -> None:
@@ -93,7 +93,7 @@ def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: 
     pid = escaped(rig, "esc", "sleep 100")
     task = rig.pid_of("esc")
     shepherds = rig.shepherds()
-    rig.list()
+    rig.known()
     rig.kill()
     wait_until(lambda: not any(map(alive, [pid, task, *shepherds])), 10, "all to be gone")
     rig.start()
@@ -104,7 +104,7 @@ def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: 
     assert parts["esc"]["state"] == "lost"
     assert rig.hello["seq"] == rig.seq
     rig.send({"do": "forget", "uids": ["done", "esc"]})
-    assert rig.list() == {}
+    assert rig.known() == {}
     assert rig.run("again", "exit 2")["status"] == 2 << 8
     rig.kill()
     rig.start()
@@ -138,7 +138,7 @@ def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig)
     assert alive(pid)
     rig.start()
     wait_until(lambda: not alive(pid), 5, "the daemon to be gone")
-    assert rig.list()["esc"]["state"] == "lost"
+    assert rig.known()["esc"]["state"] == "lost"
     path = Path(group.read_text())
     assert path.exists()
     assert rig.stop() == 0

@@ -46,7 +46,7 @@ def test_a_quick_part_has_one_report_and_a_slow_one_tells_its_start(rig: Rig) ->
     started = rig.report("slow", "started")
     assert alive(started["tasks"][0]["pid"])
     assert started["tasks"][0]["starttime"] > 0
-    status = rig.list()["slow"]
+    status = rig.known()["slow"]
     assert (status["state"], status["pid"]) == ("running", started["tasks"][0]["pid"])
     assert status["at"] == started["at"]
     rig.send({"do": "kill", "uids": ["slow"]})
@@ -127,7 +127,7 @@ def test_refusals_name_the_object(rig: Rig, uid: str, more: dict[str, object], c
     assert "\n" not in refused["reason"]
     assert not (rig.folder / "ran").exists()
     assert rig.run("after", "exit 4")["status"] == 4 << 8
-    assert uid not in rig.list()
+    assert uid not in rig.known()
 
 
 def test_a_folder_to_fall_back_on(rig: Rig) -> None:
@@ -208,7 +208,7 @@ def test_signals_reach_groups_or_only_tasks(rig: Rig) -> None:
 def test_a_part_without_tasks_holds_its_host_until_killed(rig: Rig) -> None:
     rig.order(rig.part("hold", "", tasks=[]))
     assert rig.report("hold", "started")["tasks"] == []
-    assert rig.list()["hold"]["state"] == "running"
+    assert rig.known()["hold"]["state"] == "running"
     rig.send({"do": "kill", "uids": ["hold"]})
     assert rig.end("hold")["status"] == 9
     rig.gone("hold")
@@ -218,7 +218,7 @@ def test_two_phases(rig: Rig) -> None:
     rig.order(rig.part("two", "echo went", two_phase=True), rig.part("cancel", "touch ran", two_phase=True))
     assert rig.report("two", "prepared")["addr"] is None
     rig.report("cancel", "prepared")
-    assert rig.list()["two"]["state"] == "prepared"
+    assert rig.known()["two"]["state"] == "prepared"
     assert rig.text("two") == ""
     rig.send({"do": "kill", "uids": ["cancel"]})
     rig.gone("cancel")
@@ -270,6 +270,6 @@ def test_a_thousand_quick_parts_are_reported_once_each(rig: Rig) -> None:
         assert [r["is"] for r in reports].count("ended") == 1
         assert reports[-1].get("gone") or reports[-1]["is"] == "gone"
     assert len(rig.shepherds()) <= slots
-    assert len(rig.list()) == count
+    assert len(rig.known()) == count
     rig.send({"do": "forget", "uids": list(rig.reports)})
-    assert rig.list() == {}
+    assert rig.known() == {}

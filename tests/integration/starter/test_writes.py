@@ -55,7 +55,7 @@ def test_what_was_written_for_a_part_is_not_written_again(rig: Rig, tmp_path: Pa
         assert write(rig, "p", tmp_path / "file", text="report\n") == ""
     rig.kill()
     rig.start()
-    assert rig.list()["p"]["wrote"] == ""
+    assert rig.known()["p"]["wrote"] == ""
     assert write(rig, "p", tmp_path / "file", text="report\n") == ""
     assert (tmp_path / "file").read_text() == "report\n"
 
@@ -98,7 +98,7 @@ def test_a_signal_that_asks_reaches_only_who_catches_it(rig: Rig, tmp_path: Path
     rig.pid_of("deaf")
     rig.send({"do": "signal", "uids": ["deaf"], "sig": signal.SIGUSR1, "scope": "catching", "within": 0.3})
     assert rig.report("deaf", "deaf")["sig"] == signal.SIGUSR1
-    assert rig.list()["deaf"]["state"] == "running"
+    assert rig.known()["deaf"]["state"] == "running"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ _SETTINGS = settings(max_examples=40, suppress_health_check=list(HealthCheck), d
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def one_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def one_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder: Path = tmp_path_factory.mktemp("fold")
     url = f"sqlite:///{folder}/lava.db" if request.param == "sqlite" else new_database()
     Store.open(url).close()
@@ -123,7 +122,7 @@ def test_an_undone_batch_leaves_no_trace(history: list[tuple[str, int, int, bool
     cluster.forget_changes()
     before = None
     for verb, a, b, ends_batch in history:
-        before = before or {name: dict(rows) for name, rows in _tables(cluster).items()}
+        before = before or _tables(cluster)
         for event in author.write(verb, a, b):
             apply(cluster, event)
         if ends_batch and b % 2:
@@ -136,6 +135,10 @@ def test_an_undone_batch_leaves_no_trace(history: list[tuple[str, int, int, bool
             before = None
 
 
-def _tables(cluster: Cluster) -> dict[str, dict[object, object]]:
-    tables = {"jobs": cluster.jobs, "arrays": cluster.arrays, "hosts": cluster.hosts, "queues": cluster.queues}
-    return {name: dict(table.rows) for name, table in tables.items()}
+def _tables(cluster: Cluster) -> dict[str, object]:
+    return {
+        "jobs": dict(cluster.jobs.rows),
+        "arrays": dict(cluster.arrays.rows),
+        "hosts": dict(cluster.hosts.rows),
+        "queues": dict(cluster.queues.rows),
+    }

@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from proto import agent_pb2 as pb
 from tests.support.daemons.fake_master import FakeMaster
@@ -118,7 +119,7 @@ def running(host: AgentHost, heard: Callable[[], object]) -> Iterator[AgentHost]
 KEYS = itertools.count(100)
 
 
-def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, object] | None = None, **text: object) -> pb.Order:
+def run(master: FakeMaster, host: AgentHost, command: str, start: dict[str, Any] | None = None, **text: object) -> pb.Order:
     """A job of its own that this host is ordered to start."""
     made = host.text(master, command, **text)
     order = start_order(master, made, key=next(KEYS), **(start or {}))

@@ -178,7 +178,7 @@ class Rig:
         """The pid of its (first) task."""
         return int(self.report(uid, "started")["tasks"][0]["pid"])
 
-    def list(self) -> dict[str, dict[str, Any]]:
+    def known(self) -> dict[str, dict[str, Any]]:
         """PartStatus by uid."""
         self.send({"do": "list"})
         return {p["uid"]: p for p in self.frame("list")["parts"]}

@@ -25,9 +25,8 @@ def submit_script(
 
 def said(output: Path) -> str:
     """What the job wrote, without the report behind it; the report is waited for."""
-    return wait_until(lambda: output.exists() and REPORT in output.read_text(), 10, "the report") and (
-        output.read_text().partition(REPORT)[0].rstrip("\n") + "\n"
-    )
+    wait_until(lambda: output.exists() and REPORT in output.read_text(), 10, "the report")
+    return output.read_text().partition(REPORT)[0].rstrip("\n") + "\n"
 
 
 def run_script(

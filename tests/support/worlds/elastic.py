@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.resize import resize
@@ -15,7 +17,7 @@ from tests.support.worlds.world import World
 ALICE = Caller(user="alice", uid=1000, host="h1")
 
 
-def elastic(world: World, least: int, most: int, **fields: object) -> int:
+def elastic(world: World, least: int, most: int, **fields: Any) -> int:
     return world.submit(slots=least, max_slots=most, resizable=True, autoresize=True, **fields)
 
 
@@ -29,7 +31,7 @@ def run_of(world: World, key: int) -> Attempt:
     return run
 
 
-def growing(**fields: object) -> tuple[World, int]:
+def growing(**fields: Any) -> tuple[World, int]:
     """A job of one slot that runs on h1, and a second host that has just come."""
     world = World()
     world.hosts("h1", slots=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -204,7 +204,7 @@ def part(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     one = pick(live, b)
     if one is None:
         return _over(author, job, b)
-    what = {"at": author.now, "key": job.key, "attempt": job.run.number, "host": one.host}
+    what: dict[str, Any] = {"at": author.now, "key": job.key, "attempt": job.run.number, "host": one.host}
     end = End(status=256 * (b % 3), at=author.now, started=author.now - 1, utime=0.5, max_mem=b % 1000)
     stopped = ev.PartStopped(**what, stopped=b % 2 == 0)
     choices: dict[PartState, list[ev.Event]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
@@ -15,7 +16,7 @@ LOW = QueueConf(name="low", priority=20)
 REQUEUE = QueueConf(name="low", priority=20, job_controls="SUSPEND[brequeue $LSB_JOBID]")
 
 
-def world_of(*queues: QueueConf, hosts: Sequence[str] = ("h1",), slots: int = 4, **about: int) -> World:
+def world_of(*queues: QueueConf, hosts: Sequence[str] = ("h1",), slots: int = 4, **about: Any) -> World:
     world = World()
     world.queues(*(queues or (HIGH, LOW)))
     world.hosts(*hosts, slots=slots, **about)

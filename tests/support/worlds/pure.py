@@ -9,7 +9,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -69,7 +69,7 @@ class Watch:
             changed = difference(before, everything(cluster))
             assert not changed, f"{function.__qualname__} changed its cluster: {changed}"
 
-    def _steps(self, function: Callable[..., Any], cluster: Cluster, answer: Generator[Any, None, None]) -> Iterator[Any]:
+    def _steps(self, function: Callable[..., Any], cluster: Cluster, answer: Iterator[Any]) -> Iterator[Any]:
         """A decision that comes piece by piece: who asked may apply each before the next."""
         end = object()
         while (piece := self._checked(function, cluster, lambda: next(answer, end))) is not end:

@@ -43,7 +43,7 @@ def at(clock: str) -> float:
 def conf(**params: Any) -> Conf:
     """The configuration of the captured cluster."""
     sched = Thresholds(sched=(("r1m", 10.0),), stop=(("r1m", 20.0),))
-    model = {"type": "linux", "model": "IntelI5"}
+    model: dict[str, Any] = {"type": "linux", "model": "IntelI5"}
     return Conf(
         cluster="openlava",
         admins=("openlava",),

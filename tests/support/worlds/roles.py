@@ -12,7 +12,7 @@ from lavad.core.job.roles import task_name
 from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.rules.effects import Effect, FinishPart, effects_due
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
 OK, SEGV, TERM = 0, 11, 15
 

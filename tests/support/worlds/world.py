@@ -86,7 +86,7 @@ class World:
         """Hosts join, are up and idle."""
         for name in names:
             cards = tuple(Gpu(uuid=f"GPU-{name}-{at}", index=at, model="H200", memory=140_000) for at in range(gpus))
-            known = {"ncpus": slots, "max_mem": mem, "max_swap": 8_000, "max_tmp": 10_000, "gpus": cards} | facts
+            known: dict[str, Any] = {"ncpus": slots, "max_mem": mem, "max_swap": 8_000, "max_tmp": 10_000, "gpus": cards} | facts
             self.apply(ev.HostJoined(at=self.now, host=name, facts=Facts(**known)), ev.HostUp(at=self.now, host=name))
             self.load(name, **{"mem": float(mem), **(load or {})})
 

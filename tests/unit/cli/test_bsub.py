@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def ask_of_again(caller: Caller, script: bytes):
 
 
 def test_defaults_of_the_environment_give_way_to_options(caller: Caller):
-    environ = {"LSB_DEFAULTQUEUE": "fair", "LSB_DEFAULTPROJECT": "pp"}
+    environ: dict[str, Any] = {"LSB_DEFAULTQUEUE": "fair", "LSB_DEFAULTPROJECT": "pp"}
     assert ask_of(caller, "true", **environ)["options"] == {"q": "fair", "P": "pp"}
     caller.socket.unlink()
     assert ask_of(caller, "-q", "x", "true", **environ)["options"] == {"q": "x", "P": "pp"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.cli.caller import Caller
@@ -194,9 +196,9 @@ ASKS = [
 
 
 @pytest.mark.parametrize(("line", "want"), ASKS, ids=[case[0] for case in ASKS])
-def test_the_ask_says_what_the_words_say(caller: Caller, line, want):
+def test_the_ask_says_what_the_words_say(caller: Caller, line: str, want: dict[str, Any]) -> None:
     command, *words = line.split()
-    answer = (
+    answer: list[dict[str, Any]] = (
         [{"out": ""}, {"exit": 0}]
         if want.get("ask") in ("query", "peek") or command in ("bjobs", "bhist", "bhosts") or "hist" in words
         else ok()

@@ -73,7 +73,7 @@ def test_check_sees_one_wrong_number(tmp_path: Path) -> None:
 
 def test_matmul_names_a_bad_input(tmp_path: Path) -> None:
     (tmp_path / "A").write_bytes(b"12345678" * 3)
-    argv = [BIN / "mpiexec", "-n", "2", sys.executable, EXAMPLES / "matmul" / "matmul.py", "A", "A", "C"]
+    argv = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(EXAMPLES / "matmul" / "matmul.py"), "A", "A", "C"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr.strip() == "matmul: A: not a square matrix of float64 (24 bytes)"

@@ -161,7 +161,7 @@ def test_what_comes_during_a_commit_makes_up_the_next(office: Office) -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_refusal_fails_its_caller_only(office: Office, bad: Callable[[Cluster, float], Decided], place: int) -> None:
     """So does a decision that is at fault: it has changed nothing."""
-    wishes = [bsub, bsub]
+    wishes: list[Callable[[Cluster, float], Decided]] = [bsub, bsub]
     wishes.insert(place, bad)
     answers = office.serve(lambda engine: gather(*(engine.ask(wish) for wish in wishes)))
     refusal = answers.pop(place)

@@ -9,7 +9,7 @@ import pytest
 from config.read.load import load
 from lavad.configure.site import core_conf
 from lavad.sched.needs.needs import Need
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 QUEUES = """
 Begin Queue
@@ -31,7 +31,7 @@ def test_amounts_of_jobs_and_queues_count_in_the_sites_unit(tmp_path: Path, lsf_
     bench.configure(params=conf.params, queues=conf.queues)
 
     def reserved(**options: str) -> float:
-        spec = bench.cluster.spec_of(bench.bsub(**options)["job"])
+        spec = bench.spec_of(**options)
         queue = next(queue for queue in conf.queues if queue.name == spec.queue)
         return dict(Need(0, spec, queue, bench.cluster.conf).per_host)["mem"]
 

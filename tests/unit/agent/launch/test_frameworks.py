@@ -36,7 +36,8 @@ def environment(launch: str, place: int, local: int, hosts: list[pb.HostSlots] =
     how = frameworks.parse(launch)
     assert how is not None
     order = start(place, hosts)
-    return frameworks.shared(how, order, given, "eth0") | frameworks.tasks(how, order)[local]["env"]
+    own: dict[str, str] = frameworks.tasks(how, order)[local]["env"]
+    return frameworks.shared(how, order, given, "eth0") | own
 
 
 def base(kind: str, place: int) -> dict[str, str]:

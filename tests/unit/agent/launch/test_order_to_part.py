@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -185,7 +186,7 @@ def test_host_files_go_when_no_part_can_need_them(tmp_path: Path) -> None:
 
 
 def test_where_output_goes() -> None:
-    direct = {"direct_output": True}
+    direct: dict[str, Any] = {"direct_output": True}
     assert build.places(pb.JobText(output="o.%J", **direct), 7, ALICE, site()).stdout == "o.7"
     kept = build.places(pb.JobText(output="o", error="e"), 7, ALICE, site())
     assert (kept.stdout, kept.stderr) == ("/spool/output/alice/7.out", "/spool/output/alice/7.err")

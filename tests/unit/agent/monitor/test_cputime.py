@@ -90,7 +90,7 @@ def test_where_all_are_waited_for_the_sum_is_exact(rounds: list[list[tuple[str, 
 
 
 @given(st.lists(st.tuples(st.lists(DEAF, max_size=6), st.lists(DEAF, max_size=4)), max_size=12))
-def test_never_back_and_never_more_than_was_used(rounds: list[tuple[list, list]]):
+def test_never_back_and_never_more_than_was_used(rounds: list[tuple[list[tuple[str, int, int]], list[tuple[str, int, int]]]]):
     world, time = World(), CpuTime()
     before = look(world, time)
     for acts, between in rounds:
@@ -130,6 +130,7 @@ def test_a_parent_read_just_before_it_waits_counts_the_child_once():
     world.own[13] = 70
     look(world, time)
     parent = world.read(11)
+    assert parent is not None
     world.end(13)
     procs = {pid: proc for pid in world.pids() if (proc := world.read(pid)) is not None} | {11: parent}
     assert sum(time.update({11: 0, 12: 1}, procs, SHEPHERD).values()) == 70

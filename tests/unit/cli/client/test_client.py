@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -95,8 +96,8 @@ def test_pieces_keep_their_order(caller: Caller):
 
 
 def test_a_stream_that_breaks_goes_on_where_it_was(caller: Caller):
-    first = [{"err": "<< output >>\n"}, {"out": "one "}, {"out": "two "}, CUT]
-    second = [{"err": "<< output >>\n"}, {"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
+    first: list[Any] = [{"err": "<< output >>\n"}, {"out": "one "}, {"out": "two "}, CUT]
+    second: list[Any] = [{"err": "<< output >>\n"}, {"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
     with FakeMaster(caller.socket, first, second):
         assert caller.run("bpeek", "-f", "1") == (0, "one two three\n", "<< output >>\n")
 
@@ -176,7 +177,8 @@ def test_control_c_ends_without_a_traceback(caller: Caller):
         command += ["import sys; from cli.listing import main; sys.exit(main([], 'bjobs'))"]
         process = subprocess.Popen(command, env=caller.environ, stderr=subprocess.PIPE)
         assert process.stderr is not None
-        wait_until(lambda: process.stderr.readline() == STILL_TRYING.encode(), 20, "the message")
+        said = process.stderr
+        wait_until(lambda: said.readline() == STILL_TRYING.encode(), 20, "the message")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (130, b"")

@@ -92,7 +92,7 @@ def test_the_parameter_file_has_lsfs_names():
 
 
 def test_changes_find_their_options():
-    options = {"oo": "a", "n": "1", "R": ["x", "y"]}
+    options: dict[str, str | bool | list[str]] = {"oo": "a", "n": "1", "R": ["x", "y"]}
     work = Work("old")
     changes = parse_assignments(
         "LSB_SUB_OUT_FILE=\"b\"\nLSB_SUB_RES_REQ='z'\nLSB_SUB_RLIMIT_RUN=61\nLSB_SUB_NUM_PROCESSORS=2\n"

@@ -124,7 +124,7 @@ def test_the_last_of_rivals_wins():
 
 
 def test_the_command_line_wins_over_the_script_as_a_whole():
-    below = {"q": "a", "n": "2", "R": ["x", "y"], "r": True, "o": "f"}
+    below: dict[str, str | bool | list[str]] = {"q": "a", "n": "2", "R": ["x", "y"], "r": True, "o": "f"}
     assert merged(below, {"n": "4", "R": ["z"], "rn": True, "oo": "g"}) == {
         "q": "a",
         "n": "4",

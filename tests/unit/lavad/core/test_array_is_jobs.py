@@ -21,8 +21,8 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Kill, Modify, Move, Refused, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of, show
 from lavad.core.rules.effects import effects_due
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.snapshot import difference, snapshot
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
 
 COUNT = 5
 index = st.integers(1, COUNT)

@@ -11,13 +11,13 @@ from lavad.core.decide.control.control import kill, resume, stop
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.position import move
 from lavad.core.decide.submit.submit import submit
-from lavad.core.job.spec import Limits, Spec
+from lavad.core.job.spec import JobText, Limits, Spec
 from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.rules.cpu_factor import scale
 from lavad.core.site.conf import AppConf, Params, QueueConf
 from lavad.sched.policy.suspend import TURN
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, LOCAL, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, LOCAL, Bench
 
 
 def site(bench: Bench, **params: object) -> None:
@@ -25,12 +25,10 @@ def site(bench: Bench, **params: object) -> None:
 
 
 def spec(bench: Bench, **options: str) -> Spec:
-    job = bench.bsub(**options)["job"]
-    found: Spec = bench.cluster.spec_of(job)
-    return found
+    return bench.spec_of(**options)
 
 
-def text_of(bench: Bench, **options: str):  # type: ignore[no-untyped-def]
+def text_of(bench: Bench, **options: str) -> JobText:
     ask = Submit(command="sleep 1", cwd="/home/alice", options=dict(options))
     return submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1]
 
@@ -69,7 +67,7 @@ def test_exit_values_that_mean_success(bench: Bench, code: int, state: str) -> N
     bench.queues(QueueConf(name="normal", success_exit_values="3 4"))
     key = bench.placed()
     bench.ended(key, "h1", code << 8)
-    assert bench.outcome(key).state is JobState[state]
+    assert bench.finished(key).state is JobState[state]
 
 
 def test_an_application_says_what_success_is(bench: Bench) -> None:
@@ -78,7 +76,7 @@ def test_an_application_says_what_success_is(bench: Bench) -> None:
     own, other = bench.placed(app="a"), bench.placed(app="a")
     bench.ended(own, next(iter(bench.running()[own])), 7 << 8)
     bench.ended(other, next(iter(bench.running()[other])), 3 << 8)
-    assert (bench.outcome(own).state, bench.outcome(other).state) == (JobState.DONE, JobState.EXIT)
+    assert (bench.finished(own).state, bench.finished(other).state) == (JobState.DONE, JobState.EXIT)
 
 
 def test_an_exit_value_requeues_only_so_often(bench: Bench) -> None:
@@ -90,7 +88,7 @@ def test_an_exit_value_requeues_only_so_often(bench: Bench) -> None:
         bench.step()
         bench.start(key)
     assert bench.ended(key, "h1", 9 << 8) == ["JobFinished"]
-    assert bench.outcome(key).state is JobState.EXIT
+    assert bench.finished(key).state is JobState.EXIT
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -104,7 +102,7 @@ def test_a_pre_execution_command_is_retried_only_so_often(bench: Bench, ends: bo
     bench.step()
     host = next(iter(bench.running()[key]))
     bench.said("refused", key, host, "pre_exec", "exit code 1")
-    assert (bench.outcome(key) if ends else bench.job(key)).state is (JobState.EXIT if ends else JobState.PSUSP)
+    assert (bench.finished(key) if ends else bench.job(key)).state is (JobState.EXIT if ends else JobState.PSUSP)
 
 
 def test_positions_are_for_administrators(bench: Bench) -> None:
@@ -157,7 +155,7 @@ def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None
     job = bench.bsub(g="/made/below")["job"]
     bench.bsub(g="/own/made")
     assert unused_groups(bench.cluster) == []
-    bench.asked(kill, Kill(jobs=Select(ids=(str(job),))))
+    bench.asked(kill, Kill(jobs=Select(ids=[str(job)])))
     assert unused_groups(bench.cluster) == ["/made/below", "/made"]
     bench.take(clean_groups(bench.cluster, bench.now))
     assert set(bench.cluster.groups.rows) == {"/own", "/own/kept", "/own/made"}
@@ -167,7 +165,7 @@ def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None
 def test_who_resumes_what_an_administrator_suspended(bench: Bench, enabled: bool) -> None:
     site(bench, user_resume=enabled)
     running, waiting, array = bench.placed(), bench.placed("PEND"), bench.submit(array="1-3")
-    jobs = Select(ids=tuple(str(key) for key in (running, waiting, array)))
+    jobs = Select(ids=[str(key) for key in (running, waiting, array)])
     bench.asked(stop, Stop(jobs=jobs), ADMIN)
     whys = {why for _, why in bench.asked(resume, Resume(jobs=jobs))}
     assert whys == ({""} if enabled else {"User permission denied"})

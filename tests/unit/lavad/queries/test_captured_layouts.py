@@ -135,7 +135,7 @@ def test_every_overridden_capture_still_exists() -> None:
 
 
 def lines(name: str) -> list[str]:
-    return GOLDEN[name]["stdout"].splitlines()
+    return str(GOLDEN[name]["stdout"]).splitlines()
 
 
 def ask(c: QueryCluster, name: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lavad.core import events as ev
@@ -248,7 +250,7 @@ def test_histories_of_elements_without_records() -> None:
         ({"a": True, "n": "0"}, ["1", "2", "3"]),
     ],
 )
-def test_bhist_selects(options: dict[str, object], found: list[str]) -> None:
+def test_bhist_selects(options: dict[str, Any], found: list[str]) -> None:
     c = QueryCluster()
     c.submit(1, "11:30:00", name="one")
     c.start(1, "11:31:00")

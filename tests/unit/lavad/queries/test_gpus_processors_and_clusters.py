@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_facts_of_gpus_and_processors_in_lsf_s_columns() -> None:
     ("words", "options", "tasks", "failed"),
     [([], {}, 1, 0), ([], {"u": "all"}, 2, 1), (["813"], {}, 1, 1), ([], {"u": "all", "m": "ol3"}, 1, 1)],
 )
-def test_tasks_of_a_log(words: list[str], options: dict[str, str], tasks: int, failed: int) -> None:
+def test_tasks_of_a_log(words: list[str], options: dict[str, Any], tasks: int, failed: int) -> None:
     data = base64.b64encode(zlib.compress(TASKS.encode())).decode()
     out, err, status = QueryCluster().ask("lsacct", *words, f=data, l=True, **options)
     assert (err, status) == ("", 0)

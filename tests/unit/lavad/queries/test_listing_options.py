@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ def waiting() -> QueryCluster:
     return c
 
 
-def names(c: QueryCluster, *words: str, **options: object) -> list[str]:
+def names(c: QueryCluster, *words: str, **options: Any) -> list[str]:
     return c.ask("bjobs", *words, o="job_name", noheader=True, **options)[0].split()
 
 
@@ -53,7 +54,7 @@ def test_jobs_by_description_and_by_the_resources_they_ask_for() -> None:
     "option",
     [{"sla": "gold"}, {"Lp": "p"}, {"fwd": True}, {"plan": True}, {"x": True}, {"data": True}, {"ss": True}],
 )
-def test_what_no_job_has_finds_none(option: dict[str, object]) -> None:
+def test_what_no_job_has_finds_none(option: dict[str, Any]) -> None:
     assert waiting().ask("bjobs", **option)[::2] == ("", 0)
 
 

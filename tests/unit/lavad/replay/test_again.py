@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -80,7 +81,7 @@ class Site:
     def commit(self, *events: ev.Event) -> None:
         for event in events:
             apply(self.master.cluster, event)
-            self.items.append(Numbered(self.master.cluster.version, event))  # type: ignore[arg-type]
+            self.items.append(Numbered(self.master.cluster.version, event))
         self.master.cluster.forget_changes()
         if self.replica is not None:
             feed.fold(self.replica, self.soft, list(events))
@@ -160,7 +161,7 @@ jobs = st.fixed_dictionaries(
         "resreq": st.sampled_from(RESREQS),
         "gpu": st.sampled_from(["", "", "num=1"]),
         "rerunnable": st.booleans(),
-        "limits": st.sampled_from([Limits(), Limits(run=30.0), Limits(run=300.0)]),
+        "limits": st.sampled_from([Limits(), Limits(run=30), Limits(run=300)]),
     }
 )
 actions = st.one_of(
@@ -178,7 +179,7 @@ actions = st.one_of(
 )
 
 
-def act(site: Site, action: tuple) -> None:
+def act(site: Site, action: tuple[Any, ...]) -> None:
     match action:
         case ("submit", fields, array):
             site.master.submit(array=array, **fields)
@@ -199,7 +200,7 @@ def act(site: Site, action: tuple) -> None:
             site.start_scheduler(random.Random(seed))
 
 
-def job(queue: str, slots: int = 1, array: str = "", run: float | None = None) -> tuple:
+def job(queue: str, slots: int = 1, array: str = "", run: int | None = None) -> tuple[Any, ...]:
     fields = {"user": "alice", "queue": queue, "slots": slots, "resreq": "", "gpu": "", "rerunnable": False}
     return ("submit", {**fields, "limits": Limits(run=run)}, array)
 
@@ -213,7 +214,7 @@ FILLED_BESIDE_A_PROMISE = [
     job("normal"),
     job("normal"),
     job("normal"),
-    job("fill", array="1-5", run=30.0),
+    job("fill", array="1-5", run=30),
     ("plan", False),
     ("plan", False),
     ("end", 0),
@@ -298,6 +299,7 @@ def test_a_plan_that_was_not_stored_is_told_with_the_next():
     """The master may drop a plan whole: what it was decided on is then told again."""
     site = Site()
     site.master.submit(slots=1)
+    assert site.replica is not None
     plan = schedule(site.replica, site.soft, site.master.now, site.master.local, site.memory)
     assert site.recorder.record(plan, site.soft, site.master.now, site.master.local).anew
     site.recorder.done(kept=False)

@@ -53,7 +53,7 @@ def lived(deeds: list[ev.Event], lives: dict[int, float]) -> list[Numbered]:
     virtual.history = []
     virtual.add(deeds)
     virtual.run()
-    return [Numbered(number, event) for number, event in enumerate(virtual.history, 1)]  # type: ignore[arg-type]
+    return [Numbered(number, event) for number, event in enumerate(virtual.history, 1)]
 
 
 def submitted(key: int, at: float, spec: Spec, indices: str = "") -> list[ev.Event]:

@@ -165,7 +165,9 @@ def test_accept_plan_drops_what_would_take_a_core_twice():
     part = Placed(host="h1", slots=1, binds=(Binding(cpus=(0, 8)),))
     other = Placed(host="h1", slots=1, binds=(Binding(cpus=(8,)),))
     plan = Plan(w.cluster.version, (Placement(jobs[0], (part,)), Placement(jobs[1], (other,))))
-    assert [event.key for event in accept_plan(w.cluster, plan, w.now, "s")] == jobs[:1]
+    accepted = accept_plan(w.cluster, plan, w.now, "s")
+    assert [event.key for event in accepted if isinstance(event, ev.JobDispatched)] == jobs[:1]
+    assert len(accepted) == 1
     beyond = replace(part, binds=(Binding(cpus=(99,)),))
     assert accept_plan(w.cluster, Plan(w.cluster.version, (Placement(jobs[0], (beyond,)),)), w.now, "s") == []
 
@@ -179,4 +181,4 @@ def test_a_seeded_bug_is_caught():
         w.apply(ev.JobDispatched(at=w.now, key=key, attempt=1, uid=f"u{number}", parts=parts))
     with pytest.raises(BrokenInvariant, match=r"CPUs \[0, 8\] of host h1 are given to several jobs"):
         check_invariants(w.cluster)
-    assert fit.count_tasks is count_tasks
+    assert vars(fit)["count_tasks"] is count_tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def refused(w: World) -> int:
     return len(plan.placements) - len(w.accept(plan))
 
 
-BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, object]]] = {
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, Any]]] = {
     "memory that is not there": (
         lambda patch: patch.setattr(fit, "copies", lambda room, amount: 9),
         {"resreq": "rusage[mem=9000]"},

@@ -50,7 +50,7 @@ def wire(obj: Json) -> Json:
     return found
 
 
-ORDERS = [
+ORDERS: list[orders.Order] = [
     Go("u", Root("10.0.0.1", 4, ((1, 2), ()), 5)),
     Go("u", Root("h", 5)),
     Go("u"),

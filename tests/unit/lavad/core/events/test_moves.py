@@ -12,8 +12,8 @@ from lavad.core.events.apply import apply
 from lavad.core.job.job import End, Wish
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
+from tests.support.worlds.bench import Bench
 from tests.support.worlds.snapshot import snapshot
-from tests.unit.lavad.core.conftest import Bench
 
 STATES = ["PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN"]
 FIELDS: dict[str, dict[str, Any]] = {

@@ -83,7 +83,9 @@ def test_depth_and_length_are_bounded(text):
 
 
 def test_long_conditions_are_fine():
-    assert len(parse("&&".join(["done(1)"] * 900))) == 901
+    condition = parse("&&".join(["done(1)"] * 900))
+    assert isinstance(condition, tuple)
+    assert len(condition) == 901
 
 
 PENDING = JobCounts(pend=1)
@@ -128,12 +130,15 @@ ARRAY = JobCounts(pend=4, hold=1, start=2, run=1, done=2, exit=1, exit_codes=(9,
         ('external(1, "x")', RUNNING, False),
     ],
 )
-def test_answers(text, counts, answer):
-    assert judge(parse(text), [counts]) is answer
+def test_answers(text: str, counts: JobCounts, answer: bool | None) -> None:
+    question = parse(text)
+    assert isinstance(question, Question)
+    assert judge(question, [counts]) is answer
 
 
 def test_a_name_with_several_jobs_needs_them_all():
     question = parse("done(sim*)")
+    assert isinstance(question, Question)
     assert judge(question, [DONE, DONE]) is True
     assert judge(question, [DONE, PENDING]) is False
     assert judge(question, [DONE, FAILED]) is None

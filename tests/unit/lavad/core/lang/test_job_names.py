@@ -9,7 +9,7 @@ from lavad.core.lang.asks import Kill, Refused, Select
 from lavad.core.lang.dependency import parse, questions_of
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.job_names import pattern
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from lavad.core.decide.control import control
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.lang.asks import Kill, Select
 from lavad.core.lang.states import JobState
-from lavad.core.rules.effects import effects_due, effects_of_end
+from lavad.core.rules.effects import ReleasePart, effects_due, effects_of_end
 from lavad.hosts.sessions import Session, Sessions
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 def due(bench: Bench, key: int) -> list[str]:
@@ -39,7 +39,8 @@ def test_a_gang_is_prepared_and_then_released(bench: Bench) -> None:
     assert due(bench, key) == ["StartPart@h2"]
     bench.said("prepared", key, "h2", "b:1")
     assert due(bench, key) == ["ReleasePart@h1", "ReleasePart@h2"]
-    assert {effect.root for effect in effects_due(bench.job(key))} == {Endpoint("root", 1)}
+    released = [effect for effect in effects_due(bench.job(key)) if isinstance(effect, ReleasePart)]
+    assert [effect.root for effect in released] == [Endpoint("root", 1)] * 2
     bench.start(key, "h1")
     assert due(bench, key) == ["ReleasePart@h2"]
 
@@ -73,15 +74,15 @@ def test_a_wish_is_due_after_the_start(bench: Bench) -> None:
 def test_what_is_taken_out_of_the_system_is_killed(bench: Bench, slots: int) -> None:
     """bkill -r does not wait for the host, and yet leaves nothing running there."""
     key = bench.placed(slots=slots)
-    hosts = [part.host for part in bench.job(key).run.parts]
+    hosts = [part.host for part in bench.run(key).parts]
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)]), now=True))
-    assert [effect.host for effect in effects_of_end(bench.outcome(key))] == hosts
+    assert [effect.host for effect in effects_of_end(bench.finished(key))] == hosts
 
 
 def test_nothing_is_due_for_what_ended_by_itself(bench: Bench) -> None:
     key = bench.placed()
     bench.ended(key, "h1")
-    assert effects_of_end(bench.outcome(key)) == []
+    assert effects_of_end(bench.finished(key)) == []
 
 
 def taken(session: Session) -> list[str]:
@@ -122,7 +123,7 @@ def test_a_finished_attempt_is_forgotten_and_what_is_left_of_it_killed(bench: Be
     sessions.open(session)
     key = bench.placed()
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)]), now=True))
-    sessions.over([bench.outcome(key)])
+    sessions.over([bench.finished(key)])
     assert taken(session) == ["KillPart"]
-    sessions.over([bench.outcome(key)])
+    sessions.over([bench.finished(key)])
     assert taken(session) == ["KillPart"]

@@ -100,7 +100,7 @@ def test_a_rank_that_goes_on_is_no_longer_named() -> None:
 
 
 def test_a_rank_that_has_ended_is_not_waited_for() -> None:
-    world = sampled(9, [1, 1, 0, 1], states=["R", "R", "", "R"])  # type: ignore[arg-type]
+    world = sampled(9, [1, 1, 0, 1], states=["R", "R", "", "R"])
     assert world.named() == []
     assert sorted(world.ranks) == [0, 1, 3]
 

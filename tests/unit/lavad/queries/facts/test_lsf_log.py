@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import shlex
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +78,7 @@ def without_memory(text: str) -> list[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> tuple[Stored, str, str]:
+def store(tmp_path: Path) -> Iterator[tuple[Stored, str, str]]:
     with stored(grown(), tmp_path) as found:
         yield found, *written(tmp_path)
 
@@ -97,7 +99,7 @@ def store(tmp_path: Path) -> tuple[Stored, str, str]:
     ],
 )
 def test_history_from_the_file_is_that_of_the_store(
-    store: tuple[Stored, str, str], words: list[str], options: dict[str, object]
+    store: tuple[Stored, str, str], words: list[str], options: dict[str, Any]
 ) -> None:
     found, events, _ = store
     own, file = found.ask("bhist", *words, **options), found.ask("bhist", *words, f=packed(events), **options)

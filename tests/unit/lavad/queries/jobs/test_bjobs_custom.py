@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -51,7 +52,7 @@ def two() -> QueryCluster:
     c.submit(1, "11:30:00", name="waits", command="sleep 9")
     c.submit(2, "11:30:00", name="runs", slots=3, max_slots=3, limits={"run": 3600, "mem": 20480})
     c.start(2, "11:32:00", hosts="ol2:2 ol1")
-    usage = {
+    usage: dict[str, Any] = {
         "cpu": 90.5,
         "rss": 1300 * 1024,
         "swap": 2048,
@@ -65,7 +66,7 @@ def two() -> QueryCluster:
     return c
 
 
-def rows(c: QueryCluster, text: str, *words: str, **options: object) -> list[str]:
+def rows(c: QueryCluster, text: str, *words: str, **options: Any) -> list[str]:
     out, err, status = c.ask("bjobs", *words, o=text, **options)
     assert (err, status) == ("", 0)
     return out.splitlines()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.job.job import Wish
-from lavad.core.lang.asks import Query
+from lavad.core.lang.asks import OptionValue, Query
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.queries.frame.view import View
@@ -17,7 +18,7 @@ from lavad.queries.render import PIECE, render
 from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
 
 
-def ids(c: QueryCluster, *words: str, **options: object) -> list[str]:
+def ids(c: QueryCluster, *words: str, **options: Any) -> list[str]:
     out, err, status = c.ask("bjobs", *words, o="jobid jobindex delimiter='.'", noheader=True, **options)
     assert (err, status) == ("", 0)
     return [row.removesuffix(".0") for row in out.split()]
@@ -103,7 +104,7 @@ def test_ids_select_any_state_of_anybody() -> None:
         ([], {"N": "nosuch"}, "nosuch: Bad host specification\n", 255),
     ],
 )
-def test_errors(words: list[str], options: dict[str, object], err: str, status: int) -> None:
+def test_errors(words: list[str], options: dict[str, Any], err: str, status: int) -> None:
     found = mixed().ask("bjobs", *words, **options)
     assert found[1:] == (err, status)
     assert bool(found[0]) is (words == ["1", "99"])
@@ -260,7 +261,7 @@ def test_a_store_that_is_ahead_lists_nothing_twice(words: tuple[str, ...]) -> No
     c.start(element(2, 2))
     c.finish(element(2, 2), "11:37:00")
     view = View(before, c.soft, c.store, master="ol1", version="0.1.0", built="", lsf={})
-    options = {"a": True, "noheader": True, "o": "jobid jobindex stat delimiter='.'"}
+    options: dict[str, OptionValue] = {"a": True, "noheader": True, "o": "jobid jobindex stat delimiter='.'"}
     query = Query(command="bjobs", options=options, words=list(words))
     out = "".join(text for kind, text in render(view, query, ALICE, c.now) if kind == "out")
     assert sorted(out.split()) == ["1.0.RUN", "2.1.RUN", "2.2.PEND", "2.3.PEND"]

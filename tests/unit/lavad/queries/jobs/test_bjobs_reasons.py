@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lavad.core import events as ev
 from lavad.core.lang.gpureq import merge, parse
 from lavad.core.lang.states import JobState, TermReason
@@ -26,7 +28,7 @@ def waiting() -> QueryCluster:
     return c
 
 
-def after_row(c: QueryCluster, **options: object) -> str:
+def after_row(c: QueryCluster, **options: Any) -> str:
     return c.ask("bjobs", noheader=True, **options)[0].partition("\n")[2]
 
 

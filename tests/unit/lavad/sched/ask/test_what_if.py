@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Limits, Spec
 from lavad.core.site.conf import Conf, Params, QueueConf
 from lavad.sched.ask.estimate import get_queue_position, latest, soonest
@@ -54,10 +55,8 @@ def would_start(world: World, key: int, spec: Spec) -> bool:
     return key in fresh.step()
 
 
-def _placed(part: object) -> object:
-    from lavad.core.job.job import Placed
-
-    return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)  # type: ignore[attr-defined]
+def _placed(part: Part) -> Placed:
+    return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)
 
 
 @settings(max_examples=60)

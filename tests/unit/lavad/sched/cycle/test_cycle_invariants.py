@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,7 +120,7 @@ confs = st.fixed_dictionaries(
 )
 
 
-def make_world(conf: dict) -> World:
+def make_world(conf: dict[str, Any]) -> World:
     world = World()
     world.configure(
         queues=(
@@ -156,7 +157,7 @@ def make_world(conf: dict) -> World:
     return world
 
 
-def act(world: World, action: tuple) -> None:
+def act(world: World, action: tuple[Any, ...]) -> None:
     match action:
         case ("submit", fields, array, limit):
             world.submit(array=array, limit=limit if array else 0, **fields)

@@ -6,6 +6,10 @@ import pytest
 
 from lavad.core.lang.topology import regular
 from lavad.sched.cycle import place_class
+from lavad.sched.hosts.fit import units
+from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row
+from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -20,7 +24,7 @@ def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
     world.submit(array="1-5", slots=2, resreq=resreq)
     for _ in range(5):
         world.submit(slots=2, resreq=resreq)
-    counts = []
+    counts: list[int] = []
     while (placed := world.step()) and len(counts) < 9:
         counts.append(len(placed))
     assert sum(counts) == 10
@@ -29,9 +33,13 @@ def test_the_rest_is_placed_in_the_next_cycles(monkeypatch, few, resreq):
 
 @pytest.mark.parametrize("few", [1, 64])
 def test_hosts_that_have_nothing_for_a_class_are_asked_once_a_cycle(monkeypatch, few):
-    asked = []
-    real = place_class.units
-    monkeypatch.setattr(place_class, "units", lambda view, need, row: asked.append(row.name) or real(view, need, row))
+    asked: list[str] = []
+
+    def looked(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
+        asked.append(row.name)
+        return units(state, need, row)
+
+    monkeypatch.setattr(place_class, "units", looked)
     world = World()
     world.memory = SchedulerCache(few=few)
     world.hosts(*(f"h{at}" for at in range(20)), slots=8, topology=regular(1, 1, 1, 1))

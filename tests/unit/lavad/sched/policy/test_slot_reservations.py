@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -23,7 +24,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Shrinking such a story takes minutes."""
 
 
-def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4, backfill: str = "easy", **about: int) -> World:
+def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4, backfill: str = "easy", **about: Any) -> World:
     world = World()
     world.configure(queues=queues or (BIG, FILL, PLAIN), params=Params(parallel_by_slot=True, backfill=backfill))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, **about)

@@ -19,7 +19,7 @@ from lavad.core.lang.asks import Kill, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
 from lavad.store.killed import killed_jobs
-from tests.unit.lavad.core.conftest import ALICE, Bench
+from tests.support.worlds.bench import ALICE, Bench
 
 MANY = 2 * AT_ONCE + 3
 ALL = Select(ids=["0"])
@@ -78,7 +78,7 @@ def test_what_starts_or_ends_before_its_part_comes_is_dealt_with_as_it_is_then(b
     _, answer = parts(bench, control.kill(bench.cluster, Kill(jobs=ALL), ALICE, bench.now), between)
     assert {name: why for name, why in answer.items() if why} == {str(MANY - 1): FINISHED}
     assert list(bench.cluster.jobs.rows) == [MANY]
-    assert [wish.kind for wish in bench.job(MANY).run.wishes] == ["kill"]
+    assert [wish.kind for wish in bench.run(MANY).wishes] == ["kill"]
 
 
 def test_untouched_elements_are_killed_in_parts_and_those_that_started_meanwhile_too(bench: Bench) -> None:
@@ -90,7 +90,7 @@ def test_untouched_elements_are_killed_in_parts_and_those_that_started_meanwhile
         lambda at: dispatch(bench, started) if at == 1 else None,
     )
     assert (count, answer) == (3, {"1": ""})
-    assert [wish.kind for wish in bench.job(started).run.wishes] == ["kill"]
+    assert [wish.kind for wish in bench.run(started).wishes] == ["kill"]
     array = bench.cluster.arrays.rows[1]
     assert (array.exited, len(array.pending)) == (MANY - 1, 0)
 

@@ -8,7 +8,7 @@ from lavad.core import events as ev
 from lavad.core.decide.control.by_time import deadlines, migrations
 from lavad.core.lang.asks import Refused
 from lavad.core.site.conf import QueueConf
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 from tests.unit.lavad.core.decide.modify.test_modify import bmod
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.events import JobFinished
 from lavad.core.lang.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState, TermReason
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, BOB, ROOT, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, BOB, ROOT, Bench
 
 FINISHED, UNKNOWN = "Job has already finished", "No matching job found"
 STATES = ["PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN"]
@@ -28,12 +32,12 @@ def test_bkill_in_each_state(bench: Bench, state: str, after: str | None) -> Non
     key = bench.placed(state)
     assert bench.asked(control.kill, Kill(jobs=ids(key))) == [(str(key), "")]
     if after is None:
-        assert bench.outcome(key).state is JobState.EXIT
-        assert bench.outcome(key).outcome.reason is TermReason.TERM_OWNER
+        assert bench.finished(key).state is JobState.EXIT
+        assert bench.outcome(key).reason is TermReason.TERM_OWNER
         assert bench.asked(control.kill, Kill(jobs=ids(key))) == [(str(key), FINISHED)]
     else:
         assert bench.job(key).state.name == after
-        assert [wish.kind for wish in bench.job(key).run.wishes] == ["kill"]
+        assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP", "UNKWN"])
@@ -41,14 +45,14 @@ def test_bkill_twice_is_one_kill(bench: Bench, state: str) -> None:
     key = bench.placed(state)
     for _ in range(2):
         assert bench.asked(control.kill, Kill(jobs=ids(key))) == [(str(key), "")]
-    assert [wish.kind for wish in bench.job(key).run.wishes] == ["kill"]
+    assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP", "UNKWN", "SSUSP"])
 def test_bkill_r_forgets_a_job_at_once(bench: Bench, state: str) -> None:
     key = bench.placed(state)
     assert bench.asked(control.kill, Kill(jobs=ids(key), now=True)) == [(str(key), "")]
-    assert bench.outcome(key).outcome.reason is TermReason.TERM_FORCE_OWNER
+    assert bench.outcome(key).reason is TermReason.TERM_FORCE_OWNER
     assert not bench.cluster.jobs.rows
 
 
@@ -117,7 +121,7 @@ def test_a_job_that_was_done_before_brequeue_came_to_it_is_done(bench: Bench) ->
     key = bench.placed()
     bench.asked(control.requeue, Requeue(jobs=ids(key)))
     assert bench.ended(key, "h1", status=0) == ["JobFinished"]
-    assert bench.outcome(key).state is JobState.DONE
+    assert bench.finished(key).state is JobState.DONE
 
 
 @pytest.mark.parametrize("names", [["FOO"], ["RUN", "run"], [""]])
@@ -144,7 +148,7 @@ def test_bmig_in_each_state(bench: Bench, state: str, rerunnable: bool, why: str
 
 def test_a_migrated_job_prefers_other_hosts(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
-    host = bench.job(key).run.parts[0].host
+    host = bench.run(key).parts[0].host
     bench.asked(control.migrate, Migrate(jobs=ids(key)))
     bench.ended(key, host, status=9)
     assert bench.job(key).avoid == (host,)
@@ -219,7 +223,7 @@ def test_an_array_whole_and_by_element(bench: Bench) -> None:
     bench.step()
     assert bench.asked(control.kill, Kill(jobs=ids("1"))) == [("1", "")]
     started = [job for job in bench.cluster.jobs.rows.values() if job.run is not None]
-    assert [wish.kind for job in started for wish in job.run.wishes] == ["kill"] * 3
+    assert [wish.kind for job in started for wish in bench.run(job.key).wishes] == ["kill"] * 3
     assert bench.cluster.arrays.rows[1].exited == 3
     assert bench.asked(control.kill, Kill(jobs=ids("1[5]"))) == [("1[5]", FINISHED)]
 
@@ -252,7 +256,7 @@ def test_u_never_means_the_callers_own_jobs(bench: Bench) -> None:
     ("filters", "taken"),
     [({"name": "a*"}, ["3"]), ({"name": "b"}, ["2"]), ({"queue": "night"}, ["4"]), ({"name": "nosuch"}, [])],
 )
-def test_filters_without_an_id_mean_the_job_submitted_last(bench: Bench, filters: dict[str, str], taken: list[str]) -> None:
+def test_filters_without_an_id_mean_the_job_submitted_last(bench: Bench, filters: dict[str, Any], taken: list[str]) -> None:
     bench.submit(name="a1")
     bench.submit(name="b")
     bench.submit(name="a2")
@@ -269,7 +273,7 @@ def test_filters_without_an_id_mean_the_job_submitted_last(bench: Bench, filters
         ({"user": "alice"}, ["1", "2", "3", "4"]),
     ],
 )
-def test_filters_with_id_0_mean_all(bench: Bench, filters: dict[str, str], taken: list[str]) -> None:
+def test_filters_with_id_0_mean_all(bench: Bench, filters: dict[str, Any], taken: list[str]) -> None:
     bench.submit(name="a1")
     bench.submit(name="b")
     bench.submit(name="a2")
@@ -281,7 +285,7 @@ def test_filters_with_id_0_mean_all(bench: Bench, filters: dict[str, str], taken
 def test_m_is_what_runs_there(bench: Bench) -> None:
     key = bench.placed()
     bench.placed("PEND")
-    host = bench.job(key).run.parts[0].host
+    host = bench.run(key).parts[0].host
     assert bench.asked(control.stop, Stop(jobs=Select(ids=["0"], host=host))) == [(str(key), "")]
 
 
@@ -300,7 +304,7 @@ def test_bchkpnt_once_at_a_time(bench: Bench) -> None:
     key = bench.bsub(k="/ckpt 5")["job"]
     assert bench.asked(checkpoint, Checkpoint(jobs=ids(key))) == [(str(key), "Job has not started yet")]
     bench.step()
-    host = bench.job(key).run.parts[0].host
+    host = bench.run(key).parts[0].host
     bench.start(key, host)
     assert bench.asked(checkpoint, Checkpoint(jobs=ids(key))) == [(str(key), "")]
     [(_, why)] = bench.asked(checkpoint, Checkpoint(jobs=ids(key)))
@@ -327,6 +331,12 @@ def test_reasons_are_kept(bench: Bench) -> None:
 @pytest.mark.parametrize("reason", ["x" * 4096, "a\nb", "\x1b[2J"])
 def test_a_reason_is_one_line(bench: Bench, reason: str) -> None:
     key = bench.placed("RUN")
-    for verb, ask in ((control.stop, Stop), (control.resume, Resume), (control.requeue, Requeue), (control.kill, Kill)):
+    verbs: tuple[tuple[Callable[..., Decided], Callable[..., object]], ...] = (
+        (control.stop, Stop),
+        (control.resume, Resume),
+        (control.requeue, Requeue),
+        (control.kill, Kill),
+    )
+    for verb, ask in verbs:
         with pytest.raises(Refused, match="one line of at most 4095 characters"):
             verb(bench.cluster, ask(jobs=ids(key), reason=reason), ALICE, bench.now)

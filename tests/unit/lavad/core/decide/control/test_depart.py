@@ -9,7 +9,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart
 from lavad.core.decide.control.hosts import silent
 from lavad.core.site.conf import HostConf
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 def named(bench: Bench, *names: str, **more: object) -> None:

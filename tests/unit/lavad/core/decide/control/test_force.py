@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lavad.core import events as ev
@@ -16,7 +18,7 @@ BOSS = Caller(user="boss", uid=1, host="h1")
 NIGHT = QueueConf(name="q", priority=30, run_window="8:00-18:00")
 
 
-def brun(world: World, job: int, **options: bool) -> None:
+def brun(world: World, job: int, **options: Any) -> None:
     world.configure(admins=("boss",))
     world.apply(*force(world.cluster, Run(job=str(job), **options), BOSS, world.now, f"uid{job}").events)
 

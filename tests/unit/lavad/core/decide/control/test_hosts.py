@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from lavad.core.lang.asks import Hosts, Kill, Refused, Select
 from lavad.core.lang.states import HostState, JobState, PartState, TermReason
 from lavad.core.rules.effects import StartPart, effects_due
 from lavad.core.site.host import Facts
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, Bench
 
 KINDS = [{}, {"rerunnable": True}]
 
@@ -81,13 +82,13 @@ def test_a_host_that_no_longer_has_a_job(bench: Bench, fields: dict[str, bool], 
     names = greet(bench, "h1")
     assert names[-1] == ("JobRequeued" if fields else "JobFinished")
     if not fields:
-        assert bench.outcome(key).outcome.reason is TermReason.TERM_UNKNOWN
+        assert bench.outcome(key).reason is TermReason.TERM_UNKNOWN
 
 
 @pytest.mark.parametrize("fields", KINDS)
 @pytest.mark.parametrize("boot", ["one", "two"])
 @pytest.mark.parametrize("sent", [True, False])
-def test_an_offer_that_a_host_does_not_know(bench: Bench, fields: dict[str, bool], boot: str, sent: bool) -> None:
+def test_an_offer_that_a_host_does_not_know(bench: Bench, fields: dict[str, Any], boot: str, sent: bool) -> None:
     """It is made anew, unless it may have run there before the host was booted, and may not run twice."""
     booted(bench)
     key = bench.submit(**fields)
@@ -107,7 +108,7 @@ def test_a_gang_that_was_not_told_to_go_is_offered_anew_or_given_up_whole(bench:
     bench.step()
     bench.said("prepared", key, "h2", "b:1")
     assert "PartRefused" not in greet(bench, "h1", boot=boot)
-    assert bench.job(key).run.parts[0].state is PartState.OFFERED
+    assert bench.run(key).parts[0].state is PartState.OFFERED
     assert greet(bench, "h2", boot=boot)[-1] == "PartRefused"
     assert bench.said("gone", key, "h1")[-1] == "JobRequeued"
 
@@ -122,7 +123,7 @@ def test_a_gang_goes_when_its_silent_host_is_back_prepared(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("option", [{}, {"r": True}, {"k": "/ckpt"}])
-def test_an_expired_lease_fences_what_has_one(bench: Bench, option: dict[str, str]) -> None:
+def test_an_expired_lease_fences_what_has_one(bench: Bench, option: dict[str, Any]) -> None:
     key = bench.bsub(**option)["job"]
     bench.step()
     bench.start(key)
@@ -142,7 +143,7 @@ def test_a_killed_job_on_a_lost_host_ends_when_it_is_fenced(bench: Bench) -> Non
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     assert bench.job(key).state is JobState.ZOMBI
     bench.take(expired(bench.cluster, "h1", bench.now))
-    assert bench.outcome(key).state is JobState.EXIT
+    assert bench.finished(key).state is JobState.EXIT
 
 
 def test_a_zombie_whose_host_is_back_runs_and_is_still_to_be_killed(bench: Bench) -> None:
@@ -150,7 +151,7 @@ def test_a_zombie_whose_host_is_back_runs_and_is_still_to_be_killed(bench: Bench
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     greet(bench, "h1", {bench.uid(key): "running"})
     assert bench.job(key).state is JobState.RUN
-    assert [wish.kind for wish in bench.job(key).run.wishes] == ["kill"]
+    assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
 
 
 @pytest.mark.parametrize(("close", "closed"), [(True, True), (False, False)])

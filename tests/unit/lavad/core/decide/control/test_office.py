@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.decide.control.office import MAX_EXTENSION, check_extension, check_reconfig, configure, take_office
 from lavad.core.lang.asks import Refused
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, Bench
 
 
 def started(epoch: int, incarnation: str) -> ev.MasterStarted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lavad.core.decide.control.queues import switch_queues
@@ -12,7 +14,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
 from lavad.core.lang.ids import key_of
 from lavad.core.site.conf import QueueConf
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, BOB, LOCAL, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
 
 TEXT = JobText(command="old", output="out")
 
@@ -23,6 +25,11 @@ def bmod(bench: Bench, job: object, caller: Caller = ALICE, command: str = "", *
     decided = modify.modify(bench.cluster, ask, TEXT, caller, bench.now, LOCAL)
     bench.take(decided)
     return decided.texts[0][1]
+
+
+def reset(option: str) -> dict[str, Any]:
+    """The form of bmod that takes an option back."""
+    return {f"{option}n": True}
 
 
 def bmove(bench: Bench, job: object, top: bool = True, place: int = 1, caller: Caller = ALICE) -> None:
@@ -45,7 +52,7 @@ def order(bench: Bench) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "field", "wanted", "reset"),
+    ("option", "value", "field", "wanted", "cleared"),
     [
         ("n", "3", "slots", 3, 1),
         ("R", "rusage[mem=5]", "resreq", None, ""),
@@ -57,24 +64,23 @@ def order(bench: Bench) -> list[int]:
         ("G", "g", "user_group", "g", ""),
     ],
 )
-def test_an_option_and_its_reset(
-    bench: Bench, option: str, value: OptionValue, field: str, wanted: object, reset: object
-) -> None:
+def test_an_option_and_its_reset(bench: Bench, option: str, value: Any, field: str, wanted: object, cleared: object) -> None:
     bench.queues(QueueConf(name="normal", exclusive=True))
     key = bench.bsub()["job"]
     bmod(bench, key, **{option: value})
     now = getattr(bench.cluster.spec_of(key), field)
     assert now == wanted if wanted is not None else now != reset
-    bmod(bench, key, **{f"{option}n": True})
-    assert getattr(bench.cluster.spec_of(key), field) == reset
+    bmod(bench, key, **reset(option))
+    assert getattr(bench.cluster.spec_of(key), field) == cleared
 
 
 @pytest.mark.parametrize(("option", "field"), [("W", "run"), ("c", "cpu"), ("M", "mem"), ("v", "swap"), ("p", "processes")])
 def test_a_limit_and_its_reset(bench: Bench, option: str, field: str) -> None:
     key = bench.bsub()["job"]
-    bmod(bench, key, **{option: "5"})
+    limit: dict[str, Any] = {option: "5"}
+    bmod(bench, key, **limit)
     assert getattr(bench.cluster.spec_of(key).limits, field)
-    bmod(bench, key, **{f"{option}n": True})
+    bmod(bench, key, **reset(option))
     assert getattr(bench.cluster.spec_of(key).limits, field) is None
 
 

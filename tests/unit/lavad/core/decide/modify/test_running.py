@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -13,18 +15,18 @@ from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Checkpoint, Migrate, OptionValue, Refused, Requeue, Select, Submit
+from lavad.core.lang.asks import Checkpoint, Migrate, Refused, Requeue, Select, Submit
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import ChangeLimits, ChangeText, effects_due
 from lavad.core.site.conf import Params, QueueConf
-from tests.unit.lavad.core.conftest import ALICE, BOB, LOCAL, Bench
-from tests.unit.lavad.core.decide.modify.test_modify import bmod
+from tests.support.worlds.bench import ALICE, BOB, LOCAL, Bench
+from tests.unit.lavad.core.decide.modify.test_modify import bmod, reset
 
 REFUSED = "non-repetitive job is running"
 
 
-def running(bench: Bench, all_jobs: bool = True, **options: OptionValue) -> int:
+def running(bench: Bench, all_jobs: bool = True, **options: Any) -> int:
     bench.configure(params=replace(bench.cluster.conf.params, mod_all_jobs=all_jobs))
     key = int(bench.bsub(**options)["job"])
     bench.step()
@@ -50,7 +52,7 @@ def test_limits_change_on_the_hosts_where_lsb_mod_all_jobs_allows_it(bench: Benc
 
 
 @pytest.mark.parametrize("options", [{"W": "5"}, {"J": "x"}, {"n": "2"}, {"q": "night"}, {"r": True}, {"b": "13:00"}])
-def test_without_it_a_running_job_stays_as_it_is(bench: Bench, options: dict[str, OptionValue]) -> None:
+def test_without_it_a_running_job_stays_as_it_is(bench: Bench, options: dict[str, Any]) -> None:
     key = running(bench, all_jobs=False)
     with pytest.raises(Refused, match=REFUSED):
         bmod(bench, key, **options)
@@ -59,7 +61,7 @@ def test_without_it_a_running_job_stays_as_it_is(bench: Bench, options: dict[str
 
 
 @pytest.mark.parametrize("options", [{"n": "2"}, {"q": "night"}, {"r": True}, {"b": "13:00"}, {"m": "h2"}, {"w": "done(1)"}])
-def test_some_things_never_change_while_it_runs(bench: Bench, options: dict[str, OptionValue]) -> None:
+def test_some_things_never_change_while_it_runs(bench: Bench, options: dict[str, Any]) -> None:
     key = running(bench)
     with pytest.raises(Refused, match=REFUSED):
         bmod(bench, key, **options)
@@ -111,7 +113,7 @@ def test_rn_is_remembered_in_a_rerunnable_queue(bench: Bench) -> None:
 
 @pytest.mark.parametrize("option", ["P", "J", "q", "ar", "rnc", "wa", "wt", "We", "oo", "eo", "label", "rankfiles"])
 def test_every_reset_form_is_taken(bench: Bench, option: str) -> None:
-    given: dict[str, OptionValue] = {
+    given: dict[str, Any] = {
         "P": "risk",
         "J": "name",
         "q": "night",
@@ -127,7 +129,7 @@ def test_every_reset_form_is_taken(bench: Bench, option: str) -> None:
     }
     plain = int(bench.bsub()["job"])
     key = int(bench.bsub(**{option: given[option]})["job"])
-    bmod(bench, key, **{f"{option}n": True})
+    bmod(bench, key, **reset(option))
     assert bench.cluster.spec_of(key) == bench.cluster.spec_of(plain)
     assert bench.job(key).name == (bench.job(plain).name if option != "J" else "old")
 
@@ -222,9 +224,10 @@ def test_an_estimate_of_a_running_job(bench: Bench) -> None:
     key = running(bench, all_jobs=False, We="10")
     assert bench.cluster.spec_of(key).estimate == 600
     bench.now += 300
-    bmod(bench, key, **{"Wep": "25"})
+    bmod(bench, key, Wep="25")
     assert bench.cluster.spec_of(key).estimate == 1200
-    bmod(bench, key, **{"We+": "5"})
+    more: dict[str, Any] = {"We+": "5"}
+    bmod(bench, key, **more)
     assert bench.cluster.spec_of(key).estimate == 600
     bmod(bench, key, Wen=True)
     assert bench.cluster.spec_of(key).estimate == 0

@@ -9,7 +9,7 @@ from lavad.core.decide.report.hung import name_suspects
 from lavad.core.job.job import Suspect
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 from lavad.core.rules import hang
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 PERIOD, SECONDS, FRESH = 10.0, 60.0, 40.0
 RANKS = 4

@@ -15,7 +15,7 @@ from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.rules.effects import KillPart, effects_due
 from lavad.core.site.conf import QueueConf
 from lavad.core.site.requeue_exit import wants_requeue
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 def gang(bench: Bench, rerunnable: bool = False) -> int:
@@ -42,8 +42,8 @@ def test_a_plain_end(bench: Bench, status: int, state: JobState, started: bool, 
     assert names == (["JobFinished"] if at_once else ["PartEnded"])
     if not at_once:
         assert bench.said("gone", key, "h1") == ["PartGone", "JobFinished"]
-    assert bench.outcome(key).state is state
-    assert bench.outcome(key).outcome.status == status
+    assert bench.finished(key).state is state
+    assert bench.outcome(key).status == status
     assert not bench.cluster.use.hosts["h1"].slots
 
 
@@ -93,7 +93,7 @@ def test_any_order_of_reports_leads_to_one_end(bench: Bench, order: tuple[str, .
     again = rerunnable and not known
     assert [name for name in names if name in ("JobFinished", "JobRequeued")] == ["JobRequeued" if again else "JobFinished"]
     if not again:
-        assert bench.outcome(key).outcome.reason is (TermReason.NONE if known else TermReason.TERM_UNKNOWN)
+        assert bench.outcome(key).reason is (TermReason.NONE if known else TermReason.TERM_UNKNOWN)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["h1", "h2"])))
@@ -102,7 +102,7 @@ def test_a_gang_goes_when_all_are_prepared(bench: Bench, order: tuple[str, ...])
     assert bench.said("prepared", key, order[0], "a:1") == ["PartPrepared"]
     assert bench.said("prepared", key, order[0], "a:1") == []
     assert bench.said("prepared", key, order[1], "b:1") == ["PartPrepared", "GangReleased"]
-    assert {part.state for part in bench.job(key).run.parts} == {PartState.STARTING}
+    assert {part.state for part in bench.run(key).parts} == {PartState.STARTING}
 
 
 def test_a_gang_does_not_go_while_a_host_is_silent(bench: Bench) -> None:
@@ -142,7 +142,7 @@ def test_a_part_that_is_done_first_ends_nothing(bench: Bench) -> None:
     bench.ended(key, "h2", 0)
     assert kills(bench, key) == []
     assert bench.ended(key, "h1", 0)[-1] == "JobFinished"
-    assert bench.outcome(key).state is JobState.DONE
+    assert bench.finished(key).state is JobState.DONE
 
 
 def test_a_part_that_fails_ends_the_others(bench: Bench) -> None:
@@ -150,7 +150,7 @@ def test_a_part_that_fails_ends_the_others(bench: Bench) -> None:
     bench.ended(key, "h2", 256)
     assert kills(bench, key) == ["h1"]
     bench.ended(key, "h1", 9)
-    assert bench.outcome(key).state is JobState.EXIT
+    assert bench.finished(key).state is JobState.EXIT
 
 
 def test_the_first_parts_end_ends_the_others(bench: Bench) -> None:
@@ -158,7 +158,7 @@ def test_the_first_parts_end_ends_the_others(bench: Bench) -> None:
     bench.ended(key, "h1", 0)
     assert kills(bench, key) == ["h2"]
     bench.ended(key, "h2", 9)
-    assert bench.outcome(key).state is JobState.DONE
+    assert bench.finished(key).state is JobState.DONE
 
 
 @pytest.mark.parametrize("first", [0, 9, 256])
@@ -176,7 +176,7 @@ def test_a_rerunnable_gang_that_loses_a_host_runs_again(bench: Bench, first: int
     if first:
         assert bench.job(key).state is JobState.PEND
     else:
-        assert bench.outcome(key).state is JobState.DONE
+        assert bench.finished(key).state is JobState.DONE
 
 
 def test_an_end_that_is_known_stays_when_the_host_is_lost_before_gone(bench: Bench) -> None:
@@ -184,14 +184,14 @@ def test_an_end_that_is_known_stays_when_the_host_is_lost_before_gone(bench: Ben
     bench.ended(key, "h1", 0, gone=False)
     bench.take(silent(bench.cluster, "h1", bench.now))
     bench.take(expired(bench.cluster, "h1", bench.now))
-    assert bench.outcome(key).state is JobState.DONE
+    assert bench.finished(key).state is JobState.DONE
 
 
 def test_an_end_that_is_known_is_not_made_unknown(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
     bench.ended(key, "h1", 768, gone=False)
     assert bench.ended(key, "h1", 0, gone=True, lost="the host was booted") == ["PartGone", "JobFinished"]
-    assert bench.outcome(key).outcome.status == 768
+    assert bench.outcome(key).status == 768
 
 
 @pytest.mark.parametrize("rerunnable", [True, False])
@@ -212,9 +212,9 @@ def test_a_users_own_fault_ends_the_job(bench: Bench, code: str, reason: TermRea
     key = bench.submit()
     bench.step()
     assert bench.said("refused", key, "h1", code, "why") == ["PartRefused", "JobFinished"]
-    assert bench.outcome(key).outcome.reason is reason
-    assert bench.outcome(key).outcome.status == status << 8
-    assert bench.outcome(key).outcome.why == "why"
+    assert bench.outcome(key).reason is reason
+    assert bench.outcome(key).status == status << 8
+    assert bench.outcome(key).why == "why"
 
 
 @pytest.mark.parametrize("code", ["pre_exec", "start", "stale", "starter"])
@@ -291,7 +291,7 @@ def test_a_killed_job_is_not_requeued_by_its_exit_value(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     bench.ended(key, "h1", 15)
-    assert bench.outcome(key).outcome.reason is TermReason.TERM_OWNER
+    assert bench.outcome(key).reason is TermReason.TERM_OWNER
 
 
 @pytest.mark.parametrize(("status", "lost", "state"), [(9, "", JobState.DONE), (0, "", JobState.DONE), (9, "x", JobState.EXIT)])
@@ -302,8 +302,8 @@ def test_a_job_that_is_killed_as_done_is_done(bench: Bench, status: int, lost: s
     asked = Kill(jobs=Select(ids=[str(key), str(waits)]), done=True)
     assert bench.asked(control.kill, asked) == [(str(key), ""), (str(waits), control.NOT_STARTED)]
     bench.ended(key, "h1", status, lost=lost)
-    outcome = bench.outcome(key)
-    assert (outcome.state, outcome.outcome.status) == (state, 0 if state is JobState.DONE else 255 << 8)
+    outcome = bench.finished(key)
+    assert (outcome.state, bench.outcome(key).status) == (state, 0 if state is JobState.DONE else 255 << 8)
 
 
 def test_a_kill_stands_above_requeue_and_migrate(bench: Bench) -> None:
@@ -313,7 +313,7 @@ def test_a_kill_stands_above_requeue_and_migrate(bench: Bench) -> None:
     bench.asked(control.migrate, Migrate(jobs=jobs))
     bench.asked(control.kill, Kill(jobs=jobs))
     bench.ended(key, "h1", 9)
-    assert bench.outcome(key).state is JobState.EXIT
+    assert bench.finished(key).state is JobState.EXIT
 
 
 def test_a_killed_part_that_never_ran_is_only_gone(bench: Bench) -> None:
@@ -321,7 +321,7 @@ def test_a_killed_part_that_never_ran_is_only_gone(bench: Bench) -> None:
     bench.step()
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     assert bench.said("gone", key, "h1") == ["PartGone", "JobFinished"]
-    assert bench.outcome(key).outcome.reason is TermReason.TERM_OWNER
+    assert bench.outcome(key).reason is TermReason.TERM_OWNER
 
 
 def test_a_checkpoint_counts_once_and_is_where_the_next_attempt_begins(bench: Bench) -> None:
@@ -334,4 +334,4 @@ def test_a_checkpoint_counts_once_and_is_where_the_next_attempt_begins(bench: Be
     bench.ended(key, "h1", 0, lost="gone with its host")
     assert bench.job(key).checkpoint == 2
     bench.step()
-    assert bench.job(key).run.checkpoint == 2
+    assert bench.run(key).checkpoint == 2

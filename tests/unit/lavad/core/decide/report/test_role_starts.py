@@ -11,8 +11,8 @@ from lavad.core.decide.report import report
 from lavad.core.job.job import Wish
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask
+from tests.support.worlds.bench import Bench
 from tests.support.worlds.roles import TERM, Roles, code, role
-from tests.unit.lavad.core.conftest import Bench
 
 MPI = (role("launcher", kind="launcher"), role("worker", command="", kind="hold", count=4))
 
@@ -50,7 +50,7 @@ def test_the_launcher_decides_and_workers_only_hold_slots(bench: Bench) -> None:
     job.started(0)
     assert job.ended(0, code(42)) == ["TaskEnded", "JobJudged"]
     assert job.finish() is JobState.EXIT
-    outcome = bench.outcome(job.key).outcome
+    outcome = bench.outcome(job.key)
     assert outcome is not None
     assert outcome.status == code(42)
 
@@ -66,7 +66,7 @@ def test_nothing_starts_again_in_a_job_that_is_killed(bench: Bench) -> None:
     assert job.ended(0, TERM) == ["TaskEnded"]
     assert job.ended(1, TERM) == ["TaskEnded", "JobJudged"]
     assert job.finish() is JobState.EXIT
-    outcome = bench.outcome(job.key).outcome
+    outcome = bench.outcome(job.key)
     assert outcome is not None
     assert outcome.reason is TermReason.TERM_OWNER
 
@@ -95,7 +95,7 @@ def test_a_lost_host_takes_the_whole_job(bench: Bench, rerunnable: bool) -> None
     if rerunnable:
         assert bench.job(job.key).state is JobState.PEND
         return
-    outcome = bench.outcome(job.key).outcome
+    outcome = bench.outcome(job.key)
     assert outcome is not None
     assert f"host {lost} was lost" in outcome.why
 

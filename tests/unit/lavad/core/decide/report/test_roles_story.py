@@ -14,7 +14,7 @@ from lavad.core.job.job import Attempt
 from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
 from lavad.core.lang.states import TASK_OVER, JobState, TaskState, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
 ACTIONS = st.lists(
     st.tuples(
@@ -105,8 +105,9 @@ class Story:
         run = self.run
         assert run is not None
         task, bench = run.tasks[rank], self.bench
-        args: Any = (bench.cluster, self.key, run.uid, run.parts[task.place].host, rank, task.number, status)
-        bench.take(task_report.task_ended(*args, TermReason.NONE, bench.now))
+        host = run.parts[task.place].host
+        args: Any = (bench.cluster, self.key, run.uid, host, rank, task.number, status, TermReason.NONE, bench.now)
+        bench.take(task_report.task_ended(*args))
 
     def alive(self) -> list[int]:
         """Ranks that run something."""

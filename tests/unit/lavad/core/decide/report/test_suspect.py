@@ -11,7 +11,7 @@ from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Requeue, Select
 from lavad.core.site.conf import QueueConf
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 def run_of(rank: int, status: int = 256, slots: tuple[int, ...] = (2, 4, 2)) -> Attempt:
@@ -42,7 +42,7 @@ def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
 def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Bench) -> None:
     bench.queues(QueueConf(name="normal", requeue_exit_values="3"))
     key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
-    hosts = [part.host for part in bench.job(key).run.parts]
+    hosts = [part.host for part in bench.run(key).parts]
     for host in hosts:
         bench.ended(key, host, 3 << 8, first_rank=6, first_reason="rank 6")
     assert bench.job(key).avoid == (hosts[1],)
@@ -50,7 +50,7 @@ def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Be
 
 def test_a_requeue_of_a_job_that_hangs_avoids_the_host_of_the_rank(bench: Bench) -> None:
     key = bench.placed()
-    host = bench.job(key).run.parts[0].host
+    host = bench.run(key).parts[0].host
     suspects = (Suspect(3, "h9", 7, "idle"), Suspect(0, host, 1, "all"))
     bench.apply(ev.RanksSuspected(at=bench.now, key=key, attempt=1, suspects=suspects))
     bench.asked(control.requeue, Requeue(jobs=Select(ids=[str(key)])))

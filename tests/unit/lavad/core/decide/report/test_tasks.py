@@ -7,8 +7,8 @@ import pytest
 from lavad.core.job.roles import counts, delay_of
 from lavad.core.lang.states import JobState, TaskState
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask
+from tests.support.worlds.bench import Bench
 from tests.support.worlds.roles import OK, SEGV, TERM, Roles, code, role
-from tests.unit.lavad.core.conftest import Bench
 
 
 def test_ranks_go_along_the_roles(bench: Bench) -> None:
@@ -66,7 +66,7 @@ def test_a_task_starts_again_in_its_place_until_the_backoff_limit(bench: Bench) 
     assert delays == [delay_of(0), delay_of(1), delay_of(2)] == [0.0, 0.5, 1.0]
     assert job.ended(1, code(3)) == ["TaskEnded", "JobJudged"]
     assert job.finish() is JobState.EXIT
-    outcome = bench.outcome(job.key).outcome
+    outcome = bench.outcome(job.key)
     assert outcome is not None
     assert outcome.why == f"worker[1] on {host} ended with exit code 3, and its 3 restarts are used up"
     assert outcome.status == code(3)
@@ -175,7 +175,7 @@ def test_the_whole_job_starts_again_a_number_of_times(bench: Bench) -> None:
     job.run()
     job.ended(0, code(7))
     assert job.finish() is JobState.EXIT
-    assert bench.outcome(job.key).retries == 2
+    assert bench.finished(job.key).retries == 2
 
 
 def test_states_of_tasks_are_kept_for_the_last_look(bench: Bench) -> None:
@@ -185,6 +185,6 @@ def test_states_of_tasks_are_kept_for_the_last_look(bench: Bench) -> None:
     job.ended(0)
     assert job.ended(3, TERM) == [], "what was ended with the job did not fail"
     job.finish()
-    run = bench.outcome(job.key).run
+    run = bench.finished(job.key).run
     assert run is not None
     assert [task.state for task in run.tasks] == [TaskState.SUCCEEDED, TaskState.RUNNING, TaskState.SUCCEEDED, TaskState.RUNNING]

@@ -6,7 +6,7 @@ import pytest
 
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.gpureq import show
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 @pytest.mark.parametrize(

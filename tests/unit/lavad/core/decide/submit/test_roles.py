@@ -6,8 +6,8 @@ import pytest
 
 from lavad.core.decide.submit.submit import submit
 from lavad.core.lang.asks import Refused, Submit
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.roles import ask, role
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, Bench
 
 W = role()
 BAD: list[tuple[Submit, str]] = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lavad.core.decide.submit import esubs
 from lavad.core.lang.asks import Refused
-from tests.unit.lavad.core.conftest import Bench
+from tests.support.worlds.bench import Bench
 
 
 def taken(text: str) -> tuple[tuple[str, ...], ...]:

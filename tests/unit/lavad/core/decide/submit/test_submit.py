@@ -10,13 +10,13 @@ import pytest
 
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit
-from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.site.conf import Params
-from tests.unit.lavad.core.conftest import ALICE, LOCAL, ROOT, Bench
+from tests.support.worlds.bench import ALICE, LOCAL, ROOT, Bench
 
 NO_HOST = "Bad host name, host group name or cluster name"
-Field = Callable[[Spec], Any]
+Field = Callable[[Any], Any]
+"""Of a ``Spec``; a part that may be None is there where it is asked for."""
 
 
 def text_of(bench: Bench, **options: OptionValue) -> Any:
@@ -175,7 +175,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
 
 
 @pytest.mark.parametrize(("option", "value", "text"), BAD, ids=[f"-{o} {str(v)[:20]!r}" for o, v, _ in BAD])
-def test_a_bad_value(bench: Bench, option: str, value: OptionValue, text: str) -> None:
+def test_a_bad_value(bench: Bench, option: str, value: Any, text: str) -> None:
     before = (bench.cluster.version, bench.cluster.next_job)
     with pytest.raises(Refused, match=text if "|" in text else None) as raised:
         bench.bsub(**{option: value})

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.job.job import Job
-from lavad.core.job.spec import Limits, Spec
+from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import Caller, OptionValue, Refused
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import HostConf, Params, QueueConf, UserConf
-from tests.unit.lavad.core.conftest import ADMIN, ALICE, BOB, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
 
-Field = Callable[[Spec], Any]
+Field = Callable[[Any], Any]
+"""Of a ``Spec``; a part that may be None is there where it is asked for."""
 
 
 # -- queues --------------------------------------------------------------------------------------------------------------
@@ -51,7 +52,7 @@ QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
-def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], text: str) -> None:
+def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, Any], text: str) -> None:
     bench.queues(QueueConf(name="q", **fields))
     with pytest.raises(Refused) as raised:
         bench.bsub(q="q", **options)
@@ -87,9 +88,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, OptionValue], Field, Any]] = [
 
 
 @pytest.mark.parametrize(("fields", "options", "field", "wanted"), GIVEN, ids=[str(at) for at in range(len(GIVEN))])
-def test_what_a_queue_gives(
-    bench: Bench, fields: dict[str, Any], options: dict[str, OptionValue], field: Field, wanted: object
-) -> None:
+def test_what_a_queue_gives(bench: Bench, fields: dict[str, Any], options: dict[str, Any], field: Field, wanted: object) -> None:
     bench.queues(QueueConf(name="q", **fields))
     assert field(bench.spec_of(q="q", **options)) == wanted
 
@@ -161,7 +160,7 @@ def test_job_ids_wrap_and_pass_over_live_jobs(bench: Bench) -> None:
 @pytest.mark.parametrize(("array", "left"), [("", 2), ("a[1-2]", 1), ("a[1-3]", 0)])
 def test_too_many_pending(bench: Bench, array: str, left: int) -> None:
     bench.configure(params=Params(max_pend_jobs=2))
-    options: dict[str, OptionValue] = {"J": array} if array else {}
+    options: dict[str, Any] = {"J": array} if array else {}
     for _ in range(left):
         bench.bsub(**options)
     with pytest.raises(Refused, match="Pending job threshold reached"):

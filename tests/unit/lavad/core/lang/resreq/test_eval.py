@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lavad.core.lang.resreq.eval import compile_select, evaluate
 from lavad.core.lang.resreq.text import expr_text, parse
 
-HOST = {
+HOST: dict[str, float | str | bool] = {
     "mem": 8192.0,
     "ncpus": 8,
     "r1m": 0.5,
