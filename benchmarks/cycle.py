@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from config.model.queue import QueueConfig
+from config.model.values import FairShare
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
@@ -20,7 +22,7 @@ from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.lang.arrays import Ranges
 from lavad.core.plan.volatile import Soft
-from lavad.core.site.conf import Conf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -32,7 +34,7 @@ LOCAL = (1, 43_200)
 def make(hosts: int, slots: int) -> tuple[Cluster, Soft]:
     """A cluster of idle hosts."""
     cluster, soft = Cluster(), Soft()
-    conf = Conf(queues=(QueueConf(name="normal"),), params=Params(parallel_by_slot=True))
+    conf = Conf(queues=(QueueConfig(name="normal"),), params=Params(parallel_by_slot=True))
     apply(cluster, ev.Configured(at=NOW, conf=conf))
     for at in range(hosts):
         name = f"host{at:05d}"
@@ -114,8 +116,8 @@ def arrays(count: int, elements: int, hosts: int) -> None:
 def fair_share(users: int, classes: int, hosts: int, fair: bool = True, elements: int = 0) -> None:
     """``users`` with ``classes`` each in one queue, by fair share (or, to compare, first come, first served)."""
     cluster, soft = make(hosts, 16)
-    share = ShareConf(shares=(("default", 1),)) if fair else None
-    conf = Conf(queues=(QueueConf(name="normal", share=share),), params=Params(parallel_by_slot=True))
+    share = FairShare(shares=(("default", 1),)) if fair else None
+    conf = Conf(queues=(QueueConfig(name="normal", share=share),), params=Params(parallel_by_slot=True))
     apply(cluster, ev.Configured(at=NOW, conf=conf))
     for number in range(users * classes):
         spec = Spec(user=f"u{number % users}", queue="normal", resreq=f"rusage[mem={100 + number // users}]")

@@ -16,7 +16,7 @@ from config.read.load import Loaded
 from config.read.load import load as load_files
 from config.text.logmask import level_of
 from lavad.configure.database import database_url
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.master.master import Master, Site
 from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch
@@ -112,7 +112,7 @@ async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:
         while not ended.is_set():
             epoch = await _wait_for_lease(lease, f"{site.host}/{number}", site.lease, ended)
             if epoch is not None:
-                await _hold_office(Master(site, store, epoch, core_conf(loaded.config), sys.stderr.buffer), office, ended)
+                await _hold_office(Master(site, store, epoch, resolve(loaded.config), sys.stderr.buffer), office, ended)
                 if ended.is_set():
                     await asyncio.to_thread(lease.release, epoch)
     finally:

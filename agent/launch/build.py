@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import signal
 import socket
 import time
@@ -42,7 +41,6 @@ from proto import agent_pb2 as pb
 CHECKPOINT_SIGNAL = "USR1"
 FALLBACK_FOLDER = "/tmp"
 NOWHERE = "/dev/null"
-_CONTROL = re.compile(r"(SUSPEND|RESUME|TERMINATE)\[(.*?)\](?= (?:SUSPEND|RESUME|TERMINATE)\[|$)", re.DOTALL)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -84,7 +82,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
     """What the agent watches and how it ends the part."""
     limits = text.limits
     parallel = sum(host.slots for host in start.hosts) > 1
-    controls = {action: _warning(what) for action, what in _CONTROL.findall(text.job_controls) if what != "CHKPNT"}
+    controls = {one.action: _warning(one.what) for one in text.job_controls if one.what != "CHKPNT"}
     return Rules(
         run=limits.run,
         cpu=limits.cpu,

@@ -22,24 +22,24 @@ def check_queues(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig],
 
 def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> Iterable[tuple[str, str]]:
     bounds = {"QJOB_LIMIT": queue.qjob_limit, "UJOB_LIMIT": queue.ujob_limit, "CAPABILITY": queue.capability}
-    least = queue.tasklimit.minimum or 1
+    least = queue.tasklimit.minimum
     for parameter, most in bounds.items():
         if most is not None and 0 < most < least:
             yield parameter, f"{parameter} {most} is less than the {least} slots that TASKLIMIT asks of each job"
         if most is not None and parameter != "UJOB_LIMIT" and queue.guarantee > most:
             yield "GUARANTEE", f"GUARANTEE {queue.guarantee} is more than {parameter} {most}"
-    if queue.slot_reserve is not None and queue.resource_reserve is not None:
+    if queue.slot_reserve and queue.resource_reserve:
         yield "SLOT_RESERVE", "SLOT_RESERVE and RESOURCE_RESERVE exclude each other"
     yield from _against_policy(queue)
-    if not queue.gang and (queue.slot_reserve is not None or queue.resource_reserve is not None):
+    if not queue.gang and (queue.slot_reserve or queue.resource_reserve):
         yield "GANG", "GANG=N and SLOT_RESERVE or RESOURCE_RESERVE exclude each other"
     if queue.run_window and queue.dispatch_window and not _overlap(queue.run_window, queue.dispatch_window):
         yield "DISPATCH_WINDOW", "DISPATCH_WINDOW is never open together with RUN_WINDOW: no job could start"
-    for word in queue.preemption.preempts:
+    for word, _ in queue.preemption.preempts:
         other = queues.get(base_host(word))
         if other is not None and other.priority >= queue.priority:
             yield "PREEMPTION", f"PREEMPTION: queue {other.name} has no lower PRIORITY, and is never preempted"
-    for word in queue.preemption.preempted_by:
+    for word, _ in queue.preemption.preempted_by:
         other = queues.get(base_host(word))
         if other is not None and other.priority <= queue.priority:
             yield "PREEMPTION", f"PREEMPTION: queue {other.name} has no higher PRIORITY, and never preempts"
@@ -52,9 +52,9 @@ def _against_policy(queue: QueueConfig) -> Iterable[tuple[str, str]]:
         yield "SCHEDULER", "SCHEDULER=gang and GANG=N exclude each other"
 
 
-def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    spans = week_spans(one)
-    return any(first < last2 and first2 < last for first, last in spans for first2, last2 in week_spans(other))
+def _overlap(one: str, other: str) -> bool:
+    spans = week_spans(tuple(one.split()))
+    return any(first < last2 and first2 < last for first, last in spans for first2, last2 in week_spans(tuple(other.split())))
 
 
 def _check_guarantees(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig], place: PlaceOf, problems: Problems) -> None:
@@ -83,13 +83,13 @@ def check_limits(
     """Names of queues and hosts, and users that a limit counts in and out at once."""
     for limit, place in limits:
         owner = f"limit {limit.name[:200]}"
-        for name in (*limit.queues, *limit.per_queue):
+        for name in limit.queues:
             if name.lstrip("~") not in queues and name != "all":
                 problems.error(place, f"{owner}: QUEUES: no queue {name[:200]} in lsb.queues")
-        for name in (*limit.hosts, *limit.per_host) if known_hosts else ():
+        for name in limit.hosts if known_hosts else ():
             if name.lstrip("~") not in known_hosts and name != "all":
                 problems.error(place, f"{owner}: HOSTS: unknown host or host group {name[:200]}")
-        words = {*limit.users, *limit.per_user}
+        words = set(limit.users)
         both = sorted(word for word in words if "~" + word in words)
         if both:
             problems.error(place, f"{owner}: USERS: {both[0][:200]} is counted in and out")

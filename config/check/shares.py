@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 
 from config.model.cluster import GroupConfig, PartitionConfig
 from config.model.problems import Place, Problems
-from config.model.queue import QueueConfig, Share
+from config.model.queue import QueueConfig
+from config.model.values import Shares
 
 _KEYWORDS = ("default", "others")
 PlaceOf = Callable[[str, str], Place]
@@ -35,12 +36,12 @@ def check_shares(queues: Mapping[str, QueueConfig], place: PlaceOf, problems: Pr
         _check_twice(queue.fairshare, place(name, "FAIRSHARE"), f"queue {name}: FAIRSHARE", problems)
 
 
-def _check_twice(shares: tuple[Share, ...], place: Place, owner: str, problems: Problems) -> None:
+def _check_twice(shares: Shares, place: Place, owner: str, problems: Problems) -> None:
     seen: set[str] = set()
-    for share in shares:
-        if share.name in seen:
-            problems.error(place, f"{owner}: {share.name[:200]} has shares twice")
-        seen.add(share.name)
+    for name, _ in shares:
+        if name in seen:
+            problems.error(place, f"{owner}: {name[:200]} has shares twice")
+        seen.add(name)
 
 
 def check_groups(
@@ -54,9 +55,9 @@ def check_groups(
         place = places[name]
         _check_twice(group.shares, place, f"user group {name}: USER_SHARES", problems)
         open_ended = "all" in group.members or any(member in groups for member in group.members)
-        for share in group.shares:
-            bare = share.name.rstrip("@/")
+        for member, _ in group.shares:
+            bare = member.rstrip("@/")
             if bare not in _KEYWORDS and bare not in group.members and not open_ended:
-                problems.warn(place, f"user group {name}: USER_SHARES: {share.name[:200]} is no member")
+                problems.warn(place, f"user group {name}: USER_SHARES: {member[:200]} is no member")
     for part in partitions:
         _check_twice(part.shares, places.get(part.name, Place("lsb.hosts", 0)), f"host partition {part.name}", problems)

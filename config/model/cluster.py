@@ -5,48 +5,41 @@ Rule: frozen, plain values only. Times are seconds, sizes KB, None is "not set".
 
 import msgspec
 
-from config.model.params import Params as Params
-from config.model.problems import Problem as Problem
-from config.model.queue import Chkpnt as Chkpnt
-from config.model.queue import CountLimit as CountLimit
-from config.model.queue import JobControl as JobControl
-from config.model.queue import LoadThreshold as LoadThreshold
-from config.model.queue import Preemption as Preemption
-from config.model.queue import QueueConfig as QueueConfig
-from config.model.queue import RequeueExit as RequeueExit
-from config.model.queue import Share as Share
-from config.model.queue import SizeLimit as SizeLimit
-from config.model.queue import TimeLimit as TimeLimit
+from config.model.params import Params
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Shares, Thresholds
 
-UNLIMITED = 2**31 - 1
+UNLIMITED = -1
 """A slot count without bound (`-` in the MXJ column)."""
 
 DEFAULT_CLUSTER = "lava"
 
 
-class HostConfig(msgspec.Struct, frozen=True, kw_only=True):
+class HostConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """A host of lsf.cluster.NAME with what lsb.hosts says of it.
 
     `slots` None is the number of CPUs that the agent reports (`!`, and the default); UNLIMITED is `-`.
-    `server` False is a submission host; `batch` False is a server that lsb.hosts leaves out.
+    `server` False is a submission host; `batch` False is a server that lsb.hosts leaves out. In force, a host that runs no
+    jobs has `server` False and no slots.
     """
 
     name: str
-    model: str = ""
-    type: str = ""
-    server: bool = True
-    batch: bool = True
     slots: int | None = None
     user_job_limit: int | None = None
-    dispatch_window: tuple[str, ...] = ()
-    run_window: tuple[str, ...] = ()
-    thresholds: tuple[LoadThreshold, ...] = ()
-    resources: tuple[str, ...] = ()
+    """JL/U."""
+    server: bool = True
+    batch: bool = True
+    type: str = ""
+    model: str = ""
+    resources: tuple[tuple[str, str], ...] = ()
+    """Static boolean ("name", ""), numeric and string resources."""
+    dispatch_window: str = ""
+    run_window: str = ""
+    thresholds: Thresholds = Thresholds()
     mig: int | None = None
-    chkpnt: bool = False
-    exit_rate: float | None = None
-    rexpri: int = 0
+    """Migration threshold in seconds."""
     affinity: bool = True
+    """Whether jobs with affinity[] may run here."""
 
 
 class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +48,7 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     members: tuple[str, ...] = ()
     admins: tuple[str, ...] = ()
-    shares: tuple[Share, ...] = ()
+    shares: Shares = ()
     condensed: bool = False
 
 
@@ -64,7 +57,7 @@ class PartitionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     hosts: tuple[str, ...] = ()
-    shares: tuple[Share, ...] = ()
+    shares: Shares = ()
 
 
 class UnitConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +69,7 @@ class UnitConfig(msgspec.Struct, frozen=True, kw_only=True):
     admins: tuple[str, ...] = ()
 
 
-class UserConfig(msgspec.Struct, frozen=True, kw_only=True):
+class UserConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of lsb.users' User section; `name` may be `default` or a group (`group@` is each member)."""
 
     name: str
@@ -84,7 +77,6 @@ class UserConfig(msgspec.Struct, frozen=True, kw_only=True):
     slots_per_processor: float | None = None
     max_pend_jobs: int | None = None
     max_pend_slots: int | None = None
-    priority: int | None = None
 
 
 class ResourceInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,80 +104,33 @@ class HostModel(msgspec.Struct, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
 
 
-class ApplicationConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """An application profile of lsb.applications; None and "" leave the queue's value standing."""
-
-    name: str
-    description: str = ""
-    cpulimit: TimeLimit = TimeLimit()
-    runlimit: TimeLimit = TimeLimit()
-    memlimit: SizeLimit = SizeLimit()
-    swaplimit: SizeLimit = SizeLimit()
-    filelimit: SizeLimit = SizeLimit()
-    datalimit: SizeLimit = SizeLimit()
-    stacklimit: SizeLimit = SizeLimit()
-    corelimit: SizeLimit = SizeLimit()
-    processlimit: CountLimit = CountLimit()
-    threadlimit: CountLimit = CountLimit()
-    tasklimit: CountLimit = CountLimit()
-    runtime: TimeLimit = TimeLimit()
-    res_req: str = ""
-    gpu_req: str = ""
-    nice: int | None = None
-    rerunnable: bool | None = None
-    chkpnt_dir: str = ""
-    chkpnt_period: int | None = None
-    chkpnt_initperiod: int | None = None
-    chkpnt_method: str = ""
-    pre_exec: str = ""
-    post_exec: str = ""
-    host_pre_exec: str = ""
-    host_post_exec: str = ""
-    job_starter: str = ""
-    job_cwd: str = ""
-    requeue_exit_values: RequeueExit = RequeueExit()
-    success_exit_values: tuple[int, ...] = ()
-    job_controls: tuple[JobControl, ...] = ()
-    terminate_control: str = ""
-    suspend_control: str = ""
-    resume_control: str = ""
-    job_warning_action: str = ""
-    job_action_warning_time: int | None = None
-    job_include_postproc: bool | None = None
-    job_postproc_timeout: int | None = None
-    job_preproc_timeout: int | None = None
-    max_job_requeue: int | None = None
-    mig: int | None = None
-    resizable_jobs: str = "N"
-    resize_notify_cmd: str = ""
-    djob_resize_grace_period: int | None = None
-    use_pam_creds: bool = False
-
-
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
     """A Limit section of lsb.resources.
 
-    Who it counts: a plain list (`users`) is counted as one; a `per_` list counts each member apart. What
-    it bounds: slots, slots_per_processor, jobs, and `resources` (name, amount; mem, swp, tmp in KB). `percent`
-    names those of them that are a percentage of the host's total.
+    Whom it counts: a list is counted as one, or each member apart where `per_user` and its kin say so.
     """
 
     name: str
-    users: tuple[str, ...] = ()
-    per_user: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    per_host: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
-    per_queue: tuple[str, ...] = ()
+    per_queue: bool = False
+    users: tuple[str, ...] = ()
+    per_user: bool = False
+    hosts: tuple[str, ...] = ()
+    per_host: bool = False
     projects: tuple[str, ...] = ()
-    per_project: tuple[str, ...] = ()
+    per_project: bool = False
     apps: tuple[str, ...] = ()
-    per_app: tuple[str, ...] = ()
+    per_app: bool = False
     slots: int | None = None
     slots_per_processor: float | None = None
+    """Slots a CPU of each host."""
     jobs: int | None = None
+    mem: float | None = None
+    """MB, as rusage[] has it."""
     resources: tuple[tuple[str, float], ...] = ()
+    """Others and their amounts; swp and tmp in MB."""
     percent: tuple[str, ...] = ()
+    """Those of `mem` and `resources` that are a percentage of what each host has."""
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):

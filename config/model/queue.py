@@ -1,94 +1,66 @@
-"""The record of one queue of lsb.queues, and the small records that its values are made of.
+"""One queue of lsb.queues and one application profile of lsb.applications, as readers, scheduler and listings use them.
 
-Rule: a field is the parameter's name in lower case; its default is LSF's.
+Rule: a field is the parameter's name in lower case; its default is LSF's. RUNLIMIT to THREADLIMIT are `defaults` and `limits`.
+Windows are checked texts. A queue in force has its gaps filled from lsb.params (``lavad.configure.resolve``).
 """
 
 import msgspec
 
-
-class TimeLimit(msgspec.Struct, frozen=True):
-    """`[default] maximum`, seconds; normalised by the CPU factor of `host_spec` where one is named."""
-
-    default: int | None = None
-    maximum: int | None = None
-    host_spec: str = ""
-
-
-class SizeLimit(msgspec.Struct, frozen=True):
-    """`[default] maximum`, KB."""
-
-    default: int | None = None
-    maximum: int | None = None
-
-
-class CountLimit(msgspec.Struct, frozen=True):
-    """`[minimum [default]] maximum`, or `[default] maximum` for PROCESSLIMIT and THREADLIMIT."""
-
-    minimum: int | None = None
-    default: int | None = None
-    maximum: int | None = None
+from config.model.values import (
+    Aps,
+    Chkpnt,
+    FairShare,
+    Interactive,
+    JobAction,
+    JobControl,
+    Limits,
+    Preemption,
+    RequeueExit,
+    Resizable,
+    Shares,
+    TaskLimit,
+    TerminateWhen,
+    Thresholds,
+)
 
 
-class LoadThreshold(msgspec.Struct, frozen=True):
-    """`r1m = 0.7/2.0`: no job starts beyond `sched`, jobs are suspended beyond `stop`."""
-
-    index: str
-    sched: float | None = None
-    stop: float | None = None
-
-
-class Chkpnt(msgspec.Struct, frozen=True):
-    """`period` in seconds; None: only when asked."""
-
-    dir: str
-    period: int | None = None
-
-
-class Share(msgspec.Struct, frozen=True):
-    """`[name, shares]`; name may be a user, a group, `group@`, `default` or `others`."""
-
-    name: str
-    shares: int
-
-
-class Aps(msgspec.Struct, frozen=True):
-    """APS_PRIORITY: (factor, number); grace periods in seconds."""
-
-    weights: tuple[tuple[str, float], ...]
-    limits: tuple[tuple[str, float], ...] = ()
-    graces: tuple[tuple[str, float], ...] = ()
-
-
-class Preemption(msgspec.Struct, frozen=True):
-    """`preempts` and `preempted_by` name queues (with `+n` preferences); empty with True means any."""
-
-    preemptive: bool = False
-    preemptable: bool = False
-    preempts: tuple[str, ...] = ()
-    preempted_by: tuple[str, ...] = ()
-
-
-class RequeueExit(msgspec.Struct, frozen=True):
-    """REQUEUE_EXIT_VALUES: `all` but `never`, or `values`; `excluding` also avoids the host of the failure."""
-
-    all: bool = False
-    values: tuple[int, ...] = ()
-    never: tuple[int, ...] = ()
-    excluding: tuple[int, ...] = ()
-
-
-class JobControl(msgspec.Struct, frozen=True):
-    """`action` is SUSPEND, RESUME or TERMINATE; `what` a signal's name, CHKPNT, or a command."""
-
-    action: str
-    what: str
-
-
-class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue. Limits None are unlimited; windows are checked texts (`config.text.units.window` parses them)."""
+class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parameters that lsb.queues and lsb.applications have in common."""
 
     name: str
     description: str = ""
+    limits: Limits = Limits()
+    """The most a job may ask for."""
+    defaults: Limits = Limits()
+    """What a job gets that asks for nothing."""
+    tasklimit: TaskLimit = TaskLimit()
+    res_req: str = ""
+    gpu_req: str = ""
+    chkpnt: Chkpnt | None = None
+    pre_exec: str = ""
+    post_exec: str = ""
+    host_pre_exec: str = ""
+    """Run on each host of a job, before all else."""
+    host_post_exec: str = ""
+    job_starter: str = ""
+    requeue_exit_values: RequeueExit = RequeueExit()
+    success_exit_values: tuple[int, ...] = ()
+    max_job_requeue: int | None = None
+    """How often an exit value may make a job wait again."""
+    mig: int | None = None
+    """Migration threshold in seconds."""
+    job_controls: tuple[JobControl, ...] = ()
+    job_warning_action: str = ""
+    job_action_warning_time: int | None = None
+
+    def control(self, action: JobAction) -> str:
+        """What JOB_CONTROLS says for an action, "" where it does not name it."""
+        return next((control.what for control in self.job_controls if control.action is action), "")
+
+
+class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
+    """A queue. Limits None are unlimited."""
+
     priority: int = 1
     nice: int = 0
     administrators: tuple[str, ...] = ()
@@ -99,58 +71,34 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     ujob_limit: int | None = None
     pjob_limit: float | None = None
     hjob_limit: int | None = None
-    run_window: tuple[str, ...] = ()
-    dispatch_window: tuple[str, ...] = ()
+    hostlimit_per_job: int | None = None
+    run_window: str = ""
+    dispatch_window: str = ""
     new_job_sched_delay: int = 0
     job_accept_interval: int | None = None
-    dispatch_by_queue: bool = False
-
-    runlimit: TimeLimit = TimeLimit()
-    cpulimit: TimeLimit = TimeLimit()
-    memlimit: SizeLimit = SizeLimit()
-    swaplimit: SizeLimit = SizeLimit()
-    filelimit: SizeLimit = SizeLimit()
-    datalimit: SizeLimit = SizeLimit()
-    stacklimit: SizeLimit = SizeLimit()
-    corelimit: SizeLimit = SizeLimit()
-    processlimit: CountLimit = CountLimit()
-    threadlimit: CountLimit = CountLimit()
-    tasklimit: CountLimit = CountLimit()
-    hostlimit_per_job: int | None = None
     default_host_spec: str = ""
+    """The host or model that time limits without one are given for: DEFAULT_HOST_SPEC, else that of RUNLIMIT or CPULIMIT."""
 
-    res_req: str = ""
-    gpu_req: str = ""
-    thresholds: tuple[LoadThreshold, ...] = ()
+    thresholds: Thresholds = Thresholds()
     stop_cond: str = ""
     resume_cond: str = ""
-    mig: int | None = None
 
     exclusive: bool = False
-    interactive: str = "YES"
+    interactive: Interactive = Interactive.YES
     rerunnable: bool = False
-    chkpnt: Chkpnt | None = None
-    pre_exec: str = ""
-    post_exec: str = ""
-    host_pre_exec: str = ""
-    host_post_exec: str = ""
     pre_post_exec_user: str = ""
-    job_starter: str = ""
-    requeue_exit_values: RequeueExit = RequeueExit()
-    max_job_requeue: int | None = None
     local_max_preexec_retry: int | None = None
+    """After so many failures of its pre-execution command in a row a job is held."""
     local_max_preexec_retry_action: str = ""
-    success_exit_values: tuple[int, ...] = ()
-    job_controls: tuple[JobControl, ...] = ()
-    terminate_when: tuple[str, ...] = ()
-    job_warning_action: str = ""
-    job_action_warning_time: int | None = None
+    """`EXIT`: it ends instead."""
+    terminate_when: tuple[TerminateWhen, ...] = ()
 
     job_overrun: int | None = None
     job_underrun: int | None = None
     job_idle: float | None = None
+    """CPU time over run time below which a job is idle."""
 
-    fairshare: tuple[Share, ...] = ()
+    fairshare: Shares = ()
     hist_hours: float | None = None
     cpu_time_factor: float | None = None
     run_time_factor: float | None = None
@@ -167,33 +115,63 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     round_robin_policy: bool = False
     dominant_resources: tuple[str, ...] = ()
     """lava's own: fair share by the dominant share of these (slots, mem, gpus)."""
+    share: FairShare | None = None
+    """Of a queue in force: the policy that the parameters above and lsb.params make, in whose place it stands; None: first
+    come, first served."""
     aps_priority: Aps | None = None
+
     preemption: Preemption = Preemption()
     preempt_delay: int | None = None
+    """Its jobs preempt others only when they have waited for so long."""
     no_preempt_interval: int | None = None
+    """Its jobs are left alone when they started or were resumed less than so long ago."""
     no_preempt_run_time: int | None = None
-    """Seconds, or minus percent of the run limit; as the next one."""
+    """They have run for so long: seconds, or minus percent of the run limit."""
     no_preempt_finish_time: int | None = None
+    """They end so soon: seconds, or minus percent of the run limit."""
     max_job_preempt: int | None = None
+    """They have been preempted so often."""
+
     scheduler: str = ""
-    """lava's own: fcfs, fair, gang, shortest, smallest, largest, or the file of a site's own policy."""
+    """lava's own: fcfs, fair, gang, shortest, smallest, largest, or the file of a site's own policy; in force, one of the last
+    four or "" (``sched.order.policy``)."""
     gang: bool = True
-    """lava's own; False: a job takes its slots one by one as they come."""
+    """lava's own; False: a job takes its slots one by one as they come, and starts when it has all."""
     weight: int | None = None
-    """lava's own, after Volcano: its part of the slots, in proportion; with `capability` (at most), `guarantee` (always)."""
+    """lava's own, after Volcano: its part of the slots, in proportion; None: 1, where another queue has one or a guarantee."""
     capability: int | None = None
+    """The most slots that it may have."""
     guarantee: int = 0
+    """Slots that are kept for it even when it asks for none."""
     reclaimable: bool = True
-    slot_reserve: int | None = None
-    """MAX_RESERVE_TIME: how many MBD_SLEEP_TIME periods slots are held for a big job."""
-    resource_reserve: int | None = None
+    slot_reserve: int = 0
+    """MAX_RESERVE_TIME: for how many periods of MBD_SLEEP_TIME free slots are held for its first job that does not fit; 0:
+    none are; FOR_EVER: as long as it takes."""
+    resource_reserve: int = 0
+    """The same of slots, memory and other resources."""
     backfill: bool = False
     ignore_deadline: bool = False
-    impt_jobbklg: int | None = None
-    max_rsched_time: int | None = None
-    jobs_per_sched_cycle: int | None = None
+    """A job starts even if its run limit ends after the run window does."""
 
-    lease: int | None = None
-    """Seconds; None: LAVA_LEASE."""
-    lease_margin: int | None = None
-    host_timeout: int | None = None
+    lease: float | None = None
+    host_timeout: float | None = None
+
+
+FOR_EVER = 100_000
+"""SLOT_RESERVE=MAX_RESERVE_TIME without a number of periods."""
+
+
+class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
+    """An application profile; None and "" leave the queue's value standing."""
+
+    runtime: int = 0
+    """Seconds that a job of it is taken to run; 0: not known."""
+    nice: int | None = None
+    rerunnable: bool | None = None
+    job_cwd: str = ""
+    job_include_postproc: bool | None = None
+    job_postproc_timeout: int | None = None
+    job_preproc_timeout: int | None = None
+    resizable_jobs: Resizable = Resizable.NO
+    resize_notify_cmd: str = ""
+    djob_resize_grace_period: int | None = None

@@ -27,6 +27,10 @@ HOST: Table = {
 }
 
 
+KEPT = ("dispatch_window", "mig")
+"""Of these columns; the others are only checked."""
+
+
 class BatchHosts(msgspec.Struct):
     """`listed` is False without a Host section: then all hosts of lsf.cluster are batch hosts."""
 
@@ -64,7 +68,7 @@ def _read_host(batch: BatchHosts, row: Row, scope: v.Scope, indices: frozenset[s
     name = row.text("HOST_NAME")
     owner = f"host {shortened(name)}"
     own = {"HOST_NAME", "MXJ", "JL/U", "AFFINITY", *(index.upper() for index in indices)}
-    fields = fill(row, HOST, scope, problems, owner, own)
+    fields = {name: value for name, value in fill(row, HOST, scope, problems, owner, own).items() if name in KEPT}
     fields["thresholds"] = read_thresholds(row, indices, problems, owner)
     _read_counts(fields, row, owner, problems)
     affinity = row.text("AFFINITY")

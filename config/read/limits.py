@@ -88,11 +88,16 @@ def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> L
     if not amounts and not any(field in fields for field in bounds):
         problems.error(row.place, f"{owner} bounds nothing")
         return None
-    return Limit(name=name, resources=tuple(amounts.items()), percent=tuple(percent), **fields)
+    for plain, each in zip(CONSUMERS[::2], CONSUMERS[1::2], strict=True):
+        listed = fields.pop(each.lower(), ())
+        fields[plain.lower()] = fields.pop(plain.lower(), ()) + listed
+        fields[each.lower()] = bool(listed)
+    mem = amounts.pop("mem", None)
+    return Limit(name=name, mem=mem, resources=tuple(amounts.items()), percent=tuple(percent), **fields)
 
 
 def _amounts(row: Row, owner: str, scope: v.Scope, problems: Problems) -> tuple[dict[str, float], list[str]]:
-    """MEM, SWP, TMP (bare numbers are MB unless LSF_UNIT_FOR_LIMITS is set) and RESOURCE."""
+    """In MB: MEM, SWP, TMP (bare numbers are MB unless LSF_UNIT_FOR_LIMITS is set) and RESOURCE."""
     amounts: dict[str, float] = {}
     percent: list[str] = []
     for key in SIZES:
@@ -111,7 +116,7 @@ def _amounts(row: Row, owner: str, scope: v.Scope, problems: Problems) -> tuple[
         problems.error(row.cells["RESOURCE"].place, f"{owner}: RESOURCE '{shortened(listed)}' is not [name, amount] …")
         return amounts, percent
     # as in rusage[], sizes are MB here
-    amounts |= {name: float(amount) * (1024 if name.upper() in SIZES else 1) for name, amount in pairs}
+    amounts |= {name: float(amount) for name, amount in pairs}
     return amounts, percent
 
 
@@ -119,4 +124,4 @@ def _amount(value: str, scope: v.Scope) -> float:
     found: Any = v.real()(value[:-1], scope) if value.endswith("%") else v.size(value, scope)
     if value.endswith("%") and found > 100:
         raise ValueError(f"{value} is more than 100%")
-    return float(found)
+    return float(found) if value.endswith("%") else found / 1024

@@ -13,7 +13,8 @@ import msgspec
 
 from config.check.queues import check_limits, check_queues
 from config.check.shares import check_groups, check_shares
-from config.model.cluster import DEFAULT_CLUSTER, ApplicationConfig, ClusterConfig, HostConfig, Params
+from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
+from config.model.params import Params
 from config.model.problems import Place, Problem, Problems
 from config.read.hosts import check_hosts_named, joined, read_lsb_hosts
 from config.read.limits import read_limits, read_methods
@@ -22,9 +23,8 @@ from config.read.queues import (
     INDEX_ALIASES,
     LOAD_INDICES,
     NORMAL,
-    application_fields,
+    read_applications,
     read_queues,
-    rows_of,
 )
 from config.read.shared import Cluster, Shared, read_cluster, read_shared
 from config.read.units import read_units
@@ -135,7 +135,7 @@ def _assembled(
     batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems)
     units = read_units(sections["lsb.hosts"], params.compute_unit_types, frozenset(batch.groups), problems)
     users = read_lsb_users(sections["lsb.users"], problems)
-    applications = _applications(sections["lsb.applications"], scope, problems)
+    applications = read_applications(sections["lsb.applications"], scope, problems)
     hosts, default_host = joined(cluster.hosts, cluster.open, batch, problems)
     limit_scope = v.Scope(unit=scope.unit if "lsf_unit_for_limits" in fields else "M")
     limits = read_limits(sections["lsb.resources"], limit_scope, problems)
@@ -175,18 +175,6 @@ def _assembled(
     )  # fmt: skip
 
 
-def _applications(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[ApplicationConfig, ...]:
-    found: dict[str, ApplicationConfig] = {}
-    for row in rows_of(sections, {"application"}, problems):
-        fields = application_fields(row, scope, problems)
-        if fields is None:
-            continue
-        if fields["name"] in found:
-            problems.error(row.place, f"application {fields['name']} is defined twice; the first one holds")
-        found.setdefault(fields["name"], ApplicationConfig(**fields))
-    return tuple(found.values())
-
-
 def _check_default_queue(params: Params, queues: dict[str, Any], sections: list[Section], problems: Problems) -> None:
     for section in sections:
         for row in section.rows:
@@ -206,7 +194,7 @@ def _check_queues(queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[
 def _check_preemption(queues: dict[str, Any], origins: dict[str, Row], problems: Problems) -> None:
     for name, row in origins.items():
         preemption = queues[name].preemption
-        for word in preemption.preempts + preemption.preempted_by:
+        for word, _ in preemption.preempts + preemption.preempted_by:
             if base_host(word) not in queues:
                 problems.error(_place(row, "PREEMPTION"), f"queue {name}: PREEMPTION: no queue {base_host(word)[:200]}")
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import msgspec
+
 from config.model.problems import Place, Problems
-from config.model.queue import LoadThreshold, QueueConfig
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Chkpnt, JobAction, JobControl, Limits, Thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.fields import APPLICATION, QUEUE, fill, shortened
+from config.values.fields import APPLICATION, LIMIT_NAMES, QUEUE, fill, shortened
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 INDEX_ALIASES = {"cpu": "r1m", "login": "ls", "swap": "swp", "idle": "it"}
@@ -36,34 +39,72 @@ def read_queues(
         thresholds = read_thresholds(row, indices, problems, owner)
         columns = {"QUEUE_NAME", *(index.upper() for index in indices), *(alias.upper() for alias in INDEX_ALIASES)}
         fields = fill(row, QUEUE, scope, problems, owner, columns)
-        interactive = fields.get("interactive")
-        if interactive in ("Y", "N"):
-            fields["interactive"] = "YES" if interactive == "Y" else "NO"
-        queues[name] = QueueConfig(name=name, thresholds=thresholds, **fields)
+        host_spec = _split_limits(fields)
+        fields["default_host_spec"] = fields.get("default_host_spec") or host_spec
+        queues[name] = QueueConfig(name=name, thresholds=thresholds, **_kept(fields, QueueConfig))
         origins[name] = row
     return queues, origins
 
 
-def application_fields(row: Row, scope: v.Scope, problems: Problems) -> dict[str, Any] | None:
-    """The fields of an ApplicationConfig; None where it has no usable name."""
-    name = row.text("NAME")
-    if not name_is_good(name, "application", "NAME", row.place, problems):
-        return None
-    return {"name": name, **fill(row, APPLICATION, scope, problems, f"application {name}", {"NAME"})}
+def read_applications(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[ApplicationConfig, ...]:
+    """The profiles in the file's order."""
+    found: dict[str, ApplicationConfig] = {}
+    for row in rows_of(sections, {"application"}, problems):
+        name = row.text("NAME")
+        if not name_is_good(name, "application", "NAME", row.place, problems):
+            continue
+        fields = fill(row, APPLICATION, scope, problems, f"application {name}", {"NAME"})
+        if name in found:
+            problems.error(row.place, f"application {name} is defined twice; the first one holds")
+        _split_limits(fields)
+        fields["job_controls"] = _all_controls(fields)
+        if fields.get("chkpnt_dir"):
+            method, initial = fields.get("chkpnt_method", ""), fields.get("chkpnt_initperiod", 0)
+            fields["chkpnt"] = Chkpnt(fields["chkpnt_dir"], fields.get("chkpnt_period"), initial, method)
+        found.setdefault(name, ApplicationConfig(name=name, **_kept(fields, ApplicationConfig)))
+    return tuple(found.values())
 
 
-def read_thresholds(row: Row, indices: frozenset[str], problems: Problems, owner: str) -> tuple[LoadThreshold, ...]:
+def _kept(fields: dict[str, Any], record: type[msgspec.Struct]) -> dict[str, Any]:
+    """Without the parameters that are only checked (``without_effect``) or have become part of another field."""
+    return {name: value for name, value in fields.items() if name in record.__struct_fields__}
+
+
+def _split_limits(fields: dict[str, Any]) -> str:
+    """RUNLIMIT to THREADLIMIT become the fields `limits` and `defaults`; the host or model that a time is given for."""
+    bounds = {LIMIT_NAMES[name]: fields[name] for name in LIMIT_NAMES if name in fields}
+    fields["limits"] = Limits(**{name: one.maximum for name, one in bounds.items()})
+    fields["defaults"] = Limits(**{name: one.default for name, one in bounds.items()})
+    return next((bounds[name].host_spec for name in ("run", "cpu") if name in bounds and bounds[name].host_spec), "")
+
+
+def _all_controls(fields: dict[str, Any]) -> tuple[JobControl, ...]:
+    """JOB_CONTROLS, and the three parameters of profiles that each set one of them."""
+    found = {control.action: control for control in fields.get("job_controls", ())}
+    for action in JobAction:
+        what = fields.get(f"{action.lower()}_control")
+        if what:
+            found[action] = JobControl(action, what)
+    return tuple(found.values())
+
+
+def read_thresholds(row: Row, indices: frozenset[str], problems: Problems, owner: str) -> Thresholds:
     """The columns or keys that are load indices or numeric resources of lsf.shared."""
-    found: list[LoadThreshold] = []
+    sched: list[tuple[str, float]] = []
+    stop: list[tuple[str, float]] = []
     for key, cell in row.cells.items():
         index = INDEX_ALIASES.get(key.lower(), cell.name if cell.name in indices else key.lower())
         if index not in indices or cell.value in ("", "-"):
             continue
         try:
-            found.append(v.threshold(index, cell.value))
+            bounds = v.threshold(cell.value)
         except ValueError as wrong:
             problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
-    return tuple(found)
+            continue
+        for found, bound in zip((sched, stop), bounds, strict=True):
+            if bound is not None:
+                found.append((index, bound))
+    return Thresholds(tuple(sched), tuple(stop))
 
 
 def rows_of(sections: list[Section], names: set[str], problems: Problems) -> list[Row]:

@@ -140,7 +140,9 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
             "model": _declared(row, "MODEL", shared.models, problems),
             "type": _declared(row, "TYPE", shared.types, problems),
             "server": _is_server(row, problems),
-            "resources": tuple(row.text("RESOURCES").split()),
+            "resources": tuple(
+                (name, value) for name, _, value in (word.partition("=") for word in row.text("RESOURCES").split())
+            ),
         }
         for key, cell in row.cells.items():
             if key in load_columns and cell.value not in ("", "-"):
@@ -154,10 +156,12 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
             problems,
             "section Host",
         )
-        fields["run_window"] = fields.pop("runwindow", ())
-        for resource in fields["resources"]:
-            if resource.partition("=")[0].lstrip("!") not in shared.resources:
-                problems.warn(row.place, f"resource {shortened(resource)} is not defined in lsf.shared")
+        fields["run_window"] = fields.pop("runwindow", "")
+        fields.pop("rexpri", None)
+        for name, value in fields["resources"]:
+            if name.lstrip("!") not in shared.resources:
+                word = f"{name}={value}" if value else name
+                problems.warn(row.place, f"resource {shortened(word)} is not defined in lsf.shared")
         for name in host_names(row.text("HOSTNAME"), row.place, problems):
             if name in cluster.hosts:
                 problems.error(row.place, f"host {name} is listed twice; the first line holds")

@@ -51,6 +51,7 @@ def _read_user(found: Users, row: Row, problems: Problems) -> None:
         problems.error(row.place, f"user {name} is listed twice; the first line holds")
         return
     fields = fill(row, USER, v.Scope(), problems, f"user {name}", {"USER_NAME"})
+    fields.pop("priority", None)  # only checked
     if "jl_p" in fields:
         fields["slots_per_processor"] = fields.pop("jl_p")
     found.users[name] = UserConfig(name=name, **fields)

@@ -28,6 +28,20 @@ RESOURCE_LIMITS: Table = {
     "TASKLIMIT": v.task_limit,
 }
 
+LIMIT_NAMES = {
+    "runlimit": "run",
+    "cpulimit": "cpu",
+    "memlimit": "mem",
+    "swaplimit": "swap",
+    "filelimit": "file",
+    "datalimit": "data",
+    "stacklimit": "stack",
+    "corelimit": "core",
+    "processlimit": "processes",
+    "threadlimit": "threads",
+}
+"""Parameter to field of ``Limits``."""
+
 JOB_PARAMETERS: Table = {
     "DESCRIPTION": v.text,
     "RES_REQ": v.text,
@@ -72,10 +86,10 @@ QUEUE: Table = {
     "STOP_COND": v.text,
     "RESUME_COND": v.text,
     "EXCLUSIVE": v.exclusive,
-    "INTERACTIVE": v.choice("YES", "NO", "ONLY", "Y", "N"),
+    "INTERACTIVE": v.interactive,
     "CHKPNT": v.chkpnt,
     "PRE_POST_EXEC_USER": v.text,
-    "TERMINATE_WHEN": v.choices("LOAD", "PREEMPT", "WINDOW"),
+    "TERMINATE_WHEN": v.terminate_when,
     "FAIRSHARE": v.fairshare,
     "HIST_HOURS": v.real(),
     "CPU_TIME_FACTOR": v.real(),
@@ -119,7 +133,7 @@ QUEUE: Table = {
 }
 
 APPLICATION: Table = {
-    "RESIZABLE_JOBS": v.choice("Y", "N", "AUTO", "YES", "NO"),
+    "RESIZABLE_JOBS": v.resizable,
     "RESIZE_NOTIFY_CMD": v.text,
     "DJOB_RESIZE_GRACE_PERIOD": v.second_count,
     **RESOURCE_LIMITS,

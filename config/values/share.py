@@ -3,7 +3,7 @@
 import os
 import re
 
-from config.model.queue import Aps
+from config.model.values import Aps
 from config.values.values import Scope
 
 SUBFACTORS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}

@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
-from config.model.queue import (
+from config.model.queue import FOR_EVER
+from config.model.values import (
     Chkpnt,
-    CountLimit,
+    Interactive,
+    JobAction,
     JobControl,
-    LoadThreshold,
     Preemption,
     RequeueExit,
-    Share,
-    SizeLimit,
-    TimeLimit,
+    Resizable,
+    Shares,
+    TaskLimit,
+    TerminateWhen,
+    parse_exit_values,
 )
 from config.text.units import duration_s, seconds, size_kb, unit_letter, windows
 
@@ -38,8 +42,9 @@ def words(value: str, _: Scope) -> tuple[str, ...]:
     return tuple(value.split())
 
 
-def window_list(value: str, _: Scope) -> tuple[str, ...]:
-    return windows(value)
+def window_list(value: str, _: Scope) -> str:
+    """The windows of a RUN_WINDOW or DISPATCH_WINDOW line, checked, with single blanks between them."""
+    return " ".join(windows(value))
 
 
 def yes_no(value: str, _: Scope) -> bool:
@@ -143,12 +148,38 @@ def choices(*known: str) -> Parser:
     return parse
 
 
+def terminate_when(value: str, scope: Scope) -> tuple[TerminateWhen, ...]:
+    found = choices(*TerminateWhen)(value, scope)
+    assert isinstance(found, tuple)
+    return tuple(map(TerminateWhen, found))
+
+
+def interactive(value: str, scope: Scope) -> Interactive:
+    """YES, NO, ONLY, Y or N."""
+    word = str(choice("YES", "NO", "ONLY", "Y", "N")(value, scope))
+    return {"Y": Interactive.YES, "YES": Interactive.YES, "ONLY": Interactive.ONLY}.get(word, Interactive.NO)
+
+
+def resizable(value: str, scope: Scope) -> Resizable:
+    """Y, N or AUTO."""
+    word = str(choice("Y", "N", "AUTO", "YES", "NO")(value, scope))
+    return {"Y": Resizable.YES, "YES": Resizable.YES, "AUTO": Resizable.AUTO}.get(word, Resizable.NO)
+
+
 def unit(value: str, _: Scope) -> str:
     return unit_letter(value) + "B"
 
 
-def time_limit(value: str, _: Scope) -> TimeLimit:
-    """`[default] maximum`, each `[hours:]minutes[/host or model]`."""
+class Bounds(NamedTuple):
+    """`[default] maximum` of one resource limit; `host_spec` is the host or model that a time is given for."""
+
+    default: int | None = None
+    maximum: int | None = None
+    host_spec: str = ""
+
+
+def time_limit(value: str, _: Scope) -> Bounds:
+    """`[default] maximum`, each `[hours:]minutes[/host or model]`, in seconds."""
     times, host_spec = [], ""
     for word in value.split():
         time, slash, spec = word.partition("/")
@@ -156,29 +187,27 @@ def time_limit(value: str, _: Scope) -> TimeLimit:
             raise ValueError(f"'{word}' names no host behind its '/'")
         times.append(duration_s(time))
         host_spec = spec or host_spec
-    default, maximum = _default_and_maximum(times)
-    return TimeLimit(default, maximum, host_spec)
+    return Bounds(*_default_and_maximum(times), host_spec)
 
 
-def one_time(value: str, scope: Scope) -> TimeLimit:
-    """A RUNTIME estimate: one time, kept as the default."""
+def one_time(value: str, scope: Scope) -> int:
+    """A RUNTIME estimate in seconds, perhaps with a host or model."""
     if len(value.split()) != 1:
         raise ValueError("one value is expected")
-    limit = time_limit(value, scope)
-    return TimeLimit(limit.maximum, None, limit.host_spec)
+    return time_limit(value, scope).maximum or 0
 
 
-def size_limit(value: str, scope: Scope) -> SizeLimit:
-    return SizeLimit(*_default_and_maximum([size_kb(word, scope.unit) for word in value.split()]))
+def size_limit(value: str, scope: Scope) -> Bounds:
+    """`[default] maximum`, in KB."""
+    return Bounds(*_default_and_maximum([size_kb(word, scope.unit) for word in value.split()]))
 
 
-def count_limit(value: str, scope: Scope) -> CountLimit:
+def count_limit(value: str, scope: Scope) -> Bounds:
     """`[default] maximum`."""
-    default, maximum = _default_and_maximum([_count(word, scope) for word in value.split()])
-    return CountLimit(None, default, maximum)
+    return Bounds(*_default_and_maximum([_count(word, scope) for word in value.split()]))
 
 
-def task_limit(value: str, scope: Scope) -> CountLimit:
+def task_limit(value: str, scope: Scope) -> TaskLimit:
     """`[minimum [default]] maximum`; alone it is the maximum, and minimum and default are 1."""
     counts = [_count(word, scope) for word in value.split()]
     if len(counts) not in (1, 2, 3):
@@ -186,16 +215,16 @@ def task_limit(value: str, scope: Scope) -> CountLimit:
     if counts != sorted(counts) or counts[0] < 1:
         raise ValueError(f"'{value}': 1 <= minimum <= default <= maximum does not hold")
     least = counts[0] if len(counts) > 1 else 1
-    return CountLimit(least, counts[1] if len(counts) == 3 else least, counts[-1])
+    return TaskLimit(least, counts[1] if len(counts) == 3 else least, counts[-1])
 
 
-def threshold(index: str, value: str) -> LoadThreshold:
+def threshold(value: str) -> tuple[float | None, float | None]:
     """`sched[/stop]`, each a number or empty."""
     parts = [part.strip() for part in value.split("/")]
     if len(parts) > 2:
         raise ValueError(f"'{value}' is not loadSched/loadStop")
     sched, stop = (None if part in ("", "-") else _float(part.removesuffix("%")) for part in [*parts, ""][:2])
-    return LoadThreshold(index, sched, stop)
+    return sched, stop
 
 
 def chkpnt(value: str, _: Scope) -> Chkpnt:
@@ -208,21 +237,11 @@ def chkpnt(value: str, _: Scope) -> Chkpnt:
 
 
 def exit_values(value: str, _: Scope) -> tuple[int, ...]:
-    return tuple(_exit_value(word) for word in value.replace(",", " ").split())
+    return parse_exit_values(value)
 
 
 def requeue_exit(value: str, _: Scope) -> RequeueExit:
-    """`[all] [~n …] [n …] [EXCLUDE(n …)]`."""
-    excluding: list[int] = []
-    for inside in re.findall(r"EXCLUDE\s*\(([^()]*)\)", value, re.IGNORECASE):
-        excluding += [_exit_value(word) for word in inside.replace(",", " ").split()]
-    rest = re.sub(r"EXCLUDE\s*\([^()]*\)", " ", value, flags=re.IGNORECASE).split()
-    return RequeueExit(
-        all="all" in [word.lower() for word in rest],
-        values=tuple(_exit_value(word) for word in rest if word.lower() != "all" and not word.startswith("~")),
-        never=tuple(_exit_value(word[1:]) for word in rest if word.startswith("~")),
-        excluding=tuple(excluding),
-    )
+    return RequeueExit.parse(value)
 
 
 def job_controls(value: str, _: Scope) -> tuple[JobControl, ...]:
@@ -234,12 +253,12 @@ def job_controls(value: str, _: Scope) -> tuple[JobControl, ...]:
         end = _closing(rest, match.end()) if match else -1
         if not match or end < 0 or not rest[match.end() : end].strip():
             raise ValueError(f"'{value}' is not SUSPEND[…] RESUME[…] TERMINATE[…]")
-        found.append(JobControl(match.group(1), rest[match.end() : end].strip()))
+        found.append(JobControl(JobAction(match.group(1)), rest[match.end() : end].strip()))
         rest = rest[end + 1 :].strip()
     return tuple(found)
 
 
-def fairshare(value: str, scope: Scope) -> tuple[Share, ...]:
+def fairshare(value: str, scope: Scope) -> Shares:
     """`USER_SHARES[[name, n] …]`."""
     match = re.fullmatch(r"USER_SHARES\s*\[(.*)\]", value, re.DOTALL)
     if not match:
@@ -247,16 +266,16 @@ def fairshare(value: str, scope: Scope) -> tuple[Share, ...]:
     return shares(match.group(1), scope)
 
 
-def shares(value: str, _: Scope) -> tuple[Share, ...]:
+def shares(value: str, _: Scope) -> Shares:
     """`[name, n] …`, perhaps in one more pair of brackets; one share for several names may be written `[a b, n]`."""
-    found: list[Share] = []
+    found: list[tuple[str, int]] = []
     outer = re.fullmatch(r"\s*\[(\s*\[.*\]\s*)\]\s*", value, re.DOTALL)
     value = outer.group(1) if outer else value
     for inside in re.findall(r"\[([^\[\]]*)\]", value):
         names, comma, count = inside.rpartition(",")
         if not comma or not names.split() or not re.fullmatch(r"\s*[0-9]{1,9}\s*", count) or int(count) < 1:
             raise ValueError(f"'[{inside}]' is not [name, shares]")
-        found += [Share(name, int(count)) for name in names.replace(",", " ").split()]
+        found += [(name, int(count)) for name in names.replace(",", " ").split()]
     if re.sub(r"\[[^\[\]]*\]", "", value).strip(" ,\t") or not found:
         raise ValueError(f"'{value}' is not [name, shares] …")
     return tuple(found)
@@ -271,17 +290,23 @@ def preemption(value: str, _: Scope) -> Preemption:
     return Preemption(
         preemptive="PREEMPTIVE" in found,
         preemptable="PREEMPTABLE" in found,
-        preempts=tuple(found.get("PREEMPTIVE", "").split()),
-        preempted_by=tuple(found.get("PREEMPTABLE", "").split()),
+        preempts=_preferred(found.get("PREEMPTIVE", "")),
+        preempted_by=_preferred(found.get("PREEMPTABLE", "")),
     )
 
 
+def _preferred(text: str) -> tuple[tuple[str, int | None], ...]:
+    """`low+1 other` -> names and preferences."""
+    words = ((word, *word.partition("+")) for word in text.split())
+    return tuple((name, int(level)) if level.isdecimal() else (word, None) for word, name, _, level in words)
+
+
 def reserve_time(value: str, _: Scope) -> int:
-    """`MAX_RESERVE_TIME[n]` -> n."""
+    """`MAX_RESERVE_TIME[n]` -> n; without a number it has no end."""
     match = re.fullmatch(r"MAX_RESERVE_TIME\s*(?:\[\s*([0-9]{1,9})\s*\])?", value)
     if not match:
         raise ValueError(f"'{value}' is not MAX_RESERVE_TIME[n]")
-    return int(match.group(1) or 0)
+    return int(match.group(1) or 0) or FOR_EVER
 
 
 def priority_over_time(value: str, _: Scope) -> tuple[int, int]:
@@ -323,12 +348,6 @@ def _count(word: str, scope: Scope) -> int:
     found = number(0)(word, scope)
     assert isinstance(found, int)
     return found
-
-
-def _exit_value(word: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,3}", word) or int(word) > 255:
-        raise ValueError(f"'{word}' is not an exit value from 0 to 255")
-    return int(word)
 
 
 def _default_and_maximum(values: list[int]) -> tuple[int | None, int | None]:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Limits
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import Array, Attempt, Job
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.rules.cpu_factor import scale
 from lavad.core.rules.effects import (
@@ -28,7 +30,7 @@ from lavad.core.rules.effects import (
     TellHosts,
 )
 from lavad.core.rules.run_settings import requested_mem
-from lavad.core.site.conf import AppConf, Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.core.site.mail_to import mail_to
 from lavad.hosts.joblink import credentials, token
 from lavad.hosts.sessions import Session
@@ -64,10 +66,10 @@ def text_message(
     """Everything about a job that is equal for all its parts and elements."""
     conf = cluster.conf
     params = conf.params
-    queue = cluster.queue_conf.get(spec.queue) or QueueConf(name=spec.queue)
+    queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
     record = cluster.get(key)
     array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
-    app = next((app for app in conf.apps if app.name == spec.app), None) or AppConf(name=spec.app)
+    app = conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
     checkpoint = spec.checkpoint
     array_end, array_step = _array_range(array)
     return pb.JobText(
@@ -78,7 +80,7 @@ def text_message(
         login_shell=text.login_shell, queue=spec.queue, project=spec.project,
         name=record.name if array is None else array.spec_text, from_host=spec.from_host,
         launch=spec.launch, resreq=spec.resreq, cluster=conf.cluster, submitted=record.submitted,
-        array_end=array_end, array_step=array_step, effective_resreq=resreqs.shown(queue.resreq, spec.resreq),
+        array_end=array_end, array_step=array_step, effective_resreq=resreqs.shown(queue.res_req, spec.resreq),
         limits=limits_message(spec.limits, *scales(cluster, spec, host)), direct_output=params.stdout_direct,
         leased=spec.rerunnable or checkpoint is not None,
         checkpoint_dir=checkpoint.folder if checkpoint else "", checkpoint_period=checkpoint.period if checkpoint else 0,
@@ -88,7 +90,7 @@ def text_message(
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "", description=text.description, mail_user=text.mail_user,
         app=spec.app, group=spec.group, admins=conf.admins,
-        terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or queue.requeue_exit_values,
+        terminate_interval=params.terminate_interval, requeue_exit_values=spec.requeue or str(queue.requeue_exit_values),
         rerunnable=spec.rerunnable, enforce_memory="memory" in params.enforce or params.job_memlimit,
         run_warning=params.run_warning, deadline=spec.deadline, notify_start=text.notify_start,
         notify_end=text.notify_end, report_mail=mail_to(spec, text, params.mail_to), queue_pre_exec=queue.pre_exec,
@@ -98,18 +100,19 @@ def text_message(
         queue_post_exec=queue.post_exec, secrets=dict(text.secrets), interactive=text.interactive,
         notify=text.notify, input_data=base64.b64decode(text.input_data), copies=text.copies, tee=text.tee,
         resizable=spec.resizable, min_slots=spec.slots, max_slots=spec.max_slots, **warning(cluster, spec, text),
-        job_controls=app.job_controls or queue.job_controls, **_around(params, queue, app),
+        job_controls=[pb.Control(action=one.action, what=one.what) for one in app.job_controls or queue.job_controls],
+        **_around(params, queue, app),
     )  # fmt: skip
 
 
-def _around(params: Params, queue: QueueConf, app: AppConf) -> dict[str, Any]:
+def _around(params: Params, queue: QueueConfig, app: ApplicationConfig) -> dict[str, Any]:
     """What runs on each host around a job, and how long all that runs around it may take."""
     return {
         "host_pre_exec": [command for command in (queue.host_pre_exec, app.host_pre_exec) if command],
         "host_post_exec": [command for command in (app.host_post_exec, queue.host_post_exec) if command],
-        "pre_timeout": params.pre_timeout if app.pre_timeout is None else app.pre_timeout,
-        "post_timeout": params.post_timeout if app.post_timeout is None else app.post_timeout,
-        "include_post": params.include_post if app.include_post is None else app.include_post,
+        "pre_timeout": params.pre_timeout if app.job_preproc_timeout is None else app.job_preproc_timeout,
+        "post_timeout": params.post_timeout if app.job_postproc_timeout is None else app.job_postproc_timeout,
+        "include_post": params.include_post if app.job_include_postproc is None else app.job_include_postproc,
     }
 
 
@@ -140,10 +143,10 @@ def _amend(values: Mapping[str, str]) -> pb.Amend:
 
 def warning(cluster: Cluster, spec: Spec, text: JobText) -> dict[str, Any]:
     """What warns the job before it is ended, and how many seconds before: its own, its profile's, its queue's."""
-    app = next((app for app in cluster.conf.apps if app.name == spec.app), None)
+    app = cluster.conf.app_conf.get(spec.app)
     queue = cluster.queue_conf.get(spec.queue)
     found = [(text.warn_action, text.warn_before)]
-    found += [(one.warning_action, one.warn_before or 0) for one in (app, queue) if one is not None]
+    found += [(one.job_warning_action, one.job_action_warning_time or 0) for one in (app, queue) if one is not None]
     action = next((action for action, _ in found if action), "")
     before = next((before for _, before in found if before), 0)
     return {"warn_action": action, "warn_before": before} if action and before else {}
@@ -211,7 +214,7 @@ def _address(cluster: Cluster, host: str) -> str:
 def grace_of(cluster: Cluster, job: Job) -> float | None:
     """DJOB_RESIZE_GRACE_PERIOD of the job's application profile."""
     name = cluster.specs.rows[job.spec].app
-    return next((app.resize_grace for app in cluster.conf.apps if app.name == name), None)
+    return None if (app := cluster.conf.app_conf.get(name)) is None else app.djob_resize_grace_period
 
 
 @lru_cache(maxsize=8)

@@ -9,9 +9,10 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, Placed, Wish
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import FINAL, JobState, TermReason
 from lavad.lsb.write import REASON_OF

@@ -8,8 +8,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
+from config.model.values import Limits
 from lavad.core.job.job import End, Job, Part, Wish
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TermReason
 

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import FairShare
 from lavad.core import events as ev
-from lavad.core.site.conf import Conf, HostConf, QueueConf, ShareConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Host
 
 FOREVER = 1_000_000
@@ -74,12 +77,12 @@ def changed_conf(conf: Conf, changes: Changes, names: list[str], like: str) -> C
     return _with_hosts(conf, changes, names, like) if names else conf
 
 
-def _with_policy(queue: QueueConf, policy: str) -> QueueConf:
+def _with_policy(queue: QueueConfig, policy: str) -> QueueConfig:
     if not policy:
         return queue
-    plain = replace(queue, share=None, aps=None, slot_reserve=0, resource_reserve=0, backfill=False)
+    plain = replace(queue, share=None, aps_priority=None, slot_reserve=0, resource_reserve=0, backfill=False)
     if policy == "fairshare":
-        return replace(plain, share=queue.share or ShareConf(shares=(("default", 1),)))
+        return replace(plain, share=queue.share or FairShare(shares=(("default", 1),)))
     if policy in ("easy", "conservative"):
         return replace(plain, slot_reserve=FOREVER, backfill=True)
     return plain
@@ -89,7 +92,7 @@ def _with_hosts(conf: Conf, changes: Changes, names: list[str], like: str) -> Co
     """The added hosts stand wherever the one stands that they are like."""
     own = next((host for host in conf.hosts if host.name == like), None)
     if own is not None or changes.slots:
-        own = own or HostConf(name=like)
+        own = own or HostConfig(name=like)
         own = replace(own, slots=changes.slots or own.slots)
         conf = replace(conf, hosts=(*conf.hosts, *(replace(own, name=name) for name in names)))
     groups = tuple((group, _joined(members, names, like)) for group, members in conf.host_groups)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from config.read.load import load
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.site.conf import Conf
@@ -90,7 +90,7 @@ def _other_conf(folder: str) -> Conf | None:
     wrong = next((problem for problem in loaded.problems if problem.fatal), None)
     if wrong is not None:
         raise ChangeError(f"{wrong.file}:{wrong.line}: {wrong.text}")
-    return core_conf(loaded.config)
+    return resolve(loaded.config)
 
 
 def _again(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from config.check.report import report
 from config.read.load import load as load_files
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure
 from lavad.core.decide.depend.depend import local_of
 from lavad.core.lang.asks import Caller, Refused
@@ -55,5 +55,5 @@ class Reconfiguration:
         loaded = await asyncio.to_thread(load_files, self._confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
-        conf = core_conf(loaded.config)
+        conf = resolve(loaded.config)
         await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))

@@ -10,13 +10,14 @@ from typing import TypeVar
 import msgspec
 
 from lavad.core.cluster.charge import Charge
-from lavad.core.events import AnyEvent, Event
+from lavad.core.events import AnyEvent, Configured, Event
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.site.conf import QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.store import older_conf
 from lavad.store.errors import StoreCorrupt
 
 T = TypeVar("T")
@@ -37,6 +38,10 @@ _reservations = msgspec.msgpack.Decoder(Reservation)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
+_TAG = 24
+"""Bytes in which the name of an event's kind stands."""
+
+
 def row_id(key: int) -> int:
     """``id`` in table jobs of a core key, and the core key of such an id: both have the halves of the other changed about."""
     return (key & 0xFFFFFFFF) << 32 | key >> 32
@@ -50,7 +55,20 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, what: str) -> T:
 
 
 def decode_event(seq: int, data: bytes) -> Event:
+    if b"Configured" in data[:_TAG]:
+        return _configured(seq, data)
     return _decode(_events, data, f"event {seq}")
+
+
+def _configured(seq: int, data: bytes) -> Event:
+    """A configuration, perhaps of an older lava."""
+    try:
+        raw = msgspec.msgpack.decode(data)
+        raw["conf"] = older_conf.upgraded(raw["conf"])
+        event: Event = msgspec.convert(raw, Configured, from_attributes=True)
+    except (msgspec.MsgspecError, LookupError) as error:
+        raise StoreCorrupt(f"store is corrupt: event {seq} does not read: {error}") from error
+    return event
 
 
 def decode_job(data: bytes) -> Job:

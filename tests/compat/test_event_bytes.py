@@ -12,20 +12,23 @@ from typing import Any
 import msgspec
 import pytest
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.events import EVENTS, Event
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import End, Job, Message, Placed, Suspect, TaskEnd, Wish
-from lavad.core.job.spec import Checkpoint, Limits, Spec
+from lavad.core.job.spec import Checkpoint, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
-from lavad.core.site.conf import Conf, HostConf, QueueConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.reservation import Reservation
 from lavad.store.codec import decode_event, encode
 
-CONF = Conf(queues=(QueueConf(name="night", priority=5),), hosts=(HostConf(name="h1", slots=2),))
+CONF = Conf(queues=(QueueConfig(name="night", priority=5),), hosts=(HostConfig(name="h1", slots=2),))
 PLACED = Placed(host="h1", slots=2, gpus=("GPU-1",), reserved=(("mem", 1.5),))
 INDICES = Ranges.parse("1-9:2,20")
 GOLDEN = Path(__file__).parent / "event_bytes.txt"

@@ -7,15 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from config.model.queue import QueueConfig
 from config.read.load import load
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.world import World
 
 LOCAL = datetime(2026, 11, 20, 12, 0)
@@ -42,11 +42,11 @@ class QueueSite(World):
         loaded = load(str(folder))
         self.problems = [problem.text for problem in loaded.problems]
         super().__init__()
-        self.configure(core_conf(loaded.config))
+        self.configure(resolve(loaded.config))
         self.hosts("h1", "h2", "h3")
 
     @property
-    def queue(self) -> QueueConf:
+    def queue(self) -> QueueConfig:
         return self.cluster.queue_conf["q"]
 
     def bsub(self, user: str = "ann", **options: OptionValue) -> int:

@@ -9,23 +9,34 @@ from pathlib import Path
 import pytest
 
 from config.model import cluster as model
+from config.model.params import Params
+from config.model.queue import ApplicationConfig
+from config.model.values import JobAction
 from config.read.limits import LIMIT
 from config.read.params import LSB_PARAMS, LSF_CONF
-from config.values.fields import APPLICATION
+from config.values.fields import APPLICATION, LIMIT_NAMES
 from config.values.without_effect import MISSING, NEEDLESS
 
 ROOT = Path(__file__).parents[2]
 LISTED = frozenset().union(*NEEDLESS.values(), *MISSING.values())
 OF_FIELDS = {
-    "lsb.params": (LSB_PARAMS, model.Params),
-    "lsf.conf": (LSF_CONF, model.Params),
-    "lsb.applications": (APPLICATION, model.ApplicationConfig),
+    "lsb.params": (LSB_PARAMS, Params),
+    "lsf.conf": (LSF_CONF, Params),
+    "lsb.applications": (APPLICATION, ApplicationConfig),
     "lsb.resources": (LIMIT, model.Limit),
 }
 KNOWN_OTHERWISE = {
     "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
     "LSB_CONFDIR": "config.read.load finds the files by it",
 }
+
+
+PART_OF = (
+    {name.upper(): "limits" for name in LIMIT_NAMES}
+    | {f"{action}_CONTROL": "job_controls" for action in JobAction}
+    | {f"CHKPNT_{name}": "chkpnt" for name in ("DIR", "PERIOD", "INITPERIOD", "METHOD")}
+)
+"""Parameters that the field of another name has become, which is used."""
 
 
 @cache
@@ -43,6 +54,7 @@ def test_a_parameter_has_an_effect_or_is_named(file: str, name: str) -> None:
     record = OF_FIELDS[file][1]
     if name in KNOWN_OTHERWISE:
         return
+    field = PART_OF.get(name, field)
     assert field in record.__struct_fields__
     code = source(("lavad",))
     used = re.search(rf"\.{field}\b", code) or re.search(rf'"{field}"', code) or re.search(rf"\bdef {field}s?\b", code)

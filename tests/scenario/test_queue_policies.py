@@ -115,9 +115,16 @@ FACTORS = "HIST_HOURS RUN_JOB_FACTOR RUN_TIME_FACTOR CPU_TIME_FACTOR ENABLE_HIST
 def fairshare_factors(site: QueueSite) -> None:
     share = site.queue.share
     assert share is not None
-    factors = (share.hist_hours, share.job_factor, share.run_factor, share.cpu_factor, share.committed_factor, share.gpu_factor)
+    factors = (
+        share.hist_hours,
+        share.run_job_factor,
+        share.run_time_factor,
+        share.cpu_time_factor,
+        share.committed_run_time_factor,
+        share.gpu_run_time_factor,
+    )
     assert factors == (10.0, 1.0, 2.0, 0.0, 0.5, 0.25)
-    assert (share.hist_run, share.hist_gpu, share.run_decay) == (True, True, True)
+    assert (share.enable_hist_run_time, share.enable_gpu_hist_run_time, share.run_time_decay) == (True, True, True)
 
 
 @PROOFS.of("FAIRSHARE_QUEUES", "PRIORITY = 40\nFAIRSHARE = USER_SHARES[[default, 1]]\nFAIRSHARE_QUEUES = low", other("low"))

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from config.model.cluster import HostConfig, Limit, UserConfig
+from config.model.queue import QueueConfig
 from lavad.core.lang.ids import key_of
-from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UserConf
+from lavad.core.site.conf import Params, ResourceConf
 from lavad.core.site.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_SLOTS, QUE_RUSAGE, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -36,7 +38,7 @@ def test_measured_memory_counts_too():
 
 def test_memory_per_task_and_queue_reservation():
     world = World()
-    world.queues(QueueConf(name="q", resreq="rusage[mem=12000]"), QueueConf(name="plain"))
+    world.queues(QueueConfig(name="q", res_req="rusage[mem=12000]"), QueueConfig(name="plain"))
     world.hosts("h1", "h2")
     a = world.submit(queue="q")
     b = world.submit(queue="q")
@@ -101,7 +103,7 @@ def test_how_slots_are_filled(fields, expected):
 
 def test_parallel_jobs_use_no_more_slots_than_cpus_unless_the_site_says_so():
     world = World()
-    world.host_conf(HostConf(name="h1", slots=8))
+    world.host_conf(HostConfig(name="h1", slots=8))
     world.hosts("h1", "h2", slots=4)
     job = world.submit(slots=7)
     assert world.step() == {job: {"h1": 4, "h2": 3}}
@@ -113,7 +115,7 @@ def test_parallel_jobs_use_no_more_slots_than_cpus_unless_the_site_says_so():
 
 def test_unlimited_slots():
     world = World()
-    world.host_conf(HostConf(name="h1", slots=-1))
+    world.host_conf(HostConfig(name="h1", slots=-1))
     world.hosts("h1", slots=1)
     world.submit(array="1-50")
     assert len(world.step()) == 50
@@ -179,26 +181,26 @@ def test_a_gpu_of_a_model_with_memory():
     assert world.why(b) == world.why(c) == [(R.NEVER_GPUS, 0), (R.GPU_NONE, 1)]
 
 
-LIMITS: dict[str, tuple[QueueConf, dict[str, Any], int, int]] = {
-    "QJOB_LIMIT": (QueueConf(name="q", max_slots=2), {}, R.QUE_JOB_LIMIT, 0),
-    "UJOB_LIMIT": (QueueConf(name="q", user_limit=2), {}, R.QUE_USR_JLIMIT, 0),
-    "PJOB_LIMIT": (QueueConf(name="q", processor_limit=0.5), {}, R.QUE_PROC_JLIMIT, 1),
-    "HJOB_LIMIT": (QueueConf(name="q", host_limit=2), {}, R.QUE_HOST_JLIMIT, 1),
-    "MAX_JOBS": (QueueConf(name="q"), {"users": (UserConf(name="alice", max_slots=2),)}, R.USER_JOB_LIMIT, 0),
-    "default": (QueueConf(name="q"), {"users": (UserConf(name="default", max_slots=2),)}, R.USER_JOB_LIMIT, 0),
+LIMITS: dict[str, tuple[QueueConfig, dict[str, Any], int, int]] = {
+    "QJOB_LIMIT": (QueueConfig(name="q", qjob_limit=2), {}, R.QUE_JOB_LIMIT, 0),
+    "UJOB_LIMIT": (QueueConfig(name="q", ujob_limit=2), {}, R.QUE_USR_JLIMIT, 0),
+    "PJOB_LIMIT": (QueueConfig(name="q", pjob_limit=0.5), {}, R.QUE_PROC_JLIMIT, 1),
+    "HJOB_LIMIT": (QueueConfig(name="q", hjob_limit=2), {}, R.QUE_HOST_JLIMIT, 1),
+    "MAX_JOBS": (QueueConfig(name="q"), {"users": (UserConfig(name="alice", max_jobs=2),)}, R.USER_JOB_LIMIT, 0),
+    "default": (QueueConfig(name="q"), {"users": (UserConfig(name="default", max_jobs=2),)}, R.USER_JOB_LIMIT, 0),
     "group": (
-        QueueConf(name="q"),
-        {"users": (UserConf(name="g", max_slots=2),), "user_groups": (("g", ("alice", "bob")),)},
+        QueueConfig(name="q"),
+        {"users": (UserConfig(name="g", max_jobs=2),), "user_groups": (("g", ("alice", "bob")),)},
         R.UGRP_JOB_LIMIT,
         0,
     ),
-    "JL/P": (QueueConf(name="q"), {"users": (UserConf(name="alice", processor_limit=0.5),)}, R.USER_PROC_JLIMIT, 1),
-    "JL/U": (QueueConf(name="q"), {"hosts": (HostConf(name="h1", user_limit=2),)}, R.HOST_USR_JLIMIT, 1),
-    "SLOTS": (QueueConf(name="q"), {"limits": (LimitConf(name="l", users=("alice",), slots=2),)}, LIMIT_SLOTS, 0),
-    "JOBS": (QueueConf(name="q"), {"limits": (LimitConf(name="l", queues=("q",), jobs=2),)}, LIMIT_JOBS, 0),
+    "JL/P": (QueueConfig(name="q"), {"users": (UserConfig(name="alice", slots_per_processor=0.5),)}, R.USER_PROC_JLIMIT, 1),
+    "JL/U": (QueueConfig(name="q"), {"hosts": (HostConfig(name="h1", user_job_limit=2),)}, R.HOST_USR_JLIMIT, 1),
+    "SLOTS": (QueueConfig(name="q"), {"limits": (Limit(name="l", users=("alice",), slots=2),)}, LIMIT_SLOTS, 0),
+    "JOBS": (QueueConfig(name="q"), {"limits": (Limit(name="l", queues=("q",), jobs=2),)}, LIMIT_JOBS, 0),
     "SLOTS per host": (
-        QueueConf(name="q"),
-        {"limits": (LimitConf(name="l", hosts=("all",), per_host=True, slots=2),)},
+        QueueConfig(name="q"),
+        {"limits": (Limit(name="l", hosts=("all",), per_host=True, slots=2),)},
         LIMIT_SLOTS,
         1,
     ),
@@ -225,7 +227,7 @@ def test_limits(name: str, few: int, array: str) -> None:
 
 def test_a_parallel_job_beyond_what_a_limit_leaves():
     world = one_host(8)
-    world.queues(QueueConf(name="q", max_slots=4, user_limit=3))
+    world.queues(QueueConfig(name="q", qjob_limit=4, ujob_limit=3))
     world.submit(user="bob", slots=2)
     job = world.submit(slots=3)
     world.step()

@@ -68,7 +68,7 @@ def test_slots_thresholds_windows_and_users_of_hosts(tmp_path: Path) -> None:
     keys = [world.submit(user="ann") for _ in range(9)]
     begun = world.step()
     assert sorted(next(iter(begun[key])) for key in keys if key in begun) == ["h1", "h3", "h3"]
-    assert world.cluster.host_conf["h1"].migrate_after == 300
+    assert world.cluster.host_conf["h1"].mig == 300
     world.submit(user="bob")
     world.load("h1", r1m=3.6)
     world.local = (1, 8 * 3600 + 60)

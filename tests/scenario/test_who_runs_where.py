@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import Thresholds
 from lavad.core import events as ev
-from lavad.core.site.conf import HostConf, QueueConf, ResourceConf, Thresholds
+from lavad.core.site.conf import ResourceConf
 from lavad.core.site.pend_reason import LOAD, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -27,7 +30,9 @@ def order_of_start(world: World, *jobs: int) -> list[int]:
 
 def test_queue_priority_then_user_priority_then_submission():
     world = one_host()
-    world.queues(QueueConf(name="low", priority=10), QueueConf(name="high", priority=40), QueueConf(name="same", priority=10))
+    world.queues(
+        QueueConfig(name="low", priority=10), QueueConfig(name="high", priority=40), QueueConfig(name="same", priority=10)
+    )
     first = world.submit(queue="low")
     world.now += 1
     second = world.submit(queue="same")
@@ -112,7 +117,7 @@ def test_a_closed_queue_dispatches_and_an_inactive_one_does_not():
 @pytest.mark.parametrize("field", ["dispatch_window", "run_window"])
 def test_a_queue_dispatches_within_its_windows(field: str) -> None:
     world = one_host()
-    world.queues(replace(QueueConf(name="night"), **{field: "20:00-8:00"}))
+    world.queues(replace(QueueConfig(name="night"), **{field: "20:00-8:00"}))
     job = world.submit()
     assert world.step() == {}
     assert world.wake_at == world.now + 8 * 3600
@@ -123,7 +128,7 @@ def test_a_queue_dispatches_within_its_windows(field: str) -> None:
 
 def test_a_host_takes_jobs_within_its_window():
     world = one_host()
-    world.host_conf(HostConf(name="h1", dispatch_window="20:00-8:00"))
+    world.host_conf(HostConfig(name="h1", dispatch_window="20:00-8:00"))
     job = world.submit()
     assert world.step() == {}
     assert world.why(job) == [(R.HOST_WINDOW, 1)]
@@ -134,7 +139,7 @@ def test_a_host_takes_jobs_within_its_window():
 
 def test_hosts_that_take_no_jobs_say_why():
     world = World()
-    world.host_conf(HostConf(name="login", server=False))
+    world.host_conf(HostConfig(name="login", server=False))
     world.hosts("down", "closed", "silent", "login")
     world.apply(ev.HostDown(at=world.now, host="down"))
     world.host_switch("closed", closed=True)
@@ -154,7 +159,7 @@ def test_hosts_that_take_no_jobs_say_why():
 def test_queue_hosts_and_specified_hosts():
     world = World()
     world.hosts("h1", "h2", "h3", "h4")
-    world.configure(queues=(QueueConf(name="part", hosts=("left",)),), host_groups=(("left", ("h1", "h2", "h3")),))
+    world.configure(queues=(QueueConfig(name="part", hosts=("left",)),), host_groups=(("left", ("h1", "h2", "h3")),))
     job = world.submit(hosts=("h4", "h2"), slots=5)
     assert world.step() == {}
     assert world.why(job) == [(R.NEVER_SLOTS, 0), (R.HOST_USR_SPEC, 2), (R.HOST_LESS_SLOTS, 1), (R.HOST_QUE_MEMB, 1)]
@@ -222,9 +227,9 @@ def test_select(resreq, hosts, few):
     world.configure(
         resources=RESOURCES,
         hosts=(
-            HostConf(name="h1", resources=(("os", "linux"),)),
-            HostConf(name="h2", resources=(("os", "linux"), ("big", ""), ("disks", "2"))),
-            HostConf(name="h3", resources=(("os", "bsd"), ("disks", "1"))),
+            HostConfig(name="h1", resources=(("os", "linux"),)),
+            HostConfig(name="h2", resources=(("os", "linux"), ("big", ""), ("disks", "2"))),
+            HostConfig(name="h3", resources=(("os", "bsd"), ("disks", "1"))),
         ),
     )
     world.hosts("h1", mem=8_000)
@@ -251,8 +256,8 @@ def test_hosts_are_of_the_submission_hosts_type_unless_said():
 def test_load_thresholds_of_queue_and_host():
     world = World()
     world.configure(
-        queues=(QueueConf(name="q", thresholds=Thresholds(sched=(("r1m", 0.7), ("mem", 1000.0)))),),
-        hosts=(HostConf(name="h3", thresholds=Thresholds(sched=(("ut", 0.5),))),),
+        queues=(QueueConfig(name="q", thresholds=Thresholds(sched=(("r1m", 0.7), ("mem", 1000.0)))),),
+        hosts=(HostConfig(name="h3", thresholds=Thresholds(sched=(("ut", 0.5),))),),
     )
     world.hosts("h1", load={"r1m": 0.8})
     world.hosts("h2", load={"mem": 500.0})

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
@@ -16,7 +18,7 @@ from lavad.core.lang.asks import Caller, Kill, Migrate, OptionValue, Refused, Re
 from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
-from lavad.core.site.conf import Conf, HostConf, Params, QueueConf
+from lavad.core.site.conf import Conf, Params
 from tests.sim.agents import Host
 from tests.sim.master import Disk, Master
 from tests.sim.timeline import Timeline
@@ -60,10 +62,10 @@ class Simulation:
         self._master_type = master
         params = Params(host_timeout=60.0, lease=120.0, margin=30.0, root_jobs=True)
         queues = (
-            QueueConf(name="normal", priority=30),
-            QueueConf(name="again", priority=20, rerunnable=True),
+            QueueConfig(name="normal", priority=30),
+            QueueConfig(name="again", priority=20, rerunnable=True),
         )
-        self.conf = Conf(params=params, queues=queues, hosts=tuple(HostConf(name=name, slots=SLOTS) for name in self.names))
+        self.conf = Conf(params=params, queues=queues, hosts=tuple(HostConfig(name=name, slots=SLOTS) for name in self.names))
         self.disk = Disk()
         self.hosts = {name: host(name, SLOTS, self.time, self.watch, self._task) for name in self.names}
         self.acknowledged: dict[int, Ranges | None] = {}

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig, Limit
+from config.model.queue import QueueConfig
+from config.model.values import FairShare, Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events import IllegalMove
-from lavad.core.job.spec import Limits
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf, ResourceConf, ShareConf
+from lavad.core.site.conf import Conf, Params, ResourceConf
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.sim.checks import Broken, Promises, check_gangs, check_gpus, check_hosts, check_licences, check_limits, check_shares
@@ -33,14 +35,16 @@ LONGEST = 30
 def conf(slots: int = 4, licences: float = 3.0, bob: int = 5, reserves: int = 10_000) -> Conf:
     return Conf(
         queues=(
-            QueueConf(name="big", priority=60, slot_reserve=reserves),
-            QueueConf(name="normal", priority=30),
-            QueueConf(name="fill", priority=20, backfill=True),
-            QueueConf(name="urgent", priority=80, preemption="PREEMPTIVE[fill]", hosts=("h1",)),
+            QueueConfig(name="big", priority=60, slot_reserve=reserves),
+            QueueConfig(name="normal", priority=30),
+            QueueConfig(name="fill", priority=20, backfill=True),
+            QueueConfig(
+                name="urgent", priority=80, preemption=Preemption(preemptive=True, preempts=(("fill", None),)), hosts=("h1",)
+            ),
         ),
-        hosts=tuple(HostConf(name=name, slots=slots) for name in HOSTS),
+        hosts=tuple(HostConfig(name=name, slots=slots) for name in HOSTS),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((licences, ("all",)),)),),
-        limits=(LimitConf(name="bob", users=("bob",), slots=bob),),
+        limits=(Limit(name="bob", users=("bob",), slots=bob),),
         params=Params(parallel_by_slot=True),
     )
 
@@ -260,8 +264,8 @@ def test_shares_that_are_not_kept_are_caught() -> None:
     shares = {"ann": 1, "bob": 2, "cid": 3}
 
     def used(conf_shares: dict[str, int]) -> dict[str, float]:
-        share = ShareConf(shares=tuple(conf_shares.items()))
-        world = World(Conf(queues=(QueueConf(name="fair", share=share),), params=Params(parallel_by_slot=True)))
+        share = FairShare(shares=tuple(conf_shares.items()))
+        world = World(Conf(queues=(QueueConfig(name="fair", share=share),), params=Params(parallel_by_slot=True)))
         world.hosts(*HOSTS, slots=40)
         site = VirtualSite(world, length=lambda user: {"ann": 1700.0, "bob": 1100.0, "cid": 1450.0}[user])
 

@@ -8,9 +8,12 @@ from heapq import heappop, heappush
 import pytest
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import FairShare, JobAction, JobControl, Preemption
 from lavad.core import events as ev
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from tests.support.worlds.world import World
 
 HOUR = 3600.0
@@ -24,16 +27,18 @@ PATIENCE = 1.25 * LONGEST
 
 def share_conf(split: bool) -> Conf:
     """One queue that both teams share fairly, and a queue for work that may be preempted; ``split``: half the hosts each."""
-    share = ShareConf(shares=tuple(SHARES.items()), hist_hours=1.0)
-    queues: tuple[QueueConf, ...] = (
-        QueueConf(name="shared", priority=40, share=share, preemption="PREEMPTIVE[scavenge]"),
-        QueueConf(name="scavenge", priority=1, job_controls="SUSPEND[brequeue]"),
+    share = FairShare(shares=tuple(SHARES.items()), hist_hours=1.0)
+    queues: tuple[QueueConfig, ...] = (
+        QueueConfig(
+            name="shared", priority=40, share=share, preemption=Preemption(preemptive=True, preempts=(("scavenge", None),))
+        ),
+        QueueConfig(name="scavenge", priority=1, job_controls=(JobControl(JobAction.SUSPEND, "brequeue"),)),
     )
     if split:
         halves = [tuple(f"h{at}" for at in range(8 * half, 8 * half + 8)) for half in range(2)]
-        queues = tuple(QueueConf(name=team, priority=40, hosts=halves[at]) for at, team in enumerate(SHARES))
+        queues = tuple(QueueConfig(name=team, priority=40, hosts=halves[at]) for at, team in enumerate(SHARES))
     return Conf(
-        queues=queues, params=Params(parallel_by_slot=True), hosts=tuple(HostConf(name=f"h{at}", slots=4) for at in range(16))
+        queues=queues, params=Params(parallel_by_slot=True), hosts=tuple(HostConfig(name=f"h{at}", slots=4) for at in range(16))
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
@@ -18,7 +20,7 @@ from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import WAITING, JobState
-from lavad.core.site.conf import Conf, HostConf, QueueAdmin, QueueConf
+from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
 
@@ -36,8 +38,8 @@ class Cluster:
         self.next_job = 1
         self.next_spec = 1
         self.conf = Conf()
-        self.queue_conf: dict[str, QueueConf] = {}
-        self.host_conf: dict[str, HostConf] = {}
+        self.queue_conf: dict[str, QueueConfig] = {}
+        self.host_conf: dict[str, HostConfig] = {}
         self.use = Use()
         self.pending: dict[int, Pending] = {}
         """Spec number to its pending jobs."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from config.model.values import Limits
 from lavad.core.job.depend import Depend
-from lavad.core.job.spec import Limits
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.rusage_decay import Fade

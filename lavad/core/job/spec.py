@@ -8,22 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from config.model.values import Limits
 from lavad.core.lang.gpureq import GpuReq
-
-
-class Limits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Limits of one job. Times in seconds, sizes in KB; None is unlimited."""
-
-    run: int | None = None
-    cpu: int | None = None
-    mem: int | None = None
-    swap: int | None = None
-    file: int | None = None
-    data: int | None = None
-    stack: int | None = None
-    core: int | None = None
-    processes: int | None = None
-    threads: int | None = None
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint, parse_endpoint
 from lavad.core.job.job import Attempt, Job, Part, TaskRun, Wish
 from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
-from lavad.core.job.spec import Limits
 from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
 
 

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from config.model.cluster import Limit
+from config.model.queue import QueueConfig
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.rules.ledger import UNLIMITED, Ledger
-from lavad.core.site.conf import LimitConf, QueueConf
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
 
@@ -63,9 +64,9 @@ class Limits:
         if queue is not None:
             room = self._queue_left(queue, spec)
         for section, users in self.book.of_user(spec.user):
-            if section.max_slots is not None:
+            if section.max_jobs is not None:
                 used = sum(map(self.ledger.user_slots, users)) if users else self.ledger.user_slots(spec.user)
-                left = section.max_slots - used
+                left = section.max_jobs - used
                 room = min(room, (left, _user_reason(bool(users), left)))
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
@@ -78,17 +79,17 @@ class Limits:
                 room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
         return room
 
-    def _queue_left(self, queue: QueueConf, spec: Spec) -> Room:
+    def _queue_left(self, queue: QueueConfig, spec: Spec) -> Room:
         room = _NONE
         parallel = spec.slots > 1
-        if queue.max_slots is not None:
-            left = queue.max_slots - self.ledger.queue_slots(queue.name)
+        if queue.qjob_limit is not None:
+            left = queue.qjob_limit - self.ledger.queue_slots(queue.name)
             room = (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT)
         if queue.capability is not None:
             left = queue.capability - self.ledger.queue_slots(queue.name)
             room = min(room, (left, PendReason.QUE_PJOB_LIMIT if parallel and left > 0 else PendReason.QUE_JOB_LIMIT))
-        if queue.user_limit is not None:
-            left = queue.user_limit - self.ledger.pair_slots(queue.name, spec.user)
+        if queue.ujob_limit is not None:
+            left = queue.ujob_limit - self.ledger.pair_slots(queue.name, spec.user)
             reason = PendReason.QUE_USR_PJLIMIT if parallel and left > 0 else PendReason.QUE_USR_JLIMIT
             room = min(room, (left, reason))
         return room
@@ -103,15 +104,15 @@ class Limits:
         room = _NONE
         ncpus = self.ledger.host(host).ncpus
         queue = self.book.queues.get(spec.queue)
-        if queue is not None and (queue.host_limit is not None or queue.processor_limit is not None):
+        if queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None):
             used = self._on_host[host, spec.queue, ""]
-            if queue.host_limit is not None:
-                room = (queue.host_limit - used, PendReason.QUE_HOST_JLIMIT)
-            if queue.processor_limit is not None:
-                room = min(room, (_per_cpu(queue.processor_limit, ncpus) - used, PendReason.QUE_PROC_JLIMIT))
+            if queue.hjob_limit is not None:
+                room = (queue.hjob_limit - used, PendReason.QUE_HOST_JLIMIT)
+            if queue.pjob_limit is not None:
+                room = min(room, (_per_cpu(queue.pjob_limit, ncpus) - used, PendReason.QUE_PROC_JLIMIT))
         conf = self.book.hosts.get(host)
-        if conf is not None and conf.user_limit is not None:
-            room = min(room, (conf.user_limit - self._on_host[host, "", spec.user], PendReason.HOST_USR_JLIMIT))
+        if conf is not None and conf.user_job_limit is not None:
+            room = min(room, (conf.user_job_limit - self._on_host[host, "", spec.user], PendReason.HOST_USR_JLIMIT))
         room = min(room, self._processor_left(spec, host, ncpus))
         for at, limit in enumerate(self.book.conf.limits):
             if (limit.hosts or limit.per_host) and self.book.on_host(at, host) and self.book.applies(at, spec):
@@ -132,10 +133,10 @@ class Limits:
         """JL/P of lsb.users."""
         room = _NONE
         for section, users in self.book.of_user(spec.user):
-            if section.processor_limit is not None:
+            if section.slots_per_processor is not None:
                 used = sum(self._on_host[host, "", user] for user in users or (spec.user,))
                 reason = PendReason.UGRP_PROC_JLIMIT if users else PendReason.USER_PROC_JLIMIT
-                room = min(room, (_per_cpu(section.processor_limit, ncpus) - used, reason))
+                room = min(room, (_per_cpu(section.slots_per_processor, ncpus) - used, reason))
         return room
 
     def why_not(self, spec: Spec, parts: tuple[Placed, ...]) -> int:
@@ -155,7 +156,7 @@ class Limits:
                     return reason
         return 0
 
-    def _why_not_limit(self, at: int, limit: LimitConf, spec: Spec, parts: tuple[Placed, ...]) -> int:
+    def _why_not_limit(self, at: int, limit: Limit, spec: Spec, parts: tuple[Placed, ...]) -> int:
         """What one host at a time cannot see: a limit over several hosts, jobs, and reserved resources."""
         here = [part for part in parts if self.book.on_host(at, part.host)]
         for host in [part.host for part in here] if limit.per_host else [""]:
@@ -166,23 +167,23 @@ class Limits:
                 return reason
         return 0
 
-    def _limit_left(self, at: int, limit: LimitConf, spec: Spec, host: str) -> Room:
+    def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str) -> Room:
         sum_ = self._sum(at, limit, spec, host if limit.per_host else "")
         room = _NONE
         if limit.slots is not None:
             room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
-        if limit.processor_slots is not None and host:
-            most = _per_cpu(limit.processor_slots, self.ledger.host(host).ncpus)
+        if limit.slots_per_processor is not None and host:
+            most = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
             room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
         if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
-    def _sum(self, at: int, limit: LimitConf, spec: Spec, host: str) -> Sum:
+    def _sum(self, at: int, limit: Limit, spec: Spec, host: str) -> Sum:
         self._count()
         return self._sums[at, self.book.counted(at, spec), host]
 
-    def _caps(self, limit: LimitConf, host: str) -> dict[str, float]:
+    def _caps(self, limit: Limit, host: str) -> dict[str, float]:
         """The most of each resource, in MB where it is a size; ``host``: where this is of each host."""
         caps = dict(limit.resources)
         if limit.mem is not None:
@@ -233,7 +234,7 @@ class Limits:
                     sum_.amounts[name] += amount
 
 
-def _why_not_sum(at: int, limit: LimitConf, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool) -> int:
+def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool) -> int:
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:

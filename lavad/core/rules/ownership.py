@@ -10,10 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import RSV, RUN, SSUSP, USUSP
 from lavad.core.lang.states import HostState
-from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.conf import Conf
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -82,7 +83,7 @@ def claims(cluster: Cluster, waiting: dict[str, int]) -> list[Claim]:
     return [_claim(cluster, queue, waiting.get(queue.name, 0)) for queue in cluster.conf.queues]
 
 
-def _claim(cluster: Cluster, queue: QueueConf, waiting: int) -> Claim:
+def _claim(cluster: Cluster, queue: QueueConfig, waiting: int) -> Claim:
     asked = has_slots(cluster, queue.name) + waiting  # preempted jobs ask for what they gave up
     weight = 1 if queue.weight is None else queue.weight
     return Claim(queue.name, asked, weight, queue.capability, queue.guarantee)

@@ -20,7 +20,7 @@ def amounts(spec: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
 
 def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
     """(resource, amount, whether it is for each slot)."""
-    outer = next((queue.resreq for queue in conf.queues if queue.name == spec.queue), "")
+    outer = next((queue.res_req for queue in conf.queues if queue.name == spec.queue), "")
     try:
         own = parse(spec.resreq)
         both = combine(parse(outer), own) if outer else own

@@ -1,43 +1,18 @@
 """The configuration as the core and the scheduler use it: queues, hosts, groups and parameters with defaults filled in.
 
-Built from the site's files by ``lavad.configure.site``; one ``Configured`` event carries the whole, so that replicas and a replay
-decide with the very same values.
+Queues, profiles, hosts and limits are the records of ``config.model``; ``lavad.configure.resolve`` makes it. One ``Configured``
+event carries the whole, so that replicas and a replay decide with the very same values.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
-from lavad.core.job.spec import Limits
-from lavad.core.site.conf_queue import ApsConf as ApsConf
-from lavad.core.site.conf_queue import ExceptionConf as ExceptionConf
-from lavad.core.site.conf_queue import QueueConf as QueueConf
-from lavad.core.site.conf_queue import ShareConf as ShareConf
-from lavad.core.site.conf_queue import Shares as Shares
-from lavad.core.site.conf_queue import Spared as Spared
-from lavad.core.site.conf_queue import Thresholds as Thresholds
-
-
-class HostConf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One host of lsf.cluster and lsb.hosts."""
-
-    name: str
-    slots: int | None = None
-    """MXJ; None: as many as it has CPUs; -1: unlimited."""
-    user_limit: int | None = None
-    server: bool = True
-    type: str = ""
-    model: str = ""
-    resources: tuple[tuple[str, str], ...] = ()
-    """Static boolean ("name", ""), numeric and string resources."""
-    dispatch_window: str = ""
-    run_window: str = ""
-    thresholds: Thresholds = Thresholds()
-    submit: bool = True
-    migrate_after: int | None = None
-    """MIG in seconds."""
-    affinity: bool = True
-    """AFFINITY: whether jobs with affinity[] may run here."""
+from config.model.cluster import HostConfig, Limit, UserConfig
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import FairShare, Shares
 
 
 class ResourceConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -153,6 +128,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """LSB_BJOBS_CONSISTENT_EXIT_CODE."""
     architectures: tuple[tuple[str, str], ...] = ()
     """Host model and the architectures that lsf.shared gives it."""
+    detect_idle_job_after: int = 1200
+    """Seconds that a job must have run to be taken for idle."""
     pack_weights: tuple[tuple[str, float], ...] = ()
     """What slots, mem and gpus count in order[binpack]; 1 if not named."""
     unit_types: tuple[str, ...] = ()
@@ -167,114 +144,40 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
         return own or dict(self.rusage_methods).get(name, "") or ("task" if self.rusage_per_task else "")
 
 
-class LimitConf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A Limit section of lsb.resources."""
-
-    name: str
-    queues: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    per_user: bool = False
-    hosts: tuple[str, ...] = ()
-    per_host: bool = False
-    projects: tuple[str, ...] = ()
-    slots: int | None = None
-    jobs: int | None = None
-    mem: float | None = None
-    resources: tuple[tuple[str, float], ...] = ()
-    apps: tuple[str, ...] = ()
-    per_queue: bool = False
-    per_project: bool = False
-    per_app: bool = False
-    processor_slots: float | None = None
-    """SLOTS_PER_PROCESSOR: slots a CPU of each host."""
-    percent: tuple[str, ...] = ()
-    """Those of ``mem`` and ``resources`` that are a percentage of what each host has."""
-
-
-class AppConf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An application profile; what it leaves open, the queue decides."""
-
-    name: str
-    description: str = ""
-    limits: Limits = Limits()
-    defaults: Limits = Limits()
-    min_slots: int = 1
-    default_slots: int = 1
-    job_max_slots: int | None = None
-    resreq: str = ""
-    gpu: str = ""
-    rerunnable: bool | None = None
-    checkpoint: str = ""
-    checkpoint_method: str = ""
-    checkpoint_initial: int = 0
-    estimate: int = 0
-    """RUNTIME: seconds that a job of it is taken to run."""
-    pre_exec: str = ""
-    post_exec: str = ""
-    host_pre_exec: str = ""
-    host_post_exec: str = ""
-    pre_timeout: int | None = None
-    """JOB_PREPROC_TIMEOUT in seconds."""
-    post_timeout: int | None = None
-    include_post: bool | None = None
-    """JOB_INCLUDE_POSTPROC."""
-    requeue: str = ""
-    """REQUEUE_EXIT_VALUES."""
-    success_exit_values: str = ""
-    max_requeue: int | None = None
-    nice: int | None = None
-    job_starter: str = ""
-    cwd: str = ""
-    job_controls: str = ""
-    warn_before: int | None = None
-    warning_action: str = ""
-    resizable: str = ""
-    """RESIZABLE_JOBS: ``yes``, ``auto`` or ""."""
-    resize_command: str = ""
-    """RESIZE_NOTIFY_CMD."""
-    migrate_after: int | None = None
-    resize_grace: int | None = None
-    """DJOB_RESIZE_GRACE_PERIOD."""
-
-
-class UserConf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Limits of a user or group in lsb.users."""
-
-    name: str
-    max_slots: int | None = None
-    processor_limit: float | None = None
-    max_pend: int | None = None
-
-
 class PartitionConf(msgspec.Struct, frozen=True, omit_defaults=True):
     """A HostPartition of lsb.hosts: one share tree for the jobs of all queues on its hosts."""
 
     name: str
     hosts: tuple[str, ...] = ()
-    share: ShareConf = ShareConf()
+    share: FairShare = FairShare()
 
 
-class Conf(msgspec.Struct, frozen=True, omit_defaults=True):
+class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """The whole configuration in force."""
 
     cluster: str = "lava"
     admins: tuple[str, ...] = ()
     params: Params = Params()
-    queues: tuple[QueueConf, ...] = (QueueConf(name="normal", priority=30),)
-    hosts: tuple[HostConf, ...] = ()
+    queues: tuple[QueueConfig, ...] = (QueueConfig(name="normal", priority=30),)
+    hosts: tuple[HostConfig, ...] = ()
     host_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     user_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     group_shares: tuple[tuple[str, Shares], ...] = ()
     """User group to the shares of its members (USER_SHARES of lsb.users)."""
     partitions: tuple[PartitionConf, ...] = ()
-    users: tuple[UserConf, ...] = ()
+    users: tuple[UserConfig, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
-    limits: tuple[LimitConf, ...] = ()
-    apps: tuple[AppConf, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    apps: tuple[ApplicationConfig, ...] = ()
     models: tuple[tuple[str, float], ...] = ()
     """Model name and CPU factor."""
     site_params: tuple[tuple[str, str], ...] = ()
     """lsb.params as it stands: names and values, for ``bparams``."""
+
+    @cached_property
+    def app_conf(self) -> dict[str, ApplicationConfig]:
+        """Application profiles by name."""
+        return {app.name: app for app in self.apps}
 
 
 class QueueAdmin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.cluster import UserConfig
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import Conf, UserConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members, user_groups
 
 Consumer = tuple[str, str, str, str]
@@ -22,12 +23,12 @@ class LimitBook:
         self.conf = conf
         self.queues = {queue.name: queue for queue in conf.queues}
         self.hosts = {host.name: host for host in conf.hosts}
-        self._users: dict[str, tuple[tuple[UserConf, tuple[str, ...]], ...]] = {}
+        self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
         self._not_hosts = [_hosts(conf, limit.hosts, "~") for limit in conf.limits]
         self.per_host = any(limit.hosts or limit.per_host for limit in conf.limits)
-        self.host_users = any(host.user_limit is not None for host in conf.hosts)
+        self.host_users = any(host.user_job_limit is not None for host in conf.hosts)
 
     def groups(self, user: str) -> tuple[str, ...]:
         """The user groups of a user."""
@@ -35,13 +36,13 @@ class LimitBook:
             self._groups[user] = user_groups(self.conf, user)
         return self._groups[user]
 
-    def of_user(self, user: str) -> tuple[tuple[UserConf, tuple[str, ...]], ...]:
+    def of_user(self, user: str) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
         """Sections of lsb.users that hold for a user, with the users that share each one (none: this user alone)."""
         if user not in self._users:
             self._users[user] = tuple(self._user_sections(user))
         return self._users[user]
 
-    def _user_sections(self, user: str) -> Iterator[tuple[UserConf, tuple[str, ...]]]:
+    def _user_sections(self, user: str) -> Iterator[tuple[UserConfig, tuple[str, ...]]]:
         named = {section.name: section for section in self.conf.users}
         groups = self.groups(user)
         each = next((named[f"{group}@"] for group in groups if f"{group}@" in named), None)
@@ -69,11 +70,11 @@ class LimitBook:
     def has_host_limits(self, spec: Spec) -> bool:
         """Whether any limit looks at single hosts for jobs of this spec."""
         queue = self.queues.get(spec.queue)
-        if queue is not None and (queue.host_limit is not None or queue.processor_limit is not None):
+        if queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None):
             return True
         if self.host_users or self.per_host:
             return True
-        return any(section.processor_limit is not None for section, _ in self.of_user(spec.user))
+        return any(section.slots_per_processor is not None for section, _ in self.of_user(spec.user))
 
     def applies(self, at: int, spec: Spec) -> bool:
         """Whether a limit of lsb.resources is about jobs of this spec."""

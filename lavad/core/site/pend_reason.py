@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
-from lavad.core.site.conf import Conf, LimitConf
+from config.model.cluster import Limit
+from lavad.core.site.conf import Conf
 
 
 class ReasonClass(Enum):
@@ -205,8 +206,10 @@ def _resource_text(base: int, at: int, name: str) -> str:
     return _LOAD_TEXTS[at] if at < len(_LOAD_TEXTS) else f"Load index ({name}) is beyond threshold"
 
 
-def _slots_of(limit: LimitConf) -> str:
-    return f"{limit.processor_slots:g} per processor" if limit.slots is None and limit.processor_slots else str(limit.slots)
+def _slots_of(limit: Limit) -> str:
+    return (
+        f"{limit.slots_per_processor:g} per processor" if limit.slots is None and limit.slots_per_processor else str(limit.slots)
+    )
 
 
 def _limit_text(code: int, conf: Conf) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from config.model.queue import QueueConfig
 from lavad.core.lang.asks import Caller
-from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
 
 
@@ -31,10 +32,10 @@ def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
     """An administrator of the cluster or of this queue."""
     if is_admin(conf, caller):
         return True
-    return any(row.name == queue and caller.user in expand_users(conf, row.admins) for row in conf.queues)
+    return any(row.name == queue and caller.user in expand_users(conf, row.administrators) for row in conf.queues)
 
 
-def may_use_queue(conf: Conf, queue: QueueConf, user: str) -> bool:
+def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
     """Whether lsb.queues' USERS lets a user submit to the queue; ``~name`` takes one out of ``all``."""
     out = {name[1:] for name in queue.users if name.startswith("~")}
     names = [name for name in queue.users if not name.startswith("~")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from lavad.core.site.conf import Conf, ShareConf, Shares
+from config.model.values import FairShare, Shares
+from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users
 
 _ANYONE = ("default", "others", "all")
 
 
-def find_share(conf: Conf, queue: str) -> ShareConf | None:
+def find_share(conf: Conf, queue: str) -> FairShare | None:
     """The policy that rules a queue: its own, or that of the queue that it follows."""
     for other in conf.queues:
         if other.share is not None and queue in (other.name, *other.share.queues):

@@ -42,7 +42,7 @@ def of_job(view: View, spec: Spec, job: Job) -> str:
 
 
 def _wanted(view: View, spec: Spec, job: Job) -> Affinity | None:
-    found = ways(resreq.parse(view.queue(spec.queue).resreq), resreq.parse(spec.resreq))
+    found = ways(resreq.parse(view.queue(spec.queue).res_req), resreq.parse(spec.resreq))
     way = found[job.run.way] if job.run is not None and job.run.way < len(found) else found[0]
     return next((term.both.affinity for term in way.terms if term.both.affinity is not None), None)
 

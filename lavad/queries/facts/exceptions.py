@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+from config.model.queue import QueueConfig
 from lavad.core.job.job import Job
 from lavad.core.lang.states import FINAL
-from lavad.core.site.conf import ExceptionConf
 from lavad.queries.facts import jobfacts
 from lavad.queries.frame.view import View
-
-_NOTHING = ExceptionConf()
 
 
 def of(job: Job, view: View, now: float) -> list[str]:
     """``overrun``, ``underrun``, ``idle``; nothing for a job that has not started."""
-    rule = view.queue(view.spec(job).queue).exceptions or _NOTHING
-    if job.run is None or not job.run.started or rule == _NOTHING:
+    queue = view.queue(view.spec(job).queue)
+    if job.run is None or not job.run.started or not _has_thresholds(queue):
         return []
     ran = jobfacts.run_time(job, now)
     found = []
     if job.state in FINAL:
-        if rule.underrun is not None and ran < rule.underrun:
+        if queue.job_underrun is not None and ran < queue.job_underrun:
             found.append("underrun")
         return found
-    if rule.overrun is not None and ran > rule.overrun:
+    if queue.job_overrun is not None and ran > queue.job_overrun:
         found.append("overrun")
-    if rule.idle is not None and ran >= rule.idle_after and jobfacts.Usage(job, view).cpu / ran < rule.idle:
+    looked_at = ran >= view.params.detect_idle_job_after
+    if queue.job_idle is not None and looked_at and jobfacts.Usage(job, view).cpu / ran < queue.job_idle:
         found.append("idle")
     return found
 
 
+def _has_thresholds(queue: QueueConfig) -> bool:
+    return (queue.job_overrun, queue.job_underrun, queue.job_idle) != (None, None, None)
+
+
 def table(view: View, queue: str, now: float) -> str:
     """The paragraph of bqueues -l, "" for a queue without thresholds."""
-    rule = view.queue(queue).exceptions
-    if rule is None:
+    conf = view.queue(queue)
+    if not _has_thresholds(conf):
         return ""
     counts = dict.fromkeys(("overrun", "underrun", "idle"), 0)
     for key in view.cluster.started:
@@ -41,9 +44,9 @@ def table(view: View, queue: str, now: float) -> str:
             for name in of(job, view, now):
                 counts[name] += 1
     limits = (
-        rule.overrun and f"{rule.overrun / 60:g}",
-        rule.underrun and f"{rule.underrun / 60:g}",
-        rule.idle and f"{rule.idle:.2f}",
+        conf.job_overrun and f"{conf.job_overrun / 60:g}",
+        conf.job_underrun and f"{conf.job_underrun / 60:g}",
+        conf.job_idle and f"{conf.job_idle:.2f}",
     )
     cells = [(limit or "-", str(count) if limit else "-") for limit, count in zip(limits, counts.values(), strict=True)]
     rows = ((" Threshold ", [cell[0] for cell in cells]), (" Jobs      ", [cell[1] for cell in cells]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from config.model.cluster import HostConfig
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import Value, compile_select, value_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
-from lavad.core.site.conf import HostConf
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
 from lavad.queries.facts.jobfacts import cpu_factor
@@ -27,9 +27,9 @@ def all_hosts(view: View) -> list[str]:
     return list(dict.fromkeys([*view.cluster.host_conf, *view.cluster.hosts.rows]))
 
 
-def conf_of(view: View, name: str) -> HostConf:
+def conf_of(view: View, name: str) -> HostConfig:
     """A host's configuration, the defaults if it has none."""
-    return view.cluster.host_conf.get(name) or HostConf(name=name)
+    return view.cluster.host_conf.get(name) or HostConfig(name=name)
 
 
 def host_of(view: View, name: str) -> Host:

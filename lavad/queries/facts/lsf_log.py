@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Array, Attempt, Job, Outcome, Part
@@ -21,7 +23,6 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import FINAL, JobState
-from lavad.core.site.conf import HostConf, QueueConf
 from lavad.lsb.read import KINDS, Fields, Runs, job_finish, job_new
 from lavad.queries.facts.history import moves
 from lavad.queries.facts.jobset import Wanted
@@ -43,9 +44,9 @@ def opened(request: Request, options: Options) -> tuple[Request, FileLog | None]
     view, cluster = request.view, Cluster()
     cluster.configure(request.cluster.conf)
     for spec in log.specs_known():
-        cluster.queue_conf.setdefault(spec.queue, QueueConf(spec.queue))
+        cluster.queue_conf.setdefault(spec.queue, QueueConfig(spec.queue))
     for host in log.hosts():
-        cluster.host_conf.setdefault(host, HostConf(host))
+        cluster.host_conf.setdefault(host, HostConfig(host))
     again = View(cluster, view.soft, log, master=view.master, version=view.version, built=view.built, lsf=view.lsf)
     return Request(again, request.query, request.caller, request.now), log
 

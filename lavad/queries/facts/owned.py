@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from config.model.queue import QueueConfig
 from lavad.core.rules import ownership
-from lavad.core.site.conf import QueueConf
 from lavad.queries.frame.view import View
 
 
-def table(view: View) -> list[tuple[QueueConf, int, int]]:
+def table(view: View) -> list[tuple[QueueConfig, int, int]]:
     """(queue, slots that it has, slots that it deserves); empty where no queue owns any."""
     cluster = view.cluster
     if not ownership.has_owners(cluster.conf):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 
+from config.model.values import Limits
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Job
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang import gpureq
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.states import JobState, TermReason

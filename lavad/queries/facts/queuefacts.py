@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
-from lavad.core.site.conf import QueueConf
 from lavad.queries.facts.promises import held_slots
 from lavad.queries.frame import times
 from lavad.queries.frame.view import View
@@ -13,7 +13,7 @@ from lavad.queries.frame.view import View
 class QueueRow:
     """A queue with its slots by state."""
 
-    def __init__(self, view: View, conf: QueueConf, now: float, user: str = "") -> None:
+    def __init__(self, view: View, conf: QueueConfig, now: float, user: str = "") -> None:
         self.view = view
         self.conf = conf
         self.now = now

@@ -49,9 +49,9 @@ def _text(req: resreq.ResReq) -> str:
 
 def combined(view: View, spec: Spec) -> str:
     """The combined requirement."""
-    return shown(view.queue(spec.queue).resreq, spec.resreq)
+    return shown(view.queue(spec.queue).res_req, spec.resreq)
 
 
 def effective(view: View, spec: Spec, job: Job) -> str:
     """What its attempt was placed by; "" before the first."""
-    return "" if job.run is None else _chosen(view.queue(spec.queue).resreq, spec.resreq, job.run.way)
+    return "" if job.run is None else _chosen(view.queue(spec.queue).res_req, spec.resreq, job.run.way)

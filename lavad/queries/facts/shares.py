@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.site.conf import Shares
+from config.model.values import Shares
 from lavad.queries.frame.view import View
 from lavad.sched.order.fairshare import make_tree
 from lavad.sched.order.share_tree import Node, Policy, Tree
@@ -33,8 +33,8 @@ def _waiting(view: View, policy: Policy) -> list[tuple[str, str]]:
 
 def _table(tree: Tree, above: Node, title: str, deep: bool) -> Iterator[str]:
     share = tree.policy.share
-    gpus = "  GPU_RUN_TIME" if share.gpu_factor else ""
-    most = "  DOMINANT_SHARE" if share.dominant else ""
+    gpus = "  GPU_RUN_TIME" if share.gpu_run_time_factor else ""
+    most = "  DOMINANT_SHARE" if share.dominant_resources else ""
     yield f"\nSHARE_INFO_FOR: {title}/\n{HEADER}{gpus}{most}\n"
     nodes = sorted(above.children.values(), key=lambda node: (-tree.priority(node), node.at, node.name))
     for node in nodes:
@@ -51,10 +51,10 @@ def _line(tree: Tree, node: Node) -> str:
         f"{node.name:<12} {node.shares:>6}{priority:>10}{node.slots:>9}{node.reserved:>10}{node.cpu:>10.1f}"
         f"{node.run + node.hist_run:>10.0f}{0.0:>9.3f}"
     )
-    if share.gpu_factor:
+    if share.gpu_run_time_factor:
         line += f"{node.gpu + node.hist_gpu:>14.0f}"
-    if share.dominant:
-        name = max(share.dominant, key=lambda name: tree.fraction(node, name))
+    if share.dominant_resources:
+        name = max(share.dominant_resources, key=lambda name: tree.fraction(node, name))
         line += f"{f'{name} {tree.fraction(node, name):.3f}':>16}"
     return line + "\n"
 

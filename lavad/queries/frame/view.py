@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.store.accounting import Asked, Sums
 from lavad.store.read import Mark
 
@@ -172,6 +173,6 @@ class View:
         found = self.reader.texts(set(ids) | set(ids.values()))
         return {key: found.get(key) or found.get(job) or NO_TEXT for key, job in ids.items()}
 
-    def queue(self, name: str) -> QueueConf:
+    def queue(self, name: str) -> QueueConfig:
         """A queue's configuration; one that is no longer configured has the defaults."""
-        return self.cluster.queue_conf.get(name) or QueueConf(name=name)
+        return self.cluster.queue_conf.get(name) or QueueConfig(name=name)

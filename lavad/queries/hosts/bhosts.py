@@ -62,7 +62,7 @@ def _rows(request: Request, names: list[str], wide: bool, header: bool) -> Itera
     for name in names:
         slots = Slots(view, name)
         state = hostfacts.status(view, name, request.now, slots)
-        per_user = limit(hostfacts.conf_of(view, name).user_limit)
+        per_user = limit(hostfacts.conf_of(view, name).user_job_limit)
         lead = f"{name:<18} {state:<15}" if wide else f"{name:<18.18} {state.partition('_')[0]:<12.12}"
         yield out(
             f"{lead} {per_user:>4} {limit(slots.max):>6} {slots.all:>6} {slots.run:>6} {slots.ssusp:>6} "

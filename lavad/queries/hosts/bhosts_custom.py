@@ -71,7 +71,7 @@ _TABLE: tuple[tuple[str, int, Callable[[HostRow], object]], ...] = (
     ("host_name hname", 20, lambda row: row.name),
     ("status stat", 15, lambda row: hostfacts.status(row.view, row.name, row.request.now, row.slots)),
     ("cpuf", 10, lambda row: f"{jobfacts.cpu_factor(row.view, row.name):.2f}"),
-    ("jl_u jlu", 8, lambda row: _limit(row.conf.user_limit)),
+    ("jl_u jlu", 8, lambda row: _limit(row.conf.user_job_limit)),
     ("max", 8, lambda row: _limit(row.slots.max)),
     ("njobs", 8, lambda row: row.slots.all),
     ("run", 8, lambda row: row.slots.run),

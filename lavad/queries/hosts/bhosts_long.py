@@ -34,7 +34,7 @@ def _record(request: Request, name: str) -> str:
     slots, conf, host = Slots(view, name), hostfacts.conf_of(view, name), hostfacts.host_of(view, name)
     status = hostfacts.status(view, name, request.now, slots)
     row = (
-        f"{status:<14} {jobfacts.cpu_factor(view, name):>6.2f} {_limit(conf.user_limit):>5} {_limit(slots.max):>6} "
+        f"{status:<14} {jobfacts.cpu_factor(view, name):>6.2f} {_limit(conf.user_job_limit):>5} {_limit(slots.max):>6} "
         f"{slots.all:>6} {slots.run:>6} {slots.ssusp:>6} {slots.ususp:>6} {slots.rsv:>6}      "
         f"{conf.dispatch_window or '-'}\n"
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from config.model.queue import ApplicationConfig
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import SUSPENDED, JobState
-from lavad.core.site.conf import AppConf
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.queries.frame.wrap import RULE
 
@@ -17,7 +17,7 @@ HEADER = "APP_NAME           NJOBS   PEND    RUN   SUSP\n"
 def show(request: Request) -> Iterator[Shown]:
     """A line a profile; -l at length."""
     options = request.options()
-    profiles = {app.name: app for app in request.cluster.conf.apps}
+    profiles = request.cluster.conf.app_conf
     unknown = [word for word in request.words if word not in profiles]
     for word in unknown:
         yield err(f"{word}: No such application profile")
@@ -44,7 +44,7 @@ def _numbers(counts: Counter[str]) -> str:
 def _counts(request: Request) -> dict[str, Counter[str]]:
     """Slots by profile and state, as LSF counts them."""
     cluster, view = request.cluster, request.view
-    found: dict[str, Counter[str]] = {app.name: Counter() for app in cluster.conf.apps}
+    found: dict[str, Counter[str]] = {name: Counter() for name in cluster.conf.app_conf}
     for job in cluster.jobs.rows.values():
         spec = view.spec(job)
         if spec.app in found:
@@ -59,19 +59,19 @@ def _counts(request: Request) -> dict[str, Counter[str]]:
     return found
 
 
-def _long(app: AppConf, counts: Counter[str]) -> str:
+def _long(app: ApplicationConfig, counts: Counter[str]) -> str:
     lines = ["", f"APPLICATION NAME: {app.name}", f" -- {app.description or 'No description provided.'}", "", "STATISTICS:"]
     lines += ["     NJOBS     PEND      RUN    SSUSP    USUSP      RSV"]
     lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {0:>8} {counts['SUSP']:>8} {0:>8}", "", "PARAMETERS:"]
     for title, value in (
-        ("RES_REQ", app.resreq),
-        ("GPU_REQ", app.gpu),
+        ("RES_REQ", app.res_req),
+        ("GPU_REQ", app.gpu_req),
         ("PRE_EXEC", app.pre_exec),
         ("POST_EXEC", app.post_exec),
         ("HOST_PRE_EXEC", app.host_pre_exec),
         ("HOST_POST_EXEC", app.host_post_exec),
-        ("REQUEUE_EXIT_VALUES", app.requeue),
-        ("CHKPNT_DIR", app.checkpoint),
+        ("REQUEUE_EXIT_VALUES", str(app.requeue_exit_values)),
+        ("CHKPNT_DIR", "" if app.chkpnt is None else str(app.chkpnt)),
     ):
         if value:
             lines.append(f"{title}:  {value}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.cluster import Limit
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits, Sum
-from lavad.core.site.conf import LimitConf
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.queries.frame.request import Request, Shown, out
 
@@ -35,7 +35,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(("".join(f"{cell:<12} " for cell in row)).rstrip() + "\n")
 
 
-def _row(limit: LimitConf, whose: Consumer, host: str, used: Sum | None) -> tuple[str, ...]:
+def _row(limit: Limit, whose: Consumer, host: str, used: Sum | None) -> tuple[str, ...]:
     def amount(value: float, most: float | None) -> str:
         if most is None:
             return "-"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.queue import QueueConfig
 from lavad.core.lang.asks import Refused
-from lavad.core.site.conf import QueueConf
 from lavad.core.site.host_names import preferences
 from lavad.core.site.rights import may_use_queue
 from lavad.queries.facts import hostfacts
@@ -41,7 +41,7 @@ def show(request: Request) -> Iterator[Shown]:
             yield out(_line(row, "w" in options))
 
 
-def _queues(request: Request, host: str, user: str) -> list[QueueConf]:
+def _queues(request: Request, host: str, user: str) -> list[QueueConfig]:
     """The queues asked for; an unknown name refuses the whole command, as in LSF."""
     conf = request.cluster.conf
     known = request.cluster.queue_conf
@@ -65,8 +65,8 @@ def _line(row: QueueRow, wide: bool) -> str:
     name = f"{conf.name:<14}" if wide else f"{conf.name:<14.14}"
     status = f"{row.status:^19}"[:18]
     text = (
-        f"{name} {conf.priority:>3}{status}{limit(conf.max_slots):>4}{limit(conf.user_limit):>5}"
-        f"{limit(conf.processor_limit):>5}{limit(conf.host_limit):>5}{row.njobs:>6}{row.pend:>6}"
+        f"{name} {conf.priority:>3}{status}{limit(conf.qjob_limit):>4}{limit(conf.ujob_limit):>5}"
+        f"{limit(conf.pjob_limit):>5}{limit(conf.hjob_limit):>5}{row.njobs:>6}{row.pend:>6}"
         f"{row.run:>6}{row.susp:>6} "
     )
     return f"{text}{row.rsv:>4} {row.pend:>5}\n" if wide else text + "\n"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
-from lavad.core.job.spec import Limits
+from config.model.values import Limits
 from lavad.queries.facts.queuefacts import QueueRow
 from lavad.queries.frame import columns, units
 from lavad.queries.frame.columns import Custom, Named
@@ -20,13 +21,16 @@ class QueueField(Named, frozen=True):
     value: Value
 
 
-def _conf(name: str) -> Value:
+def _conf(path: str) -> Value:
+    """A field of the queue, or of a record in it."""
+    find = attrgetter(path)
+
     def read(row: QueueRow) -> object:
-        value = getattr(row.conf, name)
+        value = find(row.conf)
         if value is None:
             return ""
         if isinstance(value, tuple):
-            return " ".join(value)
+            return " ".join(map(str, value))
         if isinstance(value, bool):
             return "Y" if value else "N"
         return f"{value:g}" if isinstance(value, float) else value
@@ -73,10 +77,10 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("priority prio", 10, _conf("priority")),
     ("status stat", 12, lambda row: row.status),
     ("nice", 6, _conf("nice")),
-    ("max", 10, _conf("max_slots")),
-    ("jl_u jlu", 10, _conf("user_limit")),
-    ("jl_p jlp", 10, _conf("processor_limit")),
-    ("jl_h jlh", 10, _conf("host_limit")),
+    ("max", 10, _conf("qjob_limit")),
+    ("jl_u jlu", 10, _conf("ujob_limit")),
+    ("jl_p jlp", 10, _conf("pjob_limit")),
+    ("jl_h jlh", 10, _conf("hjob_limit")),
     ("njobs", 10, lambda row: row.njobs),
     ("pend", 10, lambda row: row.pend),
     ("run", 10, lambda row: row.run),
@@ -86,26 +90,26 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("ssusp", 10, lambda row: row.ssusp),
     *_limits("limits"),
     *_limits("defaults"),
-    ("max_tasklimit tasklimit", 6, _conf("job_max_slots")),
-    ("min_tasklimit", 6, _conf("min_slots")),
-    ("default_tasklimit def_tasklimit", 6, _conf("default_slots")),
+    ("max_tasklimit tasklimit", 6, _conf("tasklimit.maximum")),
+    ("min_tasklimit", 6, _conf("tasklimit.minimum")),
+    ("default_tasklimit def_tasklimit", 6, _conf("tasklimit.default")),
     ("dispatch_window", 30, _conf("dispatch_window")),
     ("run_window", 30, _conf("run_window")),
     ("users", 30, _conf("users")),
     ("hosts", 30, _conf("hosts")),
-    ("admins", 30, _conf("admins")),
+    ("admins", 30, _conf("administrators")),
     ("pre_exec", 30, _conf("pre_exec")),
     ("post_exec", 30, _conf("post_exec")),
     ("interactive", 12, _conf("interactive")),
     ("exclusive", 10, _conf("exclusive")),
     ("rerunnable", 10, _conf("rerunnable")),
-    ("fairshare", 30, _conf("fairshare")),
+    ("fairshare", 30, lambda row: " ".join(f"[{name}, {number}]" for name, number in row.conf.fairshare)),
     ("preemption", 30, _conf("preemption")),
     ("backfill", 8, _conf("backfill")),
-    ("res_req", 30, _conf("resreq")),
-    ("gpu_req", 30, _conf("gpu")),
+    ("res_req", 30, _conf("res_req")),
+    ("gpu_req", 30, _conf("gpu_req")),
     ("job_starter", 30, _conf("job_starter")),
-    ("chkpnt", 30, _conf("checkpoint")),
+    ("chkpnt", 30, _conf("chkpnt")),
     ("requeue_exit_values", 20, _conf("requeue_exit_values")),
     ("stop_cond", 30, _conf("stop_cond")),
     ("resume_cond", 30, _conf("resume_cond")),
@@ -113,7 +117,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("terminate_when", 30, _conf("terminate_when")),
     ("slot_reserve", 12, _conf("slot_reserve")),
     ("job_accept_interval", 20, _conf("job_accept_interval")),
-    ("new_job_sched_delay", 20, _conf("new_job_delay")),
+    ("new_job_sched_delay", 20, _conf("new_job_sched_delay")),
 )
 
 FIELDS: dict[str, QueueField] = {

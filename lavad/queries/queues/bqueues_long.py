@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from lavad.core.site.conf import QueueConf
+from config.model.queue import FOR_EVER, QueueConfig
+from config.model.values import Interactive, JobAction
 from lavad.queries.facts import exceptions, owned, paragraphs, thresholds
 from lavad.queries.facts.queuefacts import QueueRow
 from lavad.queries.queues import bqueues_shares
 
 _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
-_CONTROL = re.compile(r"(SUSPEND|RESUME|TERMINATE)\[(.*?)\](?= (?:SUSPEND|RESUME|TERMINATE)\[|$)", re.DOTALL)
 
 
 def record(row: QueueRow, deep: bool = False) -> str:
     """The whole record; ``deep``: with the share trees of groups within groups."""
     conf = row.conf
     line = (
-        f"{conf.priority:>4} {conf.nice:>3} {_centred(row.long_status)}{_number(conf.max_slots, 5)} "
-        f"{_number(conf.user_limit, 4)} {_number(conf.processor_limit, 4, 1)} {_number(conf.host_limit, 4)}"
+        f"{conf.priority:>4} {conf.nice:>3} {_centred(row.long_status)}{_number(conf.qjob_limit, 5)} "
+        f"{_number(conf.ujob_limit, 4)} {_number(conf.pjob_limit, 4, 1)} {_number(conf.hjob_limit, 4)}"
         f"{row.njobs:>5} {row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}\n"
     )
     table = thresholds.table(row.view.cluster.conf, conf.thresholds)
@@ -62,31 +61,31 @@ def _default(row: QueueRow) -> str:
 
 def _intervals(row: QueueRow) -> Iterator[str]:
     conf, params = row.conf, row.view.params
-    if conf.migrate_after is not None:
-        yield f"Migration threshold is {conf.migrate_after // 60} minutes\n"
-    if conf.new_job_delay:
-        yield f"Schedule delay for a new job is {conf.new_job_delay} seconds\n"
+    if conf.mig is not None:
+        yield f"Migration threshold is {conf.mig // 60} minutes\n"
+    if conf.new_job_sched_delay:
+        yield f"Schedule delay for a new job is {conf.new_job_sched_delay} seconds\n"
     turns = params.accept_interval if conf.job_accept_interval is None else conf.job_accept_interval
     yield f"Interval for a host to accept two jobs is {turns * params.sleep} seconds\n"
 
 
-def _limits(conf: QueueConf) -> Iterator[str]:
+def _limits(conf: QueueConfig) -> Iterator[str]:
     """The maxima alone, or under titles where there are defaults too."""
-    host = conf.limit_host
+    host = conf.default_host_spec
     defaults = paragraphs.limit_tables(conf.defaults, host, host)
     maxima = paragraphs.limit_tables(conf.limits, host, host)
     if defaults:
         yield f"\nDEFAULT LIMITS:{defaults}\nMAXIMUM LIMITS:"
     yield maxima
-    counts = (conf.min_slots, conf.default_slots, conf.job_max_slots)
+    counts = (conf.tasklimit.minimum, conf.tasklimit.default, conf.tasklimit.maximum)
     if counts != (1, 1, None):
         shown = [str(count) for count in counts if count is not None]
         yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
-    if conf.hosts_a_job is not None:
-        yield f"\n HOSTLIMIT_PER_JOB\n {conf.hosts_a_job}\n"
+    if conf.hostlimit_per_job is not None:
+        yield f"\n HOSTLIMIT_PER_JOB\n {conf.hostlimit_per_job}\n"
 
 
-def _policies(conf: QueueConf) -> Iterator[str]:
+def _policies(conf: QueueConfig) -> Iterator[str]:
     words = bqueues_shares.words(conf)
     if conf.backfill:
         words.append("BACKFILL")
@@ -94,16 +93,16 @@ def _policies(conf: QueueConf) -> Iterator[str]:
         words.append("IGNORE_DEADLINE")
     if conf.exclusive:
         words.append("EXCLUSIVE")
-    if conf.interactive != "yes":
-        words.append("NO_INTERACTIVE" if conf.interactive == "no" else "ONLY_INTERACTIVE")
-    words += [word.partition("[")[0] for word in re.findall(r"PREEMPT\w+(?:\[[^]]*\])?", conf.preemption)]
+    if conf.interactive is not Interactive.YES:
+        words.append("NO_INTERACTIVE" if conf.interactive is Interactive.NO else "ONLY_INTERACTIVE")
+    words += ["PREEMPTIVE"] * conf.preemption.preemptive + ["PREEMPTABLE"] * conf.preemption.preemptable
     if words:
         yield f"\nSCHEDULING POLICIES:  {'  '.join(words)}\n"
 
 
-def _windows(conf: QueueConf) -> Iterator[str]:
-    if conf.limit_host:
-        yield f"\nDEFAULT HOST SPECIFICATION:  {conf.limit_host}\n"
+def _windows(conf: QueueConfig) -> Iterator[str]:
+    if conf.default_host_spec:
+        yield f"\nDEFAULT HOST SPECIFICATION:  {conf.default_host_spec}\n"
     if conf.run_window:
         yield f"\nRUN_WINDOWS:  {conf.run_window}\n"
     if conf.dispatch_window:
@@ -116,8 +115,8 @@ def _members(row: QueueRow) -> Iterator[str]:
     hosts = _named(conf.hosts, {name for name, _ in cluster.host_groups})
     yield f"USERS:  {'all users' if users == 'all' else users}\n"
     yield f"HOSTS:  {'all hosts used by the batch system' if hosts == 'all' else hosts}\n"
-    if conf.admins:
-        yield f"ADMINISTRATORS:  {' '.join(conf.admins)}\n"
+    if conf.administrators:
+        yield f"ADMINISTRATORS:  {' '.join(conf.administrators)}\n"
 
 
 def _named(words: tuple[str, ...], groups: set[str]) -> str:
@@ -125,40 +124,42 @@ def _named(words: tuple[str, ...], groups: set[str]) -> str:
     return " ".join(f"{word}/" if word in groups else word for word in words)
 
 
-def _actions(conf: QueueConf) -> Iterator[str]:
-    reserve = conf.slot_reserve
+def _actions(conf: QueueConfig) -> Iterator[str]:
+    reserve, checkpoint = conf.slot_reserve, conf.chkpnt
     for title, value in (
         ("PRE_EXEC", conf.pre_exec),
         ("POST_EXEC", conf.post_exec),
         ("HOST_PRE_EXEC", conf.host_pre_exec),
         ("HOST_POST_EXEC", conf.host_post_exec),
-        ("PRE_POST_EXEC_USER", conf.pre_post_user),
-        ("REQUEUE_EXIT_VALUES", conf.requeue_exit_values),
-        ("SUCCESS_EXIT_VALUES", conf.success_exit_values),
-        ("RES_REQ", conf.resreq),
-        ("GPU_REQ", conf.gpu),
-        ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < 100_000 else "for ever" if reserve else ""),
+        ("PRE_POST_EXEC_USER", conf.pre_post_exec_user),
+        ("REQUEUE_EXIT_VALUES", str(conf.requeue_exit_values)),
+        ("SUCCESS_EXIT_VALUES", " ".join(map(str, conf.success_exit_values))),
+        ("RES_REQ", conf.res_req),
+        ("GPU_REQ", conf.gpu_req),
+        ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < FOR_EVER else "for ever" if reserve else ""),
         ("RESUME_COND", conf.resume_cond),
         ("STOP_COND", conf.stop_cond),
         ("JOB_STARTER", conf.job_starter),
-        ("PREEMPTION", conf.preemption if "[" in conf.preemption else ""),
-        ("CHKPNTDIR", conf.checkpoint.rpartition(" ")[0] or conf.checkpoint),
-        ("CHKPNTPERIOD", conf.checkpoint.rpartition(" ")[2] if " " in conf.checkpoint else ""),
+        ("PREEMPTION", str(conf.preemption) if conf.preemption.preempts or conf.preemption.preempted_by else ""),
+        ("CHKPNTDIR", checkpoint.dir if checkpoint else ""),
+        ("CHKPNTPERIOD", str(checkpoint.period // 60) if checkpoint and checkpoint.period else ""),
         ("RERUNNABLE", "yes" if conf.rerunnable else ""),
-        ("MAX_JOB_REQUEUE", "" if conf.max_requeue is None else str(conf.max_requeue)),
-        ("JOB_ACTION_WARNING_TIME", "" if conf.warn_before is None else f"{conf.warn_before // 60} minutes"),
-        ("JOB_WARNING_ACTION", conf.warning_action),
+        ("MAX_JOB_REQUEUE", "" if conf.max_job_requeue is None else str(conf.max_job_requeue)),
+        (
+            "JOB_ACTION_WARNING_TIME",
+            "" if conf.job_action_warning_time is None else f"{conf.job_action_warning_time // 60} minutes",
+        ),
+        ("JOB_WARNING_ACTION", conf.job_warning_action),
     ):
         if value:
             yield f"{title}:  {value}\n"
 
 
-def _controls(conf: QueueConf) -> Iterator[str]:
-    found = dict(_CONTROL.findall(conf.job_controls))
-    if found:
+def _controls(conf: QueueConfig) -> Iterator[str]:
+    if conf.job_controls:
         yield "\nJOB_CONTROLS:\n"
-        for action in ("SUSPEND", "RESUME", "TERMINATE"):
-            if action in found:
-                yield f"    {action + ':':<14}[{found[action]}]\n"
+        for action in JobAction:
+            if conf.control(action):
+                yield f"    {action + ':':<14}[{conf.control(action)}]\n"
     if conf.terminate_when:
-        yield f"\nTERMINATE_WHEN = {conf.terminate_when}\n"
+        yield f"\nTERMINATE_WHEN = {' '.join(conf.terminate_when)}\n"

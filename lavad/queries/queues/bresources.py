@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.cluster import Limit
 from lavad.core.lang.asks import Refused
 from lavad.core.rules.ownership import total_slots
-from lavad.core.site.conf import LimitConf
 from lavad.queries.facts import owned
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 
@@ -43,7 +43,7 @@ def _guarantees(request: Request) -> Iterator[Shown]:
         yield out(f"{queue.name:<20} {'slots':<6} {status:<11} {total:>6} {free:>6} {kept:>12} {min(has, kept):>10}\n")
 
 
-def _section(limit: LimitConf) -> str:
+def _section(limit: Limit) -> str:
     lines = [f"NAME = {limit.name}"]
     per = {
         "USERS": limit.per_user,
@@ -63,7 +63,7 @@ def _section(limit: LimitConf) -> str:
             lines.append(f"{'PER_' + title[:-1] if per.get(title) else title} = {' '.join(names) or 'all'}")
     for title, amount in (
         ("SLOTS", limit.slots),
-        ("SLOTS_PER_PROCESSOR", limit.processor_slots),
+        ("SLOTS_PER_PROCESSOR", limit.slots_per_processor),
         ("JOBS", limit.jobs),
         ("MEM", limit.mem),
     ):

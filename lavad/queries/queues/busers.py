@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from config.model.cluster import UserConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
-from lavad.core.site.conf import UserConf
 from lavad.core.site.rights import expand_users
 from lavad.queries.facts.promises import held_slots
 from lavad.queries.frame import columns
@@ -52,7 +52,7 @@ def _names(request: Request) -> list[str]:
 def _row(request: Request, name: str) -> UserRow:
     cluster = request.cluster
     limits = {user.name: user for user in cluster.conf.users}
-    own = limits.get(name) or limits.get(f"{name}@") or limits.get("default") or UserConf(name=name)
+    own = limits.get(name) or limits.get(f"{name}@") or limits.get("default") or UserConfig(name=name)
     if name == "default":
         return UserRow(name, own, None, 0)
     members = expand_users(cluster.conf, [name]) if name in dict(cluster.conf.user_groups) else {name}
@@ -87,8 +87,8 @@ def _gpus(cluster: Cluster, users: AbstractSet[str]) -> Counter[str]:
 
 
 def _line(row: UserRow, wide: bool) -> str:
-    jl_p = "-" if row.conf.processor_limit is None else f"{row.conf.processor_limit:g}"
-    most = "-" if row.conf.max_slots is None else str(row.conf.max_slots)
+    jl_p = "-" if row.conf.slots_per_processor is None else f"{row.conf.slots_per_processor:g}"
+    most = "-" if row.conf.max_jobs is None else str(row.conf.max_jobs)
     lead = f"{row.name:<18} {jl_p:>5} {most:>6} "
     if row.counts is None:
         return lead + " ".join(["     -"] * 6) + " \n"
@@ -96,5 +96,5 @@ def _line(row: UserRow, wide: bool) -> str:
     numbers = [row.njobs, counts[PEND] + counts[PSUSP], counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]]
     line = lead + " ".join(f"{number:>6}" for number in numbers)
     if wide:
-        line += f" {row.pending_jobs:>6} {row.conf.max_pend if row.conf.max_pend is not None else '-':>6}"
+        line += f" {row.pending_jobs:>6} {row.conf.max_pend_slots if row.conf.max_pend_slots is not None else '-':>6}"
     return line + "\n"

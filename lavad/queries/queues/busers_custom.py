@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from config.model.cluster import UserConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
-from lavad.core.site.conf import UserConf
 from lavad.queries.frame import columns
 from lavad.queries.frame.columns import Custom, Named
 from lavad.queries.frame.request import Shown, out
@@ -20,7 +20,7 @@ class UserRow(msgspec.Struct, frozen=True):
     """A user or group: limits, slots by state (None: not counted), pending jobs."""
 
     name: str
-    conf: UserConf
+    conf: UserConfig
     counts: list[int] | None
     pending_jobs: int
     gpus: Callable[[], Counter[str]] = Counter
@@ -60,8 +60,8 @@ def _gpus(*kinds: str) -> Callable[[UserRow], object]:
 
 _TABLE: tuple[tuple[str, int, Callable[[UserRow], object]], ...] = (
     ("user", 20, lambda row: row.name),
-    ("jl/p jlp", 8, _limit("processor_limit")),
-    ("max", 8, _limit("max_slots")),
+    ("jl/p jlp", 8, _limit("slots_per_processor")),
+    ("max", 8, _limit("max_jobs")),
     ("nstart", 8, _count(RUN, SSUSP, USUSP, RSV)),
     ("pend", 8, _count(PEND, PSUSP)),
     ("run", 8, _count(RUN)),
@@ -71,7 +71,7 @@ _TABLE: tuple[tuple[str, int, Callable[[UserRow], object]], ...] = (
     ("njobs", 8, lambda row: "" if row.counts is None else row.njobs),
     ("pjobs", 8, lambda row: row.pending_jobs),
     ("mpend", 8, lambda row: ""),
-    ("mpjobs", 8, _limit("max_pend")),
+    ("mpjobs", 8, _limit("max_pend_slots")),
     ("priority", 10, lambda row: ""),
     ("ngpus", 8, _gpus("shared", "excl")),
     ("ngpus_shared", 8, _gpus("shared")),

@@ -63,7 +63,7 @@ def _pairs(cluster: Cluster, wishes: list[Change], would_start: Starts) -> Itera
 def _numbers(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Change]:
     """Fewer slots, less memory, fewer GPUs."""
     queue = cluster.queue_conf.get(spec.queue)
-    least = queue.min_slots if queue is not None else 1
+    least = queue.tasklimit.minimum if queue is not None else 1
     slots = _largest(least, spec.slots - 1, lambda n: would_start(replace(spec, slots=n, max_slots=n)))
     if slots is not None:
         fewer = replace(spec, slots=slots, max_slots=slots)

@@ -43,7 +43,7 @@ def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyC
 def _is_one_job(state: CycleState, need: Need, entry: PendingClass) -> bool:
     """Whether exactly one job waits in a class, and nothing of its own keeps it."""
     pending = entry.pending
-    if pending is None or len(pending.keys) != 1 or need.queue.new_job_delay:
+    if pending is None or len(pending.keys) != 1 or need.queue.new_job_sched_delay:
         return False
     (key,) = pending.keys
     job = None if key >> 32 else state.cluster.jobs.rows.get(key)

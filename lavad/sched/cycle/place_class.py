@@ -188,7 +188,7 @@ class ClassPlacer:
 
     def _is_new(self, submitted: float, key: int) -> bool:
         """NEW_JOB_SCHED_DELAY: a job that has only just been submitted waits."""
-        ready = submitted + self.need.queue.new_job_delay
+        ready = submitted + self.need.queue.new_job_sched_delay
         if ready <= self.state.now:
             return False
         self.state.wake(ready)

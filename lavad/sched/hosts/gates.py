@@ -5,14 +5,14 @@ Rule: each check gives a pend reason, 0 for none; what time alone will change is
 
 from __future__ import annotations
 
+from config.model.queue import QueueConfig
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import QueueConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
 
-def why_not_queue(state: CycleState, queue: QueueConf) -> int:
+def why_not_queue(state: CycleState, queue: QueueConfig) -> int:
     """Why no job of a queue may start now."""
     found = state.queues.get(queue.name)
     if found is None:
@@ -20,7 +20,7 @@ def why_not_queue(state: CycleState, queue: QueueConf) -> int:
     return found
 
 
-def _why_not_queue(state: CycleState, queue: QueueConf) -> int:
+def _why_not_queue(state: CycleState, queue: QueueConfig) -> int:
     if not state.cluster.queue_state(queue.name).active:
         return PendReason.QUE_INACT
     reason = 0

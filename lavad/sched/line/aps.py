@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from config.model.values import Aps
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import ApsConf, Params
+from lavad.core.site.conf import Params
 from lavad.sched.needs.needs import Need
 
 PARENTS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
 FACTORS = ("FS", *PARENTS, *(name for names in PARENTS.values() for name in names))
 
 
-def value_of(aps: ApsConf, amounts: Mapping[str, float], waited: float) -> float:
+def value_of(aps: Aps, amounts: Mapping[str, float], waited: float) -> float:
     """The APS value of a job. ``amounts``: of its subfactors and FS; ``waited``: seconds since its submission."""
     weights, limits, graces = dict(aps.weights), dict(aps.limits), dict(aps.graces)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq
@@ -17,7 +18,7 @@ from lavad.core.lang.resreq.text import PACKING, Affinity, Cu, Expr, ResReq, Res
 from lavad.core.lang.resreq.ways import Term, Way, ways
 from lavad.core.lang.rusage_decay import Fade
 from lavad.core.rules.gpus import per_task
-from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
 
 INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
@@ -89,7 +90,7 @@ class Need:
         "ways",
     )
 
-    def __init__(self, number: int, spec: Spec, queue: QueueConf, conf: Conf, way: Way | None = None) -> None:
+    def __init__(self, number: int, spec: Spec, queue: QueueConfig, conf: Conf, way: Way | None = None) -> None:
         self.number, self.spec, self.queue = number, spec, queue
         way = way or ways_of(spec, queue, conf)[0]
         outer, own, both = _sections(way)
@@ -177,7 +178,7 @@ class Need:
     @property
     def host_limit(self) -> int:
         """HOSTLIMIT_PER_JOB; 0: none."""
-        return self.queue.hosts_a_job or 0
+        return self.queue.hostlimit_per_job or 0
 
     @property
     def is_plain(self) -> bool:
@@ -195,7 +196,7 @@ def _sections(way: Way) -> tuple[ResReq, ResReq, ResReq]:
     return (term.outer, ResReq(), term.outer) if way.compound else (term.outer, term.own, term.both)
 
 
-def _preferred(spec: Spec, queue: QueueConf) -> tuple[str, ...]:
+def _preferred(spec: Spec, queue: QueueConfig) -> tuple[str, ...]:
     marked = any("+" in word or word.endswith("!") for word in queue.hosts)
     return spec.hosts or (queue.hosts if marked else ())
 
@@ -273,11 +274,11 @@ def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
     return need
 
 
-def ways_of(spec: Spec, queue: QueueConf, conf: Conf) -> tuple[Way, ...]:
+def ways_of(spec: Spec, queue: QueueConfig, conf: Conf) -> tuple[Way, ...]:
     """The alternatives of the requirement of a job in this queue."""
-    if not spec.resreq and not queue.resreq:
+    if not spec.resreq and not queue.res_req:
         return _NO_WAYS
-    return ways(_parsed(queue.resreq), _parsed(spec.resreq))
+    return ways(_parsed(queue.res_req), _parsed(spec.resreq))
 
 
 _NO_WAYS = ways(ResReq(), ResReq())

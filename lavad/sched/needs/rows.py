@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import fsum
 
+from config.model.cluster import HostConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import HostUse
 from lavad.core.lang.gpureq import GpuReq
@@ -15,7 +16,6 @@ from lavad.core.lang.resreq.eval import Value, value_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.gpus import room
 from lavad.core.rules.ledger import Ledger
-from lavad.core.site.conf import HostConf
 from lavad.core.site.host import Host
 
 _USED_KB = {"mem": "rss", "swp": "swap"}
@@ -117,7 +117,7 @@ def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
     if row.values is not None:
         return row.values
     facts = row.host.facts
-    conf = cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    conf = cluster.host_conf.get(row.name) or HostConfig(name=row.name)
     model = conf.model or facts.model
     gpus = len(facts.gpus)
     values: dict[str, Value] = {

@@ -5,12 +5,9 @@ Rule: only a queue of higher priority preempts, whatever the lists say, so that 
 
 from __future__ import annotations
 
-import re
-
+from config.model.queue import QueueConfig
 from lavad.core.rules.ownership import has_owners
-from lavad.core.site.conf import Conf, QueueConf
-
-_RULE = re.compile(r"(PREEMPTIVE|PREEMPTABLE)(?:\[([^\]]*)\])?")
+from lavad.core.site.conf import Conf
 
 Victims = dict[str, tuple[tuple[str, int], ...]]
 
@@ -33,28 +30,19 @@ class Rules:
 def preemptable(conf: Conf) -> Victims:
     """Queue to the queues (with LSF's preference, the highest first) whose jobs its jobs may preempt."""
     found: Victims = {}
-    rules = {queue.name: dict(_RULE.findall(queue.preemption)) for queue in conf.queues}
     for queue in conf.queues:
         lower = [other for other in conf.queues if other.priority < queue.priority]
-        levels = {other.name: level for other in lower if (level := _level(rules, queue, other)) is not None}
+        levels = {other.name: level for other in lower if (level := _level(queue, other)) is not None}
         if levels:
             found[queue.name] = tuple(sorted(levels.items(), key=lambda item: -item[1]))
     return found
 
 
-def _level(rules: dict[str, dict[str, str]], queue: QueueConf, other: QueueConf) -> int | None:
+def _level(queue: QueueConfig, other: QueueConfig) -> int | None:
     """The preference for victims of another queue; None: jobs of this queue may not preempt them."""
-    chosen = rules[queue.name].get("PREEMPTIVE")
-    if chosen is not None:
-        named = _named(chosen)
+    if queue.preemption.preemptive:
+        named = dict(queue.preemption.preempts)
         if not named or other.name in named:
-            return named.get(other.name, 0)
-    by = rules[other.name].get("PREEMPTABLE")
-    if by is not None and (not _named(by) or queue.name in _named(by)):
-        return 0
-    return None
-
-
-def _named(text: str) -> dict[str, int]:
-    words = (word.partition("+") for word in text.split())
-    return {name: int(level) if level.isdigit() else 0 for name, _, level in words}
+            return named.get(other.name) or 0
+    by = dict(other.preemption.preempted_by)
+    return 0 if other.preemption.preemptable and (not by or queue.name in by) else None

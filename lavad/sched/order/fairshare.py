@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from math import fsum
 
+from config.model.values import FairShare
 from lavad.core.cluster.accounts import COMMITTED, GPUS, JOBS, MEM, SLOTS, gpu_seconds, run_seconds
 from lavad.core.cluster.charge import Account, account_of, fade, fade_even
 from lavad.core.cluster.cluster import Cluster
@@ -16,7 +17,7 @@ from lavad.core.cluster.usage_index import RSV
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.plan.volatile import Soft
-from lavad.core.site.conf import Conf, ShareConf
+from lavad.core.site.conf import Conf
 from lavad.sched.order.share_tree import Node, Policy, Tree
 
 LAST = (float("inf"),)
@@ -44,7 +45,7 @@ def partition_policies(conf: Conf) -> list[Policy]:
 def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
     """A policy's tree with what each account uses now and has used before (decayed by HIST_HOURS)."""
     share = policy.share
-    tree = Tree(policy, _totals(cluster) if share.dominant else {})
+    tree = Tree(policy, _totals(cluster) if share.dominant_resources else {})
     ruled = frozenset(policy.queues)
     for account in sorted(account for account in cluster.accounts.rows if account[0] in ruled):
         node = tree.leaf(account[1], account[2])
@@ -60,8 +61,10 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
         node = tree.leaf(account[1], account[2])
         if node is not None:
             faded = [fade(amount, now - charge.at, share.hist_hours) for amount in (charge.cpu, charge.run, charge.gpu)]
-            node.add(cpu=faded[0], hist_run=faded[1] * share.hist_run, hist_gpu=faded[2] * share.hist_gpu)
-    if not share.turns and not share.dominant:
+            node.add(
+                cpu=faded[0], hist_run=faded[1] * share.enable_hist_run_time, hist_gpu=faded[2] * share.enable_gpu_hist_run_time
+            )
+    if not share.round_robin and not share.dominant_resources:
         for account, cpu in sorted(running_cpu(cluster, soft, ruled, share.hist_hours).items()):
             node = tree.leaf(account[1], account[2])
             if node is not None:
@@ -69,9 +72,9 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
     return tree
 
 
-def _add_live(node: Node, row: list[int], share: ShareConf, now: float) -> None:
+def _add_live(node: Node, row: list[int], share: FairShare, now: float) -> None:
     run, gpu = run_seconds(row, now), gpu_seconds(row, now)
-    if share.run_decay and row[SLOTS]:
+    if share.run_time_decay and row[SLOTS]:
         # the running jobs of an account decay as one job that began at their mean start
         run = fade_even(run, run / row[SLOTS], share.hist_hours)
     node.add(run=run, gpu=gpu, committed=row[COMMITTED], slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from config.model.values import Aps
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import ApsConf, Conf
+from lavad.core.site.conf import Conf
 from lavad.sched.order.fairshare import partition_policies, queue_policies
 
 Stream = tuple[int, str, str]
@@ -26,14 +27,14 @@ class Ranking:
         for policy in partition_policies(conf)[:1]:
             self.policies |= dict.fromkeys(policy.queues, policy)
         self.priorities = {queue.name: queue.priority for queue in conf.queues}
-        self.aps: dict[str, tuple[int, ApsConf]] = {}
+        self.aps: dict[str, tuple[int, Aps]] = {}
         """Queue to the number of the queue (group) that is ordered by absolute priority, and by what."""
         self.ranks = dict(self.priorities)
         for number, queue in enumerate(conf.queues):
             share = queue.share
             names = (queue.name, *(share.queues if share is not None else ()))
-            if queue.aps is not None:
-                self.aps.update({name: (number, queue.aps) for name in names if name not in self.aps})
+            if queue.aps_priority is not None:
+                self.aps.update({name: (number, queue.aps_priority) for name in names if name not in self.aps})
             if share is not None and not share.by_queue:
                 top = max(self.priorities.get(name, 0) for name in names)
                 self.ranks.update(dict.fromkeys(names, top))

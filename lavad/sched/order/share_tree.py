@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lavad.core.site.conf import Conf, ShareConf, Shares
+from config.model.values import FairShare, Shares
+from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users
 
 Step = tuple[str, int, int]
@@ -31,7 +32,7 @@ _LEAST = 0.01
 class Policy:
     """A share tree as configured. ``number``: its place among all; ``queues``: those under it, the one that defines it first."""
 
-    def __init__(self, number: int, name: str, queues: tuple[str, ...], share: ShareConf, conf: Conf) -> None:
+    def __init__(self, number: int, name: str, queues: tuple[str, ...], share: FairShare, conf: Conf) -> None:
         self.number = number
         self.name = name
         self.queues = queues
@@ -209,7 +210,7 @@ class Tree:
     def priority(self, node: Node) -> float:
         """The dynamic priority of a node among its siblings, by LSF's formula or by its dominant share."""
         share = self.policy.share
-        if share.dominant:
+        if share.dominant_resources:
             return node.shares / max(self.dominant(node), 1e-9)
         return node.shares / max(self.used(node), _LEAST)
 
@@ -217,16 +218,16 @@ class Tree:
         """The denominator of LSF's formula; times count in hours."""
         share = self.policy.share
         run = node.run + node.hist_run
-        hours = node.cpu * share.cpu_factor + run * share.run_factor
-        if share.committed_factor:
-            hours += max(0.0, node.committed - node.run) * share.committed_factor
-        if share.gpu_factor:
-            hours += (node.gpu + node.hist_gpu) * share.gpu_factor
-        return hours / 3600 + (1 + node.slots + node.reserved) * share.job_factor
+        hours = node.cpu * share.cpu_time_factor + run * share.run_time_factor
+        if share.committed_run_time_factor:
+            hours += max(0.0, node.committed - node.run) * share.committed_run_time_factor
+        if share.gpu_run_time_factor:
+            hours += (node.gpu + node.hist_gpu) * share.gpu_run_time_factor
+        return hours / 3600 + (1 + node.slots + node.reserved) * share.run_job_factor
 
     def dominant(self, node: Node) -> float:
         """The node's dominant share, 0.0 to 1.0."""
-        return max((self.fraction(node, name) for name in self.policy.share.dominant), default=0.0)
+        return max((self.fraction(node, name) for name in self.policy.share.dominant_resources), default=0.0)
 
     def fraction(self, node: Node, name: str) -> float:
         """The fraction of all that the cluster has of a resource that the node has."""

@@ -145,7 +145,7 @@ def _is_too_early(state: CycleState, need: Need, key: int) -> bool:
         return False
     if need.spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
-    ready = state.cluster.get(key).submitted + need.queue.spared.delay
+    ready = state.cluster.get(key).submitted + (need.queue.preempt_delay or 0)
     if ready > state.now:
         state.wake(ready)
         return True

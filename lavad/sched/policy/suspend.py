@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
@@ -15,7 +17,6 @@ from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.resreq.text import ResReqError, parse
 from lavad.core.lang.states import OVER, JobState, TermReason
 from lavad.core.plan.plan import Suspension
-from lavad.core.site.conf import HostConf, QueueConf
 from lavad.core.site.pend_reason import INDICES
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.policy.queue_shares import QueueShares
@@ -111,7 +112,7 @@ class SuspendResume:
             return True
         return all(self._is_fit(row, queue, job) for row in rows)
 
-    def _is_fit(self, row: Row, queue: QueueConf, job: Job) -> bool:
+    def _is_fit(self, row: Row, queue: QueueConfig, job: Job) -> bool:
         """Whether a suspended job may go on, as far as one host's windows and load go."""
         conf = self._host(row)
         if self._host_closed(conf):
@@ -197,20 +198,20 @@ class SuspendResume:
         use = self.state.cluster.use.hosts.get(row.name)
         return sorted(use.jobs) if use is not None else []
 
-    def _host(self, row: Row) -> HostConf:
-        return self.state.cluster.host_conf.get(row.name) or HostConf(name=row.name)
+    def _host(self, row: Row) -> HostConfig:
+        return self.state.cluster.host_conf.get(row.name) or HostConfig(name=row.name)
 
-    def _closed(self, queue: QueueConf) -> bool:
+    def _closed(self, queue: QueueConfig) -> bool:
         """Whether the queue's run window is closed."""
         if not queue.run_window:
             return False
         self.state.wake_at_change(queue.run_window)
         return not self.state.cache.is_window_open(queue.run_window, self.state.local)
 
-    def _host_closed(self, conf: HostConf) -> bool:
+    def _host_closed(self, conf: HostConfig) -> bool:
         return bool(conf.run_window) and not self.state.cache.is_window_open(conf.run_window, self.state.local)
 
-    def _overloaded(self, row: Row, queue: QueueConf, conf: HostConf) -> str:
+    def _overloaded(self, row: Row, queue: QueueConfig, conf: HostConfig) -> str:
         """Why a job of this queue must not run on this host now, as bjobs -s shows it; "": it may."""
         names = self._beyond(row, (*queue.thresholds.stop, *conf.thresholds.stop))
         if names:

@@ -8,9 +8,10 @@ Rule: what time alone will change is noted as the cycle's time to wake.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from config.model.queue import QueueConfig
+from config.model.values import JobAction, TerminateWhen
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts
@@ -19,24 +20,21 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Preemption
 from lavad.core.rules.per_slot import taken
-from lavad.core.site.conf import QueueConf
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.queue_shares import QueueShares, slots_of
 from lavad.sched.state.cycle_state import CycleState
 
-_SUSPEND = re.compile(r"SUSPEND\[(.*?)\](?= (?:RESUME|TERMINATE)\[|$)", re.DOTALL)
 GRACE = 300.0
 """Seconds for which a job that was resumed is not preempted again."""
 
 
-def how_of(queue: QueueConf | None, spec: Spec) -> str:
+def how_of(queue: QueueConfig | None, spec: Spec) -> str:
     """How a job of this queue is preempted: JOB_CONTROLS=SUSPEND[…] and TERMINATE_WHEN=PREEMPT decide."""
     if queue is None:
         return preempt.SUSPEND
-    if "PREEMPT" in queue.terminate_when:
+    if TerminateWhen.PREEMPT in queue.terminate_when:
         return "kill"
-    found = _SUSPEND.search(queue.job_controls)
-    what = found[1] if found else ""
+    what = queue.control(JobAction.SUSPEND)
     if "brequeue" in what:
         return "requeue"
     if ("CHKPNT" in what or "bmig" in what) and (spec.checkpoint is not None or spec.rerunnable):
@@ -152,17 +150,17 @@ def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
         return True
     if spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
-    rules = conf.spared
-    if rules.most is not None and job.preempted >= rules.most:
+    if conf.max_job_preempt is not None and job.preempted >= conf.max_job_preempt:
         return True
-    if rules.interval and state.now < job.since + rules.interval:
-        state.wake(job.since + rules.interval)
+    if conf.no_preempt_interval and state.now < job.since + conf.no_preempt_interval:
+        state.wake(job.since + conf.no_preempt_interval)
         return True
     ran = state.now - (run.started or run.dispatched) - run.paused
     limit = spec.limits.run
-    if rules.ran and (rules.ran > 0 or limit is not None) and ran >= _seconds(rules.ran, limit):
+    most, last = conf.no_preempt_run_time, conf.no_preempt_finish_time
+    if most and (most > 0 or limit is not None) and ran >= _seconds(most, limit):
         return True
-    return bool(rules.ends) and limit is not None and limit - ran <= _seconds(rules.ends, limit)
+    return bool(last) and limit is not None and limit - ran <= _seconds(last or 0, limit)
 
 
 def _seconds(rule: int, limit: int | None) -> float:

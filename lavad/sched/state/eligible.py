@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from config.model.values import Thresholds
 from lavad.core.lang.resreq.eval import Value, compile_select
 from lavad.core.lang.resreq.text import Expr, names_in
-from lavad.core.site.conf import Thresholds
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
 from lavad.sched.needs.columns import Columns, Mask

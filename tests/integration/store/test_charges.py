@@ -6,14 +6,16 @@ import random
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import FairShare, Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End, Placed
-from lavad.core.job.spec import Limits, Spec
+from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Soft
-from lavad.core.site.conf import Conf, QueueConf, ShareConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts
 from lavad.replica import protocol as feed
 from lavad.sched.order.fairshare import make_tree, queue_policies
@@ -24,17 +26,17 @@ from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 
 NOW = 1_700_000_000.0
 USERS = ("ann", "bob", "cid", "zoe")
-SHARE = ShareConf(
+SHARE = FairShare(
     shares=(("dev", 3), ("default", 1)),
-    hist_run=True,
-    hist_gpu=True,
-    gpu_factor=1.0,
-    committed_factor=0.3,
-    run_decay=True,
+    enable_hist_run_time=True,
+    enable_gpu_hist_run_time=True,
+    gpu_run_time_factor=1.0,
+    committed_run_time_factor=0.3,
+    run_time_decay=True,
     queues=("low",),
 )
 CONF = Conf(
-    queues=(QueueConf(name="high", priority=40, share=SHARE), QueueConf(name="low"), QueueConf(name="plain")),
+    queues=(QueueConfig(name="high", priority=40, share=SHARE), QueueConfig(name="low"), QueueConfig(name="plain")),
     user_groups=(("dev", ("ann", "bob")),),
     group_shares=(("dev", (("ann", 1), ("bob", 2))),),
 )

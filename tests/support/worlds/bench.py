@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
@@ -16,7 +17,7 @@ from lavad.core.job.job import Attempt, End, Job, Outcome
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, OptionValue, Submit
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Conf, Params, QueueConf
+from lavad.core.site.conf import Conf, Params
 from tests.support.worlds.world import World
 
 LOCAL = datetime(2026, 11, 20, 12, 0)
@@ -30,7 +31,7 @@ class Bench(World):
     """A world that decides."""
 
     def __init__(self) -> None:
-        queues = (QueueConf(name="normal", priority=30), QueueConf(name="night", priority=20))
+        queues = (QueueConfig(name="normal", priority=30), QueueConfig(name="night", priority=20))
         super().__init__(Conf(admins=("boss",), params=Params(host_timeout=60.0, lease=600.0), queues=queues))
         self.hosts("h1", "h2", "h3", slots=4)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Array, End, Job, Placed, Wish
@@ -14,7 +15,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import OVER, STARTED, JobState, PartState, TermReason
-from lavad.core.site.conf import Conf, HostConf, Params
+from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts, Gpu
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class Author:
 
     def opening(self, epoch: int = 0) -> list[ev.Event]:
         """How every history begins: a master, a configuration of three hosts, and two of them up."""
-        conf = Conf(params=Params(max_array=50), hosts=tuple(HostConf(name=name, slots=3) for name in HOSTS))
+        conf = Conf(params=Params(max_array=50), hosts=tuple(HostConfig(name=name, slots=3) for name in HOSTS))
         started = ev.MasterStarted(at=self.now, epoch=epoch, incarnation="i1", host="m1")
         events: list[ev.Event] = [started, ev.Configured(at=self.now, conf=conf)]
         for host in HOSTS[:2]:

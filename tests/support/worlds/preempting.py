@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from config.model.queue import QueueConfig
+from config.model.values import JobAction, JobControl, Preemption
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
-from lavad.core.site.conf import QueueConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
-HIGH = QueueConf(name="high", priority=60, preemption="PREEMPTIVE")
-LOW = QueueConf(name="low", priority=20)
-REQUEUE = QueueConf(name="low", priority=20, job_controls="SUSPEND[brequeue $LSB_JOBID]")
+HIGH = QueueConfig(name="high", priority=60, preemption=Preemption(preemptive=True))
+LOW = QueueConfig(name="low", priority=20)
+REQUEUE = QueueConfig(name="low", priority=20, job_controls=(JobControl(JobAction.SUSPEND, "brequeue $LSB_JOBID"),))
 
 
-def world_of(*queues: QueueConf, hosts: Sequence[str] = ("h1",), slots: int = 4, **about: Any) -> World:
+def world_of(*queues: QueueConfig, hosts: Sequence[str] = ("h1",), slots: int = 4, **about: Any) -> World:
     world = World()
     world.queues(*(queues or (HIGH, LOW)))
     world.hosts(*hosts, slots=slots, **about)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import calendar
 from typing import Any
 
+from config.model.cluster import HostConfig, UserConfig
+from config.model.queue import QueueConfig
+from config.model.values import Limits, Thresholds
 from lavad.core import events as ev
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import End, Placed
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Query
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import Soft
-from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ResourceConf, Thresholds, UserConf
+from lavad.core.site.conf import Conf, Params, ResourceConf
 from lavad.core.site.host import Facts, Gpu
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
@@ -49,30 +52,30 @@ def conf(**params: Any) -> Conf:
         admins=("openlava",),
         params=Params(**params),
         queues=(
-            QueueConf(
-                "priority",
-                "Jobs that cannot wait.",
-                43,
-                user_limit=2,
-                processor_limit=1.0,
-                host_limit=4,
+            QueueConfig(
+                name="priority",
+                description="Jobs that cannot wait.",
+                priority=43,
+                ujob_limit=2,
+                pjob_limit=1.0,
+                hjob_limit=4,
                 users=("bob",),
                 hosts=("hgA",),
                 thresholds=sched,
             ),
-            QueueConf("chkpnt", priority=40),
-            QueueConf("fair", priority=35),
-            QueueConf("normal", priority=30),
-            QueueConf("night", "Night queue.", 20, max_slots=4, run_window="2:00-2:05"),
+            QueueConfig("chkpnt", priority=40),
+            QueueConfig("fair", priority=35),
+            QueueConfig("normal", priority=30),
+            QueueConfig("night", "Night queue.", priority=20, qjob_limit=4, run_window="2:00-2:05"),
         ),
         hosts=(
-            HostConf("ol1", 4, resources=(("cs", ""),), **model),
-            HostConf("ol2", 8, resources=(("cs", ""), ("fs", "")), **model),
-            HostConf("ol3", None, resources=(("bigmem", ""),), **model),
+            HostConfig("ol1", 4, resources=(("cs", ""),), **model),
+            HostConfig("ol2", 8, resources=(("cs", ""), ("fs", "")), **model),
+            HostConfig("ol3", None, resources=(("bigmem", ""),), **model),
         ),
         host_groups=(("hgA", ("ol1", "ol2")), ("hgAll", ("all",))),
         user_groups=(("ugA", ("bob", "alice")), ("ugB", ("bob",))),
-        users=(UserConf("alice", 20), UserConf("bob", 20), UserConf("default", 100)),
+        users=(UserConfig("alice", 20), UserConfig("bob", 20), UserConfig("default", 100)),
         resources=(
             SCRATCH,
             *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.read.load import load
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from tests.support.worlds.world import World
 
 
@@ -15,7 +15,7 @@ def read_site(folder: Path, **files: str) -> tuple[World, list[str]]:
         (folder / name.replace("__", ".")).write_text(text)
     loaded = load(str(folder))
     world = World()
-    world.configure(core_conf(loaded.config))
+    world.configure(resolve(loaded.config))
     return world, [f"{Path(problem.file).name}:{problem.line}: {problem.text}" for problem in loaded.problems]
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import fade
@@ -21,7 +23,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, WhyClass
-from lavad.core.site.conf import Conf, HostConf, QueueConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.cycle import schedule
@@ -66,11 +68,11 @@ class World:
         """Take a configuration, or the one in force with changes."""
         self.apply(ev.Configured(at=self.now, conf=conf or replace(self.cluster.conf, **changes)))
 
-    def queues(self, *queues: QueueConf) -> None:
+    def queues(self, *queues: QueueConfig) -> None:
         """Configure these queues only."""
         self.configure(queues=queues)
 
-    def host_conf(self, *hosts: HostConf) -> None:
+    def host_conf(self, *hosts: HostConfig) -> None:
         """Configure hosts (MXJ, resources, thresholds); they still have to join."""
         self.configure(hosts=hosts)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config.model.queue import Aps
+from config.model.values import Aps
 from config.read.load import load
 from config.values import share as vs
 from config.values.values import Scope
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 
 CLUSTER = "Begin Host\nHOSTNAME model type server\nh1 ! ! 1\nEnd Host\n"
 SHARED = "Begin Cluster\nClusterName\nlab\nEnd Cluster\n"
@@ -49,12 +49,12 @@ def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
     ) + queue("PRIORITY = 20", name="low")
     loaded = read(tmp_path, text, params="Begin Parameters\nHIST_HOURS = 8\nJOB_PRIORITY_OVER_TIME = 3/20\nEnd Parameters\n")
     assert not loaded.problems
-    conf = core_conf(loaded.config)
+    conf = resolve(loaded.config)
     share = conf.queues[0].share
     assert share is not None
     assert share.shares == (("dev", 3), ("default", 1))
-    assert (share.queues, share.by_queue, share.hist_hours, share.run_factor) == (("low",), True, 8.0, 1.5)
-    assert (share.hist_run, share.cpu_factor, share.job_factor) == (True, 0.7, 3.0)
+    assert (share.queues, share.by_queue, share.hist_hours, share.run_time_factor) == (("low",), True, 8.0, 1.5)
+    assert (share.enable_hist_run_time, share.cpu_time_factor, share.run_job_factor) == (True, 0.7, 3.0)
     assert conf.queues[1].share is None
     assert conf.group_shares == (("dev", (("ann", 3), ("bob", 1))),)
     assert conf.params.priority_growth == (3, 1200)
@@ -65,12 +65,12 @@ def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:
     hosts = "Begin HostPartition\nHPART_NAME = part1\nHOSTS = all\nUSER_SHARES = [ann, 3] [others, 1]\nEnd HostPartition\n"
     loaded = read(tmp_path, text, hosts)
     assert not loaded.problems
-    conf = core_conf(loaded.config)
+    conf = resolve(loaded.config)
     turns, drf = conf.queues[0].share, conf.queues[1].share
     assert turns is not None
     assert drf is not None
-    assert turns.turns
-    assert drf.dominant == ("slots", "mem", "gpus")
+    assert turns.round_robin
+    assert drf.dominant_resources == ("slots", "mem", "gpus")
     assert conf.partitions[0].share.shares == (("ann", 3), ("others", 1))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from config.read.load import load
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.sched.needs.needs import Need
 from tests.support.worlds.bench import Bench
 
@@ -26,7 +26,7 @@ End Queue
 def test_amounts_of_jobs_and_queues_count_in_the_sites_unit(tmp_path: Path, lsf_conf: str, mb: int) -> None:
     (tmp_path / "lsf.conf").write_text(lsf_conf)
     (tmp_path / "lsb.queues").write_text(QUEUES)
-    conf = core_conf(load(str(tmp_path)).config)
+    conf = resolve(load(str(tmp_path)).config)
     bench = Bench()
     bench.configure(params=conf.params, queues=conf.queues)
 

@@ -37,12 +37,11 @@ def migrate_after(cluster: Cluster, job: Job) -> int | None:
         return None
     if any(wish.kind in ENDING for wish in job.run.wishes):
         return None
-    app = next((app.migrate_after for app in cluster.conf.apps if app.name == spec.app), None)
-    queue = cluster.queue_conf.get(spec.queue)
-    own = app if app is not None or queue is None else queue.migrate_after
+    profiles = (cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue))
+    own = next((one.mig for one in profiles if one is not None and one.mig is not None), None)
     own = spec.migrate_after if spec.migrate_after >= 0 else own
     confs = [cluster.host_conf.get(part.host) for part in job.run.parts]
-    hosts = [conf.migrate_after for conf in confs if conf is not None and conf.migrate_after is not None]
+    hosts = [conf.mig for conf in confs if conf is not None and conf.mig is not None]
     return min([*hosts, *([] if own is None else [own])], default=None)
 
 

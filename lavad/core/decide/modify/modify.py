@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import DENIED, each
@@ -26,7 +27,7 @@ from lavad.core.decide.submit.submit import check_reservation, known_names, know
 from lavad.core.events.records import record_of
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import ArrayError, name_of_command, parse_job_id, parse_job_name
 from lavad.core.lang.asks import Caller, Modify, Refused, Switch
 from lavad.core.lang.ids import index_of, job_of, key_of

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -19,7 +20,7 @@ from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.decide.submit.submit import known_names, known_resources, spec_number
 from lavad.core.job.job import Job
-from lavad.core.job.spec import JobText, Limits
+from lavad.core.job.spec import JobText
 from lavad.core.lang.arrays import ArrayError, parse_job_name
 from lavad.core.lang.asks import Caller, Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of

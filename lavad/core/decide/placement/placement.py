@@ -102,7 +102,7 @@ class _Draft:
         """Suspended, or ended where the queue says so."""
         queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
         word = one.reason.name.removeprefix("TERM_")
-        if queue is not None and word in queue.terminate_when.split():
+        if queue is not None and word in queue.terminate_when:
             wish = Wish(kind="kill", at=self.now, by="", reason=one.reason)
             return JobWished(at=self.now, key=one.key, wish=wish)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)

@@ -20,7 +20,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState, TermReason
 from lavad.core.rules.effects import is_released
 from lavad.core.site.pend_reason import PendReason
-from lavad.core.site.requeue_exit import ExitRule, exit_rule, is_exclusive, is_success, wants_requeue
+from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
 _USERS_FAULT = {
     "no_user": TermReason.TERM_OTHER,
@@ -242,8 +242,8 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
     exit_code = os.waitstatus_to_exitcode(verdict.status)
     rule = exit_rule(cluster.conf, spec)
     often = rule.most is not None and job.requeues >= rule.most
-    if verdict.limit is TermReason.NONE and wants_requeue(rule.requeue, exit_code) and not often:
-        barred = tuple(part.host for part in run.parts) if is_exclusive(rule.requeue, exit_code) else ()
+    if verdict.limit is TermReason.NONE and rule.requeue.wants(exit_code) and not often:
+        barred = tuple(part.host for part in run.parts) if rule.requeue.excludes(exit_code) else ()
         # the first time at once, then ever later: a job that always ends so must not keep the cluster busy with itself
         return ev.JobRequeued(
             at=now,
@@ -266,8 +266,8 @@ def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: floa
     queue = cluster.queue_conf.get(spec.queue)
     if run.refused_code == "pre_exec":
         reason = PendReason.JOB_PRE_EXEC
-        if queue is not None and queue.max_preexec is not None and job.failures >= queue.max_preexec:
-            if queue.preexec_exit:
+        if queue is not None and queue.local_max_preexec_retry is not None and job.failures >= queue.local_max_preexec_retry:
+            if queue.local_max_preexec_retry_action == "EXIT":
                 return None
             state, why = JobState.PSUSP, f"{why}: it was retried LOCAL_MAX_PREEXEC_RETRY times"
     return ev.JobRequeued(at=now, key=job.key, reason=reason, why=why, failures=job.failures + 1, state=state,
@@ -293,7 +293,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
     elif killed is not None and reason is killed.reason:
         why = killed.said
-    good = verdict.status == 0 or is_success(rule.success, os.waitstatus_to_exitcode(verdict.status))
+    good = verdict.status == 0 or rule.is_success(os.waitstatus_to_exitcode(verdict.status))
     ok = good and not verdict.lost and reason is TermReason.NONE
     status = verdict.status if not verdict.lost else 255 << 8
     if killed is not None and killed.done and not verdict.lost:

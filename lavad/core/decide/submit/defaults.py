@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Chkpnt, Resizable
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.job.groups import read_path
@@ -18,64 +20,57 @@ from lavad.core.lang import gpureq
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.site.conf import AppConf, Conf, QueueConf
 
 
 def apply_app(draft: Draft) -> None:
     """What the application profile gives; raises Refused where the job asks for more than it allows."""
     _check_resizable(draft.spec)
-    app = _find_app(draft.conf, draft.spec.app or draft.conf.params.default_app)
+    app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_app)
     if app is None:
         return
     spec, text = draft.spec, draft.text
     check_most(spec.limits, app.limits, "the application profile's limit")
-    if app.job_max_slots is not None and spec.slots > app.job_max_slots:
+    if app.tasklimit.maximum is not None and spec.slots > app.tasklimit.maximum:
         raise Refused("Too many processors requested")
-    checkpoint = spec.checkpoint
-    if checkpoint is None and app.checkpoint:
-        checkpoint = _read_checkpoint(app.checkpoint, app.checkpoint_method or "app", app.checkpoint_initial)
     draft.spec = replace(
         spec,
         app=app.name,
-        gpu=_merged_gpus(spec.gpu, app.gpu),
-        checkpoint=checkpoint,
-        requeue=spec.requeue or app.requeue,
-        estimate=spec.estimate or app.estimate,
+        gpu=_merged_gpus(spec.gpu, app.gpu_req),
+        checkpoint=spec.checkpoint or _checkpoint(app.chkpnt),
+        requeue=spec.requeue or str(app.requeue_exit_values),
+        estimate=spec.estimate or app.runtime,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
-        resreq=_combined(app.resreq, spec.resreq),
+        resreq=_combined(app.res_req, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
-        **_default_slots(spec, app.default_slots),
+        **_default_slots(spec, app.tasklimit.default),
         **_resizing(spec, app),
     )
     draft.text = replace(text, pre_exec=text.pre_exec or app.pre_exec, post_exec=text.post_exec or app.post_exec)
 
 
-def apply_queue(draft: Draft, queue: QueueConf) -> None:
+def apply_queue(draft: Draft, queue: QueueConfig) -> None:
     """What the queue gives."""
     spec, params = draft.spec, draft.conf.params
-    checkpoint = spec.checkpoint
-    if checkpoint is None and queue.checkpoint:
-        checkpoint = _read_checkpoint(queue.checkpoint, "app", 0)
     priority = spec.priority
     if priority < 0 and params.max_user_priority:
         priority = params.max_user_priority // 2
     draft.spec = replace(
         spec,
         queue=queue.name,
-        checkpoint=checkpoint,
-        gpu=_merged_gpus(spec.gpu, queue.gpu),
+        checkpoint=spec.checkpoint or _checkpoint(queue.chkpnt),
+        gpu=_merged_gpus(spec.gpu, queue.gpu_req),
         priority=priority,
         limits=with_defaults(spec.limits, queue.defaults),
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
-        **_default_slots(spec, queue.default_slots),
+        **_default_slots(spec, queue.tasklimit.default),
     )
 
 
 def apply_site(draft: Draft) -> None:
     """DEFAULT_JOBGROUP, DEFAULT_USER_GROUP, DEFAULT_JOB_CWD (or a profile's JOB_CWD) and DEFAULT_JOB_OUTDIR."""
     params, spec, text = draft.conf.params, draft.spec, draft.text
-    app = _find_app(draft.conf, spec.app)
-    folder = (app.cwd if app is not None else "") or params.default_cwd
+    app = draft.conf.app_conf.get(spec.app)
+    folder = (app.job_cwd if app is not None else "") or params.default_cwd
     if folder and not text.cwd_given:
         draft.text = text = replace(text, cwd=folder, cwd_given=True)
     if params.default_outdir and not text.output_dir:
@@ -84,9 +79,9 @@ def apply_site(draft: Draft) -> None:
     draft.spec = replace(spec, group=group, user_group=spec.user_group or params.default_user_group)
 
 
-def apply_host_spec(draft: Draft, queue: QueueConf) -> None:
+def apply_host_spec(draft: Draft, queue: QueueConfig) -> None:
     """DEFAULT_HOST_SPEC: the host or model that a time limit without one is given for."""
-    host = queue.limit_host or draft.conf.params.default_host_spec
+    host = queue.default_host_spec or draft.conf.params.default_host_spec
     spec = draft.spec
     if host:
         draft.spec = replace(
@@ -96,8 +91,11 @@ def apply_host_spec(draft: Draft, queue: QueueConf) -> None:
         )
 
 
-def _find_app(conf: Conf, name: str) -> AppConf | None:
-    return next((app for app in conf.apps if app.name == name), None)
+def _checkpoint(given: Chkpnt | None) -> Checkpoint | None:
+    """A job's checkpoints as its application profile or queue has them."""
+    if given is None:
+        return None
+    return Checkpoint(folder=given.dir, period=given.period or 0, method=given.method or "app", initial=given.initial)
 
 
 def _check_resizable(spec: Spec) -> None:
@@ -110,13 +108,13 @@ def _check_resizable(spec: Spec) -> None:
         raise Refused(why)
 
 
-def _resizing(spec: Spec, app: AppConf) -> dict[str, Any]:
+def _resizing(spec: Spec, app: ApplicationConfig) -> dict[str, Any]:
     """RESIZABLE_JOBS and RESIZE_NOTIFY_CMD, for jobs that can be resized at all."""
     possible = not why_not_resizable(spec.launch) and not spec.roles
     return {
-        "resizable": spec.resizable or (bool(app.resizable) and possible),
-        "autoresize": spec.autoresize or (app.resizable == "auto" and possible),
-        "resize_command": spec.resize_command or app.resize_command,
+        "resizable": spec.resizable or (app.resizable_jobs is not Resizable.NO and possible),
+        "autoresize": spec.autoresize or (app.resizable_jobs is Resizable.AUTO and possible),
+        "resize_command": spec.resize_command or app.resize_notify_cmd,
     }
 
 

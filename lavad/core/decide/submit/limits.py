@@ -6,9 +6,9 @@ import re
 
 import msgspec
 
+from config.model.values import Limits
 from lavad.core.decide.base.draft import Draft, text_of
 from lavad.core.decide.submit.readers import check_host_spec, find_duration, find_number, reads
-from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import OptionValue, Refused
 from proto.options import BY_NAME
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
+from config.model.values import Interactive
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.submit.limits import check_most, with_defaults
@@ -11,7 +13,6 @@ from lavad.core.decide.submit.resources import base_host
 from lavad.core.decide.submit.slots import check_queue_requirement
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.site.conf import QueueConf
 from lavad.core.site.host_names import members, preferences
 from lavad.core.site.rights import is_admin, may_use_queue
 from lavad.core.site.share_rights import has_share
@@ -20,7 +21,7 @@ KEYWORDS = frozenset(("all", "others", "allremote"))
 """What ``-m`` may say beside hosts and host groups."""
 
 
-def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConf:
+def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConfig:
     """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
     asked = names or cluster.conf.params.default_queues
     refusal = Refused("No such queue")
@@ -37,13 +38,13 @@ def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller:
     raise refusal
 
 
-def check_exclusive(draft: Draft, queue: QueueConf) -> None:
+def check_exclusive(draft: Draft, queue: QueueConfig) -> None:
     """Whether the queue lets a job have hosts for itself; raises Refused."""
     if draft.spec.exclusive and not queue.exclusive:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
 
 
-def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Caller) -> None:
+def _check_queue(cluster: Cluster, queue: QueueConfig, draft: Draft, caller: Caller) -> None:
     if not cluster.queue_state(queue.name).open:
         raise Refused(f"{queue.name}: Queue has been closed")
     if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
@@ -53,29 +54,29 @@ def _check_queue(cluster: Cluster, queue: QueueConf, draft: Draft, caller: Calle
     check_exclusive(draft, queue)
     if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
         raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
-    if draft.spec.interactive and queue.interactive == "no":
+    if draft.spec.interactive and queue.interactive is Interactive.NO:
         raise Refused("Queue does not accept interactive jobs")
-    if not draft.spec.interactive and queue.interactive == "only":
+    if not draft.spec.interactive and queue.interactive is Interactive.ONLY:
         raise Refused("Queue only accepts interactive jobs")
 
 
-def check_against_queue(draft: Draft, queue: QueueConf) -> None:
+def check_against_queue(draft: Draft, queue: QueueConfig) -> None:
     """The queue's own limits on what a job may ask for; the job has those that it does not name."""
     check_most(draft.spec.limits, queue.limits, "queue's hard limit(s)")
     draft.spec = replace(draft.spec, limits=with_defaults(draft.spec.limits, queue.limits))
-    if queue.job_max_slots is not None and draft.spec.slots > queue.job_max_slots:
+    if queue.tasklimit.maximum is not None and draft.spec.slots > queue.tasklimit.maximum:
         raise Refused("Too many processors requested")
-    if draft.spec.max_slots < queue.min_slots:
+    if draft.spec.max_slots < queue.tasklimit.minimum:
         raise Refused("Too few processors requested")
-    for most in (queue.max_slots, queue.user_limit):
+    for most in (queue.qjob_limit, queue.ujob_limit):
         if most is not None and draft.spec.slots > most:
             raise Refused("Queue does not have enough per-user job slots")
-    check_queue_requirement(draft.spec, queue.resreq)
+    check_queue_requirement(draft.spec, queue.res_req)
     if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)
 
 
-def _check_queue_hosts(draft: Draft, queue: QueueConf) -> None:
+def _check_queue_hosts(draft: Draft, queue: QueueConfig) -> None:
     """Of each host or group of ``-m`` the queue must have a host."""
     groups = dict(draft.conf.host_groups)
     known = draft.known_hosts - groups.keys() - KEYWORDS

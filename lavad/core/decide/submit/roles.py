@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from config.model.values import Limits
 from lavad.core.decide.base.draft import Draft
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
-from lavad.core.job.spec import Action, JobText, Limits, Policy, Role, RoleText
+from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang import gpureq
 from lavad.core.lang.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
 from lavad.core.lang.resreq import text as resreq

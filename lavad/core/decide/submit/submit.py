@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -24,7 +25,6 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.site.conf import QueueConf
 from lavad.core.site.host_names import preferences
 
 MAX_COMMAND = 2**20
@@ -142,7 +142,7 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
 def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str) -> None:
     count = len(name.indices) if isinstance(name, ArraySpec) else 1
     used = cluster.use.users[draft.spec.user]
-    sections = {user.name: user.max_pend for user in cluster.conf.users}
+    sections = {user.name: user.max_pend_slots for user in cluster.conf.users}
     own = sections.get(draft.spec.user, sections.get("default"))
     for most in (cluster.conf.params.max_pend_jobs, own):
         if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
@@ -153,7 +153,7 @@ def _submitted(
     cluster: Cluster,
     draft: Draft,
     name: ArraySpec | str,
-    queue: QueueConf,
+    queue: QueueConfig,
     now: float,
     named: bool,
     caller: Caller,

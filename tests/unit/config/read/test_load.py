@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.check.report import report
-from config.model.cluster import UNLIMITED, Chkpnt, LoadThreshold, ResourceInstance, Share
+from config.model.cluster import UNLIMITED, ResourceInstance
+from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
 from config.write.generate import SAMPLES
 
@@ -106,8 +107,8 @@ def test_lines_of_lsb_hosts_go_to_hosts_then_groups_then_default(folder):
     assert loaded.problems == ()
     hosts = {host.name: host for host in loaded.config.hosts}
     assert (hosts["h1"].slots, hosts["h1"].user_job_limit) == (8, 2)
-    assert hosts["h1"].thresholds == (LoadThreshold("r1m", 0.7, 2.0),)
-    assert (hosts["h2"].slots, hosts["h2"].dispatch_window) == (UNLIMITED, ("20:00-8:00",))
+    assert hosts["h1"].thresholds == Thresholds((("r1m", 0.7),), (("r1m", 2.0),))
+    assert (hosts["h2"].slots, hosts["h2"].dispatch_window) == (UNLIMITED, "20:00-8:00")
     assert (hosts["h3"].slots, hosts["h3"].batch) == (None, True)
 
 
@@ -131,14 +132,14 @@ def test_users_groups_limits_applications(folder):
     )
     config = loaded.config
     assert loaded.problems == ()
-    assert config.user_groups[0].shares == (Share("alice", 3), Share("default", 1))
+    assert config.user_groups[0].shares == (("alice", 3), ("default", 1))
     found = [(user.name, user.max_jobs, user.slots_per_processor) for user in config.users]
     assert found == [("alice", 20, None), ("dev@", 5, 1.5)]
     first, second = config.limits
-    assert (first.per_user, first.slots, first.resources) == (("all", "~alice"), 4, (("mem", 102_400.0),))
+    assert (first.users, first.per_user, first.slots, first.mem) == (("all", "~alice"), True, 4, 100.0)
     assert (second.users, second.percent) == (("alice", "bob"), ("mem",))
-    assert second.resources == (("mem", 50.0), ("lic", 3.0), ("x", 1.5))
-    assert config.applications[0].runtime.default == 3600
+    assert (second.mem, second.resources) == (50.0, (("lic", 3.0), ("x", 1.5)))
+    assert config.applications[0].runtime == 3600
 
 
 @pytest.mark.parametrize(
@@ -213,8 +214,8 @@ def test_sizes_follow_the_unit_for_limits(folder):
     queue = "Begin Queue\nQUEUE_NAME = q\nMEMLIMIT = 5 10\nSWAPLIMIT = 1G\nEnd Queue\n"
     [kb] = folder(lsb__queues=queue).config.queues
     [mb] = folder(lsb__queues=queue, lsf__conf="LSF_UNIT_FOR_LIMITS=MB\n").config.queues
-    assert (kb.memlimit.default, kb.memlimit.maximum, kb.swaplimit.maximum) == (5, 10, 1 << 20)
-    assert (mb.memlimit.default, mb.memlimit.maximum, mb.swaplimit.maximum) == (5120, 10240, 1 << 20)
+    assert (kb.defaults.mem, kb.limits.mem, kb.limits.swap) == (5, 10, 1 << 20)
+    assert (mb.defaults.mem, mb.limits.mem, mb.limits.swap) == (5120, 10240, 1 << 20)
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):

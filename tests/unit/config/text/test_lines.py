@@ -10,7 +10,7 @@ from config.model.problems import Problems
 from config.read.load import load
 from config.text.lines import Reading
 from config.text.sections import read_sections
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 
 MONDAY_NOON = 1440 + 720
 BY_TIME = """Begin Parameters
@@ -92,7 +92,7 @@ def test_the_windows_of_conditions_are_known_so_that_the_files_are_read_again(tm
     (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = q\n#if time(8:00-18:00)\nUJOB_LIMIT = 2\n#endif\nEnd Queue\n")
     noon, night = load(str(tmp_path), minute=MONDAY_NOON).config, load(str(tmp_path), minute=60).config
     assert (noon.queues[0].ujob_limit, night.queues[0].ujob_limit) == (2, None)
-    assert core_conf(night).params.time_windows == ("8:00-18:00",)
+    assert resolve(night).params.time_windows == ("8:00-18:00",)
 
 
 def test_a_file_is_read_in_the_place_of_its_include(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_file_as_sites_write_it(tmp_path: Path) -> None:
     assert (queue.users, queue.hosts, queue.nice) == (("ann", "bob", "eve"), ("hostA", "hostB"), 0)
     assert (queue.ujob_limit, queue.qjob_limit) == (None, None)
     assert queue.res_req == "select[type==any && mem>100] order[r1m:pg]"
-    assert (queue.thresholds[0].index, queue.thresholds[0].sched, queue.thresholds[0].stop) == ("r1m", 0.7, 2.0)
+    assert (queue.thresholds.sched[0], queue.thresholds.stop[0]) == (("r1m", 0.7), ("r1m", 2.0))
 
 
 INSTALLED = {
@@ -186,7 +186,7 @@ def test_the_files_of_an_installed_lsf_are_taken_as_they_are(tmp_path: Path) -> 
     config = loaded.config
     assert config.queues[0].description == "Jobs that go before."
     assert [group.members for group in config.host_groups] == [("all", "~h2"), ("h1", "h2")]
-    assert [(share.name, share.shares) for share in config.partitions[0].shares] == [("ann", 3), ("default", 1)]
+    assert config.partitions[0].shares == (("ann", 3), ("default", 1))
     assert config.resources[1].instances[1].value == "4"
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Limits, RequeueExit, TerminateWhen
 from lavad.core import events as ev
 from lavad.core.decide.base.groups import add_group, clean_groups, unused_groups
 from lavad.core.decide.control.control import kill, resume, stop
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.position import move
 from lavad.core.decide.submit.submit import submit
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.rules.cpu_factor import scale
-from lavad.core.site.conf import AppConf, Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.sched.policy.suspend import TURN
 from tests.support.worlds.bench import ADMIN, ALICE, LOCAL, Bench
 
@@ -44,14 +46,14 @@ def test_folders_of_a_job_that_names_none(bench: Bench) -> None:
     site(bench, default_cwd="/scratch/%J", default_outdir="/out")
     assert (text_of(bench).cwd, text_of(bench).output_dir) == ("/scratch/%J", "/out")
     assert text_of(bench, cwd="/mine").cwd == "/mine"
-    bench.configure(apps=(AppConf(name="fluid", cwd="/fluid"),))
+    bench.configure(apps=(ApplicationConfig(name="fluid", job_cwd="/fluid"),))
     assert text_of(bench, app="fluid").cwd == "/fluid"
 
 
 def test_a_time_limit_is_given_for_the_default_host(bench: Bench) -> None:
     site(bench, default_host_spec="h2")
     assert (spec(bench, W="5").run_host, spec(bench).run_host) == ("h2", "")
-    bench.queues(QueueConf(name="normal", limit_host="h3"))
+    bench.queues(QueueConfig(name="normal", default_host_spec="h3"))
     assert (spec(bench, W="5").run_host, spec(bench, W="5/h1").run_host, spec(bench, c="5").cpu_host) == ("h3", "h1", "h3")
 
 
@@ -64,15 +66,15 @@ def test_limits_are_scaled_from_host_to_host(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("code", "state"), [(3, "DONE"), (4, "DONE"), (5, "EXIT"), (0, "DONE")])
 def test_exit_values_that_mean_success(bench: Bench, code: int, state: str) -> None:
-    bench.queues(QueueConf(name="normal", success_exit_values="3 4"))
+    bench.queues(QueueConfig(name="normal", success_exit_values=(3, 4)))
     key = bench.placed()
     bench.ended(key, "h1", code << 8)
     assert bench.finished(key).state is JobState[state]
 
 
 def test_an_application_says_what_success_is(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", success_exit_values="3"))
-    bench.configure(apps=(AppConf(name="a", success_exit_values="7"),))
+    bench.queues(QueueConfig(name="normal", success_exit_values=(3,)))
+    bench.configure(apps=(ApplicationConfig(name="a", success_exit_values=(7,)),))
     own, other = bench.placed(app="a"), bench.placed(app="a")
     bench.ended(own, next(iter(bench.running()[own])), 7 << 8)
     bench.ended(other, next(iter(bench.running()[other])), 3 << 8)
@@ -80,7 +82,7 @@ def test_an_application_says_what_success_is(bench: Bench) -> None:
 
 
 def test_an_exit_value_requeues_only_so_often(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", requeue_exit_values="9", max_requeue=2))
+    bench.queues(QueueConfig(name="normal", requeue_exit_values=RequeueExit(values=(9,)), max_job_requeue=2))
     key = bench.placed()
     for _ in range(2):
         assert bench.ended(key, "h1", 9 << 8) == ["JobRequeued"]
@@ -93,7 +95,7 @@ def test_an_exit_value_requeues_only_so_often(bench: Bench) -> None:
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_pre_execution_command_is_retried_only_so_often(bench: Bench, ends: bool) -> None:
-    bench.queues(QueueConf(name="normal", max_preexec=1, preexec_exit=ends))
+    bench.queues(QueueConfig(name="normal", local_max_preexec_retry=1, local_max_preexec_retry_action="EXIT" if ends else ""))
     key = bench.submit()
     bench.step()
     assert bench.said("refused", key, "h1", "pre_exec", "exit code 1") == ["PartRefused", "JobRequeued"]
@@ -127,7 +129,7 @@ def wishes(bench: Bench, key: int) -> list[tuple[str, TermReason]]:
 
 
 def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", run_window="8:00-18:00", terminate_when="WINDOW"))
+    bench.queues(QueueConfig(name="normal", run_window="8:00-18:00", terminate_when=(TerminateWhen.WINDOW,)))
     key = bench.placed()
     bench.local = (1, 18 * 3600 + 5)
     bench.accept(bench.schedule())
@@ -136,7 +138,7 @@ def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> Non
 
 
 def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", stop_cond="select[ut>0.9]", terminate_when="LOAD"))
+    bench.queues(QueueConfig(name="normal", stop_cond="select[ut>0.9]", terminate_when=(TerminateWhen.LOAD,)))
     key = bench.placed()
     bench.load("h1", ut=0.95)
     bench.now += TURN
@@ -147,7 +149,7 @@ def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
 def test_records_of_older_stores_have_the_defaults() -> None:
     assert ev.JobRequeued(at=1.0, key=1).requeues == 0
     assert Params().max_messages == 128
-    assert QueueConf(name="q").limits == Limits()
+    assert QueueConfig(name="q").limits == Limits()
 
 
 def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from config.read.load import load
-from lavad.core.job.spec import Limits
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.processes.site_policy import SitePolicies
 from lavad.sched.order.ranking import Scorer
 from tests.support.worlds.world import World
 
 
-def started(scorer: Scorer | None, *queues: QueueConf) -> dict[str, list[str]]:
+def started(scorer: Scorer | None, *queues: QueueConfig) -> dict[str, list[str]]:
     """The order in which jobs of each queue start."""
     found: dict[str, list[str]] = {}
     for queue in queues:
@@ -39,11 +40,11 @@ def test_queues_with_different_policies(tmp_path: Path) -> None:
     file.write_text("def order(job):\n    return -ord(job['name'])\n")
     found = started(
         SitePolicies().score,
-        QueueConf(name="fcfs"),
-        QueueConf(name="short", scheduler="shortest"),
-        QueueConf(name="small", scheduler="smallest"),
-        QueueConf(name="large", scheduler="largest"),
-        QueueConf(name="own", scheduler=str(file)),
+        QueueConfig(name="fcfs"),
+        QueueConfig(name="short", scheduler="shortest"),
+        QueueConfig(name="small", scheduler="smallest"),
+        QueueConfig(name="large", scheduler="largest"),
+        QueueConfig(name="own", scheduler=str(file)),
     )
     assert {name: order[0] for name, order in found.items()} == {
         "fcfs": "a",
@@ -73,11 +74,11 @@ def test_a_module_that_fails_does_not_stop_scheduling(tmp_path: Path, text: str,
     file = tmp_path / "bad.py"
     file.write_text(text)
     policies = SitePolicies(limit=0.05)
-    assert started(policies.score, QueueConf(name="own", scheduler=str(file)))["own"][0] == "a"
+    assert started(policies.score, QueueConfig(name="own", scheduler=str(file)))["own"][0] == "a"
     assert said in policies.wrong[str(file)]
     file.write_text("def order(job):\n    return -ord(job['name'])\n")
     policies.forget()
-    assert started(policies.score, QueueConf(name="own", scheduler=str(file)))["own"][0] == "d"
+    assert started(policies.score, QueueConfig(name="own", scheduler=str(file)))["own"][0] == "d"
 
 
 def test_an_unknown_policy_is_refused_with_file_and_line(tmp_path: Path) -> None:

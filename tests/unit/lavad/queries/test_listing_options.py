@@ -8,12 +8,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.values import (
+    Chkpnt,
+    Interactive,
+    JobAction,
+    JobControl,
+    Limits,
+    Preemption,
+    RequeueExit,
+    TaskLimit,
+    TerminateWhen,
+)
 from lavad.core import events as ev
 from lavad.core.job.job import End, Placed, TaskEnd
-from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Promise, WhyClass
-from lavad.core.site.conf import ExceptionConf
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster, at
 
 
@@ -69,13 +78,13 @@ def test_pend_reasons_summed_up() -> None:
 
 
 def test_jobs_that_run_too_long_do_nothing_or_ended_too_soon() -> None:
-    c = QueryCluster()
+    c = QueryCluster(detect_idle_job_after=60)
     c.submit(1, name="long")
     c.start(1, "11:20:00")
     c.submit(2, name="short")
     c.start(2, "11:39:50")
     c.finish(2, "11:39:51")
-    with_queue(c, "normal", exceptions=ExceptionConf(overrun=600, underrun=60, idle=0.5, idle_after=60))
+    with_queue(c, "normal", job_overrun=600, job_underrun=60, job_idle=0.5)
     assert c.ask("bjobs", x=True, noheader=True, o="job_name exception_status")[0].split() == ["long", "overrun", "idle"]
     assert c.ask("bjobs", x=True, a=True, noheader=True, o="except_stat")[0].split() == ["overrun", "idle", "underrun"]
     long = c.ask("bqueues", "normal", l=True)[0]
@@ -88,15 +97,18 @@ def test_jobs_that_run_too_long_do_nothing_or_ended_too_soon() -> None:
 def test_a_queue_at_length_shows_every_parameter() -> None:
     c = QueryCluster()
     with_queue(
-        c, "fair", nice=5, admins=("ann", "bob"), users=("ugA", "carl"), hosts=("hgA", "ol3"), processor_limit=1.5,
-        defaults=Limits(run=600), limits=Limits(run=3600, cpu=7200, mem=5000, core=0, processes=20), limit_host="ol1",
-        min_slots=2, default_slots=4, job_max_slots=64, hosts_a_job=16, migrate_after=600, new_job_delay=2,
-        job_accept_interval=1, exclusive=True, backfill=True, ignore_deadline=True, interactive="no",
-        preemption="PREEMPTIVE[low+1] PREEMPTABLE", run_window="20:00-8:30", dispatch_window="18:00-7:00", pre_exec="/pre",
-        post_exec="/post", pre_post_user="root", job_starter="csh -c", requeue_exit_values="99", success_exit_values="3 4",
-        resreq="select[mem>10]", gpu="num=1", slot_reserve=20, stop_cond="ut > 0.9", resume_cond="ut < 0.5",
-        checkpoint="/ckpt 30", rerunnable=True, max_requeue=3, warn_before=120, warning_action="URG",
-        job_controls="SUSPEND[CHKPNT] TERMINATE[kill -9 $LSB_JOBPIDS; echo [gone]]", terminate_when="WINDOW LOAD",
+        c, "fair", nice=5, administrators=("ann", "bob"), users=("ugA", "carl"), hosts=("hgA", "ol3"), pjob_limit=1.5,
+        defaults=Limits(run=600), limits=Limits(run=3600, cpu=7200, mem=5000, core=0, processes=20), default_host_spec="ol1",
+        tasklimit=TaskLimit(2, 4, 64), hostlimit_per_job=16, mig=600, new_job_sched_delay=2,
+        job_accept_interval=1, exclusive=True, backfill=True, ignore_deadline=True, interactive=Interactive.NO,
+        preemption=Preemption(True, True, (("low", 1),)), run_window="20:00-8:30", dispatch_window="18:00-7:00", pre_exec="/pre",
+        post_exec="/post", pre_post_exec_user="root", job_starter="csh -c",
+        requeue_exit_values=RequeueExit(values=(99,)), success_exit_values=(3, 4),
+        res_req="select[mem>10]", gpu_req="num=1", slot_reserve=20, stop_cond="ut > 0.9", resume_cond="ut < 0.5",
+        chkpnt=Chkpnt("/ckpt", 1800), rerunnable=True, max_job_requeue=3, job_action_warning_time=120, job_warning_action="URG",
+        job_controls=(JobControl(JobAction.SUSPEND, "CHKPNT"),
+                      JobControl(JobAction.TERMINATE, "kill -9 $LSB_JOBPIDS; echo [gone]")),
+        terminate_when=(TerminateWhen.WINDOW, TerminateWhen.LOAD),
     )  # fmt: skip
     text = c.ask("bqueues", "fair", l=True)[0]
     for line in (

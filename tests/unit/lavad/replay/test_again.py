@@ -11,15 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import FairShare, JobAction, JobControl, Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.placement.placement import accept
 from lavad.core.events.apply import apply
-from lavad.core.job.spec import Limits
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.plan.volatile import PartUsage, SoftUpdate, update
-from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from lavad.core.site.limit_book import LimitBook
 from lavad.processes.recorder import Recorder
 from lavad.replay.again import Outcome, Replay
@@ -50,12 +52,16 @@ RESREQS = [
 NAMES = ["h0", "h1", "h2", "h10"]
 CONF = Conf(
     queues=(
-        QueueConf(name="normal", priority=30, share=ShareConf(shares=(("alice", 3), ("default", 1)))),
-        QueueConf(name="night", priority=20, slot_reserve=100),
-        QueueConf(name="fill", priority=10, backfill=True, job_controls="SUSPEND[brequeue $LSB_JOBID]"),
-        QueueConf(name="urgent", priority=50, preemption="PREEMPTIVE[night fill]"),
+        QueueConfig(name="normal", priority=30, share=FairShare(shares=(("alice", 3), ("default", 1)))),
+        QueueConfig(name="night", priority=20, slot_reserve=100),
+        QueueConfig(
+            name="fill", priority=10, backfill=True, job_controls=(JobControl(JobAction.SUSPEND, "brequeue $LSB_JOBID"),)
+        ),
+        QueueConfig(
+            name="urgent", priority=50, preemption=Preemption(preemptive=True, preempts=(("night", None), ("fill", None)))
+        ),
     ),
-    hosts=tuple(HostConf(name=name, slots=4) for name in NAMES),
+    hosts=tuple(HostConfig(name=name, slots=4) for name in NAMES),
     params=Params(parallel_by_slot=True),
 )
 

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import FairShare, Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.spec import Limits, Spec
+from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import Ranges
-from lavad.core.site.conf import Conf, HostConf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts
 from lavad.replay.changes import Changes, changed_deeds
 from lavad.replay.history import Numbered, write
@@ -29,12 +32,12 @@ Capture = pytest.CaptureFixture[str]
 NOW = 1_000_000.0
 CONF = Conf(
     queues=(
-        QueueConf(name="normal", priority=30),
-        QueueConf(name="fair", priority=30, share=ShareConf(shares=(("ann", 2), ("default", 1)))),
-        QueueConf(name="urgent", priority=50, preemption="PREEMPTIVE[normal]"),
-        QueueConf(name="big", priority=40, slot_reserve=1000),
+        QueueConfig(name="normal", priority=30),
+        QueueConfig(name="fair", priority=30, share=FairShare(shares=(("ann", 2), ("default", 1)))),
+        QueueConfig(name="urgent", priority=50, preemption=Preemption(preemptive=True, preempts=(("normal", None),))),
+        QueueConfig(name="big", priority=40, slot_reserve=1000),
     ),
-    hosts=(HostConf(name="h1", slots=4), HostConf(name="h2", slots=4)),
+    hosts=(HostConfig(name="h1", slots=4), HostConfig(name="h2", slots=4)),
     params=Params(parallel_by_slot=True),
 )
 
@@ -157,7 +160,7 @@ def test_a_host_under_a_policy_is_like_a_trace(policy: str, within: float, tmp_p
     (Where all are promised a start, the cluster lets nobody take what only seems spare: what comes back may be promised too.)
     """
     deeds, lives = many(200, 0.8, seed=5)
-    conf = Conf(queues=CONF.queues, hosts=(HostConf(name="h1", slots=8),), params=CONF.params)
+    conf = Conf(queues=CONF.queues, hosts=(HostConfig(name="h1", slots=8),), params=CONF.params)
     deeds = [*cluster_deeds(conf, 1), *(deed for deed in deeds if isinstance(deed, ev.SpecAdded | ev.JobSubmitted))]
     path = str(tmp_path / "history")
     write(path, lived(deeds, lives))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
 from lavad.core.decide.placement.placement import accept_plan
@@ -15,7 +16,6 @@ from lavad.core.lang.cpus import Binding, count_tasks, give_cpus, taken_by
 from lavad.core.lang.resreq.grammar import Affinity, parse_affinity
 from lavad.core.lang.topology import LEVELS, parse_topology, regular
 from lavad.core.plan.plan import Placement, Plan
-from lavad.core.site.conf import HostConf
 from lavad.sched.hosts import fit
 from tests.support.worlds.world import World
 
@@ -137,7 +137,7 @@ def test_what_no_host_can_ever_give():
 
 def test_a_host_without_affinity():
     w = world()
-    w.configure(hosts=(HostConf(name="h1", affinity=False),))
+    w.configure(hosts=(HostConfig(name="h1", affinity=False),))
     job = w.submit(resreq="affinity[core(1)]")
     assert w.step() == {job: {"h2": 1}}
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
-GANG = QueueConf(name="gang", priority=30)
-PARTS = QueueConf(name="parts", priority=30, gang=False)
+GANG = QueueConfig(name="gang", priority=30)
+PARTS = QueueConfig(name="parts", priority=30, gang=False)
 
 
 def world_of(hosts: int = 4, slots: int = 1, gpus: int = 1) -> World:
@@ -75,7 +76,7 @@ def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, sl
 def test_what_it_holds_does_not_count_against_itself() -> None:
     """A limit of as many slots as the job asks for lets it grow to them."""
     world = world_of()
-    world.configure(queues=(GANG, QueueConf(name="parts", priority=30, gang=False, max_slots=4)))
+    world.configure(queues=(GANG, QueueConfig(name="parts", priority=30, gang=False, qjob_limit=4)))
     first = world.submit(queue="gang", slots=2)
     cycle(world)
     job = world.submit(queue="parts", slots=4)

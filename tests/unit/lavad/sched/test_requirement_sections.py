@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.by_time import fade
-from lavad.core.site.conf import HostConf, Params, ResourceConf
+from lavad.core.site.conf import Params, ResourceConf
 from tests.support.worlds.world import World
 
 
@@ -127,7 +128,7 @@ def test_span_says_how_many_on_each_host(span, slots, wanted):
     world = world_of(4, 4)
     world.hosts("h3", slots=2)
     kinds = {"h1": "BIG", "h2": "BIG", "h3": "SMALL"}
-    world.configure(hosts=tuple(HostConf(name=name, slots=2 if name == "h3" else 4, type=kind) for name, kind in kinds.items()))
+    world.configure(hosts=tuple(HostConfig(name=name, slots=2 if name == "h3" else 4, type=kind) for name, kind in kinds.items()))
     job = world.submit(slots=slots, resreq=f"span[{span}]")
     assert world.step() == ({job: wanted} if wanted else {})
 
@@ -135,7 +136,7 @@ def test_span_says_how_many_on_each_host(span, slots, wanted):
 def test_same_keeps_a_job_on_equal_hosts():
     world = world_of(2, 2, 4, 4)
     world.configure(
-        hosts=tuple(HostConf(name=f"h{at}", model="old" if at < 3 else "new") for at in range(1, 5)),
+        hosts=tuple(HostConfig(name=f"h{at}", model="old" if at < 3 else "new") for at in range(1, 5)),
     )
     small, large = world.submit(slots=4, resreq="same[model]"), world.submit(slots=6, resreq="same[model]")
     blocked = world.submit(slots=4, resreq="same[model]")
@@ -166,7 +167,7 @@ def test_no_host_can_ever_is_said_only_if_no_alternative_can_be():
 
 def test_a_compound_requirement_gives_each_part_its_hosts():
     world = world_of(4, 4, 4)
-    world.configure(hosts=(HostConf(name="h3", resources=(("gpuhost", ""),)),), resources=(ResourceConf(name="gpuhost"),))
+    world.configure(hosts=(HostConfig(name="h3", resources=(("gpuhost", ""),)),), resources=(ResourceConf(name="gpuhost"),))
     text = "2*{select[gpuhost] rusage[mem=9000]}+4*{select[!gpuhost] span[ptile=2] rusage[mem=100/task]}"
     job = world.submit(slots=6, resreq=text)
     assert world.step() == {job: {"h3": 2, "h1": 2, "h2": 2}}
@@ -240,7 +241,7 @@ def test_a_compound_job_starts_exactly_where_brute_force_finds_a_place(found, pa
     world.configure(
         resources=(ResourceConf(name="a"), ResourceConf(name="b")),
         hosts=tuple(
-            HostConf(name=name, slots=host[0], resources=tuple((word, "") for word, at in (("a", 1), ("b", 2)) if host[at]))
+            HostConfig(name=name, slots=host[0], resources=tuple((word, "") for word, at in (("a", 1), ("b", 2)) if host[at]))
             for name, host in zip(names, found, strict=True)
         ),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.site.conf import Conf, LimitConf, ResourceConf
+from config.model.cluster import Limit
+from lavad.core.site.conf import Conf, ResourceConf
 from lavad.core.site.host_names import first_hosts, preferences, user_groups
 from lavad.core.site.pend_reason import (
     JOB_RUSAGE,
@@ -23,7 +24,7 @@ CONF = Conf(
     host_groups=(("left", ("h1", "h2")), ("both", ("left", "h4")), ("loop", ("loop", "h3"))),
     user_groups=(("devs", ("ann",)), ("staff", ("devs", "bob")), ("everyone", ("all",))),
     resources=(ResourceConf(name="lic", kind="numeric"),),
-    limits=(LimitConf(name="few", users=("ann",), slots=4, jobs=2),),
+    limits=(Limit(name="few", users=("ann",), slots=4, jobs=2),),
 )
 
 

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
+from config.model.values import Aps, FairShare
 from lavad.core import events as ev
-from lavad.core.site.conf import ApsConf, PartitionConf, QueueConf, ShareConf
+from lavad.core.site.conf import PartitionConf
 from tests.support.worlds.query_cluster import QueryCluster, at
 
 
-def reconfigured(*queues: QueueConf, **changes: Any) -> QueryCluster:
+def reconfigured(*queues: QueueConfig, **changes: Any) -> QueryCluster:
     shown = QueryCluster()
     conf = replace(shown.cluster.conf, queues=queues, **changes)
     shown.feed(ev.Configured(at=at("11:32:00"), conf=conf))
@@ -23,12 +25,12 @@ def ask(shown: QueryCluster, command: str, *words: str, **options: Any) -> str:
     return str(shown.ask(command, *words, **options)[0])
 
 
-SHARE = ShareConf(shares=(("ugA", 3), ("carol", 1), ("default", 1)))
+SHARE = FairShare(shares=(("ugA", 3), ("carol", 1), ("default", 1)))
 TREE = (("ugA", (("alice", 2), ("bob", 1))),)
 
 
 def with_fair_share() -> QueryCluster:
-    shown = reconfigured(QueueConf("fair", priority=35, share=SHARE), QueueConf("normal", priority=30), group_shares=TREE)
+    shown = reconfigured(QueueConfig("fair", priority=35, share=SHARE), QueueConfig("normal", priority=30), group_shares=TREE)
     key = shown.submit(101, queue="fair", user="alice", slots=2)
     shown.start(key, "11:33:55", hosts="ol2:2")
     done = shown.submit(102, queue="fair", user="bob")
@@ -66,14 +68,14 @@ def test_bqueues_l_shows_only_the_first_level() -> None:
 
 def test_a_queue_that_follows_another_says_so() -> None:
     master = replace(SHARE, queues=("normal",))
-    shown = reconfigured(QueueConf("fair", priority=35, share=master), QueueConf("normal", priority=30))
+    shown = reconfigured(QueueConfig("fair", priority=35, share=master), QueueConfig("normal", priority=30))
     assert "FAIRSHARE_QUEUES:  fair normal\n" in ask(shown, "bqueues", "fair", l=True)
     assert "FAIRSHARE:  by queue fair\n" in ask(shown, "bqueues", "normal", l=True)
 
 
 def test_dominant_shares_are_shown() -> None:
-    share = ShareConf(shares=(("default", 1),), dominant=("slots", "mem"))
-    shown = reconfigured(QueueConf("fair", share=share))
+    share = FairShare(shares=(("default", 1),), dominant_resources=("slots", "mem"))
+    shown = reconfigured(QueueConfig("fair", share=share))
     shown.start(shown.submit(101, queue="fair"), hosts="ol2", reserved=(("mem", 24105.0),))
     text = ask(shown, "bqueues", "fair", r=True)
     assert "ADJUST  DOMINANT_SHARE\n" in text
@@ -81,9 +83,9 @@ def test_dominant_shares_are_shown() -> None:
 
 
 def test_bhpart() -> None:
-    share = ShareConf(shares=(("alice", 2), ("default", 1)), by_queue=True)
+    share = FairShare(shares=(("alice", 2), ("default", 1)), by_queue=True)
     part = PartitionConf(name="part1", hosts=("hgA", "ol3"), share=share)
-    shown = reconfigured(QueueConf("normal", priority=30), partitions=(part,))
+    shown = reconfigured(QueueConfig("normal", priority=30), partitions=(part,))
     shown.start(shown.submit(101))
     text = ask(shown, "bhpart")
     assert text.startswith("HOST_PARTITION_NAME: part1\nHOSTS: hgA/ ol3\n\nSHARE_INFO_FOR: part1/\nUSER/GROUP   SHARES")
@@ -96,8 +98,8 @@ def test_bhpart_without_partitions() -> None:
 
 
 def test_bjobs_aps() -> None:
-    aps = ApsConf(weights=(("JPRIORITY", 1.0), ("QPRIORITY", 2.0)))
-    shown = reconfigured(QueueConf("normal", priority=30), QueueConf("owners", priority=43, aps=aps))
+    aps = Aps(weights=(("JPRIORITY", 1.0), ("QPRIORITY", 2.0)))
+    shown = reconfigured(QueueConfig("normal", priority=30), QueueConfig("owners", priority=43, aps_priority=aps))
     shown.submit(101, "11:33:50", name="plain")
     shown.submit(102, "11:33:51", name="low", queue="owners", priority=10)
     shown.submit(103, "11:33:52", name="high", queue="owners", priority=20)

@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.job import Part, Placed
-from lavad.core.job.spec import Limits, Spec
-from lavad.core.site.conf import Conf, Params, QueueConf
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import Conf, Params
 from lavad.sched.ask.estimate import get_queue_position, latest, soonest
 from lavad.sched.ask.trial import starts
 from lavad.sched.ask.what_if import find_changes
@@ -18,7 +20,7 @@ from tests.support.worlds.world import World
 
 
 def small(slots: int = 4, mem: int = 8000, hosts: int = 3) -> World:
-    world = World(Conf(queues=(QueueConf("normal"), QueueConf("night", run_window="1:00-2:00"), QueueConf("other"))))
+    world = World(Conf(queues=(QueueConfig("normal"), QueueConfig("night", run_window="1:00-2:00"), QueueConfig("other"))))
     world.configure(params=Params(parallel_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(hosts)), slots=slots, mem=mem)
     return world

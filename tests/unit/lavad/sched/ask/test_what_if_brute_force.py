@@ -10,11 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig, Limit
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import Conf, HostConf, LimitConf, Params, QueueConf
+from lavad.core.site.conf import Conf, Params
 from lavad.replica import protocol as feed
 from lavad.sched.ask.trial import starts
 from lavad.sched.ask.what_if import find_changes
@@ -26,9 +28,9 @@ HOSTS = ("h1", "h2")
 MEM = 12
 """MB of each host: so few that every amount can be tried."""
 CONF = Conf(
-    queues=(QueueConf(name="normal", priority=30), QueueConf(name="night", priority=20, hosts=("h2",))),
-    hosts=tuple(HostConf(name=name, slots=3) for name in HOSTS),
-    limits=(LimitConf(name="bob", users=("bob",), slots=4),),
+    queues=(QueueConfig(name="normal", priority=30), QueueConfig(name="night", priority=20, hosts=("h2",))),
+    hosts=tuple(HostConfig(name=name, slots=3) for name in HOSTS),
+    limits=(Limit(name="bob", users=("bob",), slots=4),),
     params=Params(parallel_by_slot=True),
 )
 RESREQS = [

@@ -8,13 +8,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig, Limit, UserConfig
+from config.model.queue import QueueConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.lang.states import JobState
 from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Plan
 from lavad.core.rules.gpus import is_exclusive
-from lavad.core.site.conf import HostConf, LimitConf, Params, QueueConf, ResourceConf, UnitConf, UserConf
+from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -93,11 +95,11 @@ actions = st.one_of(
 limits = st.lists(
     st.sampled_from(
         [
-            LimitConf(name="a", users=("alice",), slots=6),
-            LimitConf(name="b", queues=("night",), jobs=3),
-            LimitConf(name="c", hosts=("h1", "h2"), slots=5),
-            LimitConf(name="d", hosts=("all",), per_host=True, per_user=True, jobs=2),
-            LimitConf(name="e", mem=12_000.0, per_user=True),
+            Limit(name="a", users=("alice",), slots=6),
+            Limit(name="b", queues=("night",), jobs=3),
+            Limit(name="c", hosts=("h1", "h2"), slots=5),
+            Limit(name="d", hosts=("all",), per_host=True, per_user=True, jobs=2),
+            Limit(name="e", mem=12_000.0, per_user=True),
         ]
     ),
     max_size=2,
@@ -107,15 +109,15 @@ confs = st.fixed_dictionaries(
     {
         "short": st.fixed_dictionaries(
             {
-                "max_slots": st.sampled_from([None, 7]),
-                "user_limit": st.sampled_from([None, 3]),
-                "host_limit": st.sampled_from([None, 1]),
-                "processor_limit": st.sampled_from([None, 0.5]),
+                "qjob_limit": st.sampled_from([None, 7]),
+                "ujob_limit": st.sampled_from([None, 3]),
+                "hjob_limit": st.sampled_from([None, 1]),
+                "pjob_limit": st.sampled_from([None, 0.5]),
             }
         ),
         "limits": limits,
         "by_slot": st.booleans(),
-        "users": st.sampled_from([(), (UserConf(name="bob", max_slots=4, processor_limit=0.5),)]),
+        "users": st.sampled_from([(), (UserConfig(name="bob", max_jobs=4, slots_per_processor=0.5),)]),
     }
 )
 
@@ -124,16 +126,16 @@ def make_world(conf: dict[str, Any]) -> World:
     world = World()
     world.configure(
         queues=(
-            QueueConf(name="normal", priority=30),
-            QueueConf(name="night", priority=30, hosts=("all", "~h0"), resreq="rusage[mem=100]"),
-            QueueConf(name="short", priority=40, hosts=("left", "h5+2"), **conf["short"]),
+            QueueConfig(name="normal", priority=30),
+            QueueConfig(name="night", priority=30, hosts=("all", "~h0"), res_req="rusage[mem=100]"),
+            QueueConfig(name="short", priority=40, hosts=("left", "h5+2"), **conf["short"]),
         ),
         host_groups=(("left", ("h0", "h1", "h2")), ("r1", ("h1", "h2")), ("r2", ("h4", "h0", "h5"))),
         hosts=tuple(
-            HostConf(
+            HostConfig(
                 name=name,
                 slots=[None, 3, -1, 2, 8, 4][at],
-                user_limit=[None, None, None, None, 3, None][at],
+                user_job_limit=[None, None, None, None, 3, None][at],
                 resources=(("big", ""), ("color", "red")) if at in (2, 4) else (),
             )
             for at, name in enumerate(NAMES)
@@ -200,7 +202,7 @@ def check_world(world: World) -> None:
                 gpus.update({uuid: 1000 if is_exclusive(spec.gpu) else 1 for uuid in part.gpus})
     assert all(count <= 1000 for count in gpus.values())
     for name, queue in cluster.queue_conf.items():
-        assert queue.max_slots is None or sum(cluster.use.queues[name][2:]) <= queue.max_slots
+        assert queue.qjob_limit is None or sum(cluster.use.queues[name][2:]) <= queue.qjob_limit
     for array in cluster.arrays.rows.values():
         assert not array.limit or cluster.use.array_running[array.job] <= array.limit
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
 from config.read.load import load
-from lavad.configure.site import core_conf
-from lavad.core.site.conf import Params, QueueConf
+from lavad.configure.resolve import resolve
+from lavad.core.site.conf import Params
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -40,7 +41,7 @@ def test_jobs_of_one_cycle_are_packed_or_spread(few):
 
 def test_an_array_is_spread_too_and_a_queue_may_ask_for_it():
     w = world()
-    w.queues(QueueConf(name="normal", resreq="order[spread]"))
+    w.queues(QueueConfig(name="normal", res_req="order[spread]"))
     w.submit(array="1-8")
     w.step()
     assert hosts_of(w) == {"h1": 2, "h2": 2, "h3": 2, "h4": 2}
@@ -81,7 +82,7 @@ def test_weights_are_read(tmp_path: Path):
     for text, wanted in (("slots=0 gpus=4", good), ("cpus=1", {}), ("mem=0 slots=0 gpus=0", {}), ("mem=-1", {})):
         (tmp_path / "lsf.conf").write_text(f"LAVA_PACK_WEIGHTS={text}\n")
         loaded = load(str(tmp_path))
-        assert dict(core_conf(loaded.config).params.pack_weights) == wanted
+        assert dict(resolve(loaded.config).params.pack_weights) == wanted
         assert bool(loaded.problems) == (not wanted)
 
 

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.job import Placed
-from lavad.core.job.spec import Limits, Role
+from lavad.core.job.spec import Role
 from lavad.core.lang.gpureq import parse
-from lavad.core.site.conf import Conf, QueueConf
+from lavad.core.site.conf import Conf
 from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.world import World
 
@@ -192,7 +194,7 @@ def test_a_job_with_roles_starts_when_its_slots_come_free() -> None:
 
 def test_limits_count_all_roles() -> None:
     """Slots of all roles count against a queue's limit."""
-    world = World(Conf(queues=(QueueConf(name="normal", max_slots=5),)))
+    world = World(Conf(queues=(QueueConfig(name="normal", qjob_limit=5),)))
     world.hosts("h1", slots=16)
     first, second = submit(world, PS, WORKER), submit(world, PS, WORKER)
     assert set(placed(world)) == {first}
@@ -201,7 +203,7 @@ def test_limits_count_all_roles() -> None:
 
 def test_a_job_with_roles_is_promised_a_start() -> None:
     """SLOT_RESERVE holds for it what comes free, role by role; small jobs that would delay it wait."""
-    queues = (QueueConf(name="big", priority=50, slot_reserve=100_000), QueueConf(name="plain", priority=30))
+    queues = (QueueConfig(name="big", priority=50, slot_reserve=100_000), QueueConfig(name="plain", priority=30))
     world = World(Conf(queues=queues))
     world.hosts("h1", slots=4)
     world.hosts("g1", slots=4, gpus=2)
@@ -224,7 +226,14 @@ def test_a_job_with_roles_is_promised_a_start() -> None:
 
 def test_others_are_preempted_for_all_roles_together() -> None:
     """Victims are taken only where that starts every role."""
-    world = World(Conf(queues=(QueueConf(name="high", priority=60, preemption="PREEMPTIVE"), QueueConf(name="low", priority=20))))
+    world = World(
+        Conf(
+            queues=(
+                QueueConfig(name="high", priority=60, preemption=Preemption(preemptive=True)),
+                QueueConfig(name="low", priority=20),
+            )
+        )
+    )
     world.hosts("h1", "h2", slots=3)
     low = [world.submit(queue="low", slots=3, user=f"u{at}") for at in range(2)]
     assert set(placed(world)) == set(low)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.read.load import load
-from lavad.configure.site import core_conf
+from lavad.configure.resolve import resolve
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
@@ -183,7 +183,7 @@ def test_units_are_read_and_checked(tmp_path: Path):
         (12, "compute unit rack2: h9 is not a compute unit of type enclosure"),
         (13, "compute unit oops: type cabinet is not in COMPUTE_UNIT_TYPES"),
     ]
-    conf = core_conf(loaded.config)
+    conf = resolve(loaded.config)
     assert (conf.params.unit_types, conf.params.unit_type) == (("enclosure", "rack"), "rack")
     assert conf.params.units[0] == UnitConf("encl1", "enclosure")
     assert dict(conf.host_groups)["encl1"] == ("h1", "h2")

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import Aps, FairShare
 from lavad.core import events as ev
-from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.sched.order.share_tree import Tree
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -17,14 +19,14 @@ from tests.support.worlds.world import World
 HOUR = 3600.0
 
 
-def world_of(*queues: QueueConf, slots: int = 6, mem: int = 16_000, **conf: Any) -> World:
+def world_of(*queues: QueueConfig, slots: int = 6, mem: int = 16_000, **conf: Any) -> World:
     world = World(Conf(queues=queues, **conf))
     world.hosts("h1", slots=slots, mem=mem)
     return world
 
 
-def fair(name: str = "fair", priority: int = 30, aps: ApsConf | None = None, **share: Any) -> QueueConf:
-    return QueueConf(name=name, priority=priority, share=ShareConf(**share), aps=aps)
+def fair(name: str = "fair", priority: int = 30, aps: Aps | None = None, **share: Any) -> QueueConfig:
+    return QueueConfig(name=name, priority=priority, share=FairShare(**share), aps_priority=aps)
 
 
 def started_users(world: World) -> list[str]:
@@ -94,10 +96,10 @@ def test_dash_g_chooses_among_the_groups_of_a_user() -> None:
 
 def test_the_formula_is_the_documented_one() -> None:
     """Precedence row 17: the default factors, and one of the GPU term inside the denominator."""
-    share = ShareConf(shares=(("ann", 10), ("bob", 10)), gpu_factor=0.5, committed_factor=0.2)
-    world = World(Conf(queues=(QueueConf(name="fair", share=share),)))
+    share = FairShare(shares=(("ann", 10), ("bob", 10)), gpu_run_time_factor=0.5, committed_run_time_factor=0.2)
+    world = World(Conf(queues=(QueueConfig(name="fair", share=share),)))
     world.hosts("h1", slots=4, gpus=4)
-    from lavad.core.job.spec import Limits
+    from config.model.values import Limits
 
     key = world.submit(user="ann", slots=2, gpu="num=1", limits=Limits(run=int(4 * HOUR)))
     world.step()
@@ -111,7 +113,7 @@ def test_the_formula_is_the_documented_one() -> None:
 
 @pytest.mark.parametrize(("hist_run", "run"), [(False, 0.0), (True, 1.0)])
 def test_history_decays_to_a_tenth_in_hist_hours(hist_run: bool, run: float) -> None:
-    world = world_of(fair(shares=(("default", 1),), hist_hours=5.0, hist_run=hist_run))
+    world = world_of(fair(shares=(("default", 1),), hist_hours=5.0, enable_hist_run_time=hist_run))
     key = world.submit(user="ann")
     world.step()
     world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", started=world.now))
@@ -131,7 +133,7 @@ def test_history_decays_to_a_tenth_in_hist_hours(hist_run: bool, run: float) -> 
 
 def test_queues_that_follow_one_policy_are_served_by_user_first() -> None:
     master = fair("high", 40, shares=(("default", 1),), queues=("low",))
-    world = world_of(master, QueueConf(name="low", priority=20), QueueConf(name="mid", priority=30), slots=4)
+    world = world_of(master, QueueConfig(name="low", priority=20), QueueConfig(name="mid", priority=30), slots=4)
     for _ in range(4):
         world.submit(user="ann", queue="high")
     for _ in range(4):
@@ -142,7 +144,7 @@ def test_queues_that_follow_one_policy_are_served_by_user_first() -> None:
 
 def test_dispatch_order_queue_puts_the_queue_first() -> None:
     master = fair("high", 40, shares=(("default", 1),), queues=("low",), by_queue=True)
-    world = world_of(master, QueueConf(name="low", priority=20), QueueConf(name="mid", priority=30), slots=4)
+    world = world_of(master, QueueConfig(name="low", priority=20), QueueConfig(name="mid", priority=30), slots=4)
     for _ in range(2):
         world.submit(user="bob", queue="low")
         world.submit(user="ann", queue="high")
@@ -151,8 +153,8 @@ def test_dispatch_order_queue_puts_the_queue_first() -> None:
 
 
 def test_round_robin_serves_one_job_of_each_in_turn() -> None:
-    turns = ShareConf(shares=(("default", 1),), turns=True, cpu_factor=0.0, run_factor=0.0, job_factor=1.0)
-    world = world_of(QueueConf(name="rr", share=turns), slots=7)
+    turns = FairShare(shares=(("default", 1),), round_robin=True, cpu_time_factor=0.0, run_time_factor=0.0, run_job_factor=1.0)
+    world = world_of(QueueConfig(name="rr", share=turns), slots=7)
     for user in ("ann", "ann", "ann", "ann", "bob", "bob", "cid"):
         world.submit(user=user)
     assert started_users(world) == ["ann", "bob", "cid", "ann", "bob", "ann", "ann"]
@@ -160,7 +162,7 @@ def test_round_robin_serves_one_job_of_each_in_turn() -> None:
 
 def test_dominant_resource_fairness_as_in_the_paper() -> None:
     """9 CPUs and 18 GB; tasks of <1 CPU, 4 GB> and <3 CPUs, 1 GB>: three and two of them run."""
-    world = world_of(fair(shares=(("default", 1),), dominant=("slots", "mem")), slots=9, mem=18_000)
+    world = world_of(fair(shares=(("default", 1),), dominant_resources=("slots", "mem")), slots=9, mem=18_000)
     for _ in range(9):
         world.submit(user="ann", slots=1, resreq="rusage[mem=4000]")
         world.submit(user="bob", slots=3, resreq="rusage[mem=1000]")
@@ -169,7 +171,7 @@ def test_dominant_resource_fairness_as_in_the_paper() -> None:
 
 
 def test_dominant_share_counts_gpus() -> None:
-    world = World(Conf(queues=(fair(shares=(("default", 1),), dominant=("slots", "gpus")),)))
+    world = World(Conf(queues=(fair(shares=(("default", 1),), dominant_resources=("slots", "gpus")),)))
     world.hosts("h1", slots=16, gpus=8)
     for _ in range(16):
         world.submit(user="ann", gpu="num=1")
@@ -201,8 +203,8 @@ def test_absolute_priority(
     from lavad.sched.line.queue_iterator import aps_value
     from lavad.sched.state.cycle_state import CycleState
 
-    aps = ApsConf(weights=weights, limits=limits, graces=graces)
-    queue = QueueConf(name="q", priority=job.get("queue", 30), aps=aps)
+    aps = Aps(weights=weights, limits=limits, graces=graces)
+    queue = QueueConfig(name="q", priority=job.get("queue", 30), aps_priority=aps)
     world = world_of(queue, params=Params(priority_growth=job.get("growth")))
     asked = " ".join(f"rusage[{name}={job[name]}]" for name in ("mem", "swp") if name in job)
     key = world.submit(priority=job.get("sp", -1), slots=job.get("slots", 1), resreq=asked)
@@ -212,8 +214,8 @@ def test_absolute_priority(
 
 
 def test_jobs_of_an_aps_queue_go_by_their_value() -> None:
-    aps = ApsConf(weights=(("JPRIORITY", 1.0), ("PROC", 10.0)))
-    world = world_of(QueueConf(name="q", aps=aps), slots=8)
+    aps = Aps(weights=(("JPRIORITY", 1.0), ("PROC", 10.0)))
+    world = world_of(QueueConfig(name="q", aps_priority=aps), slots=8)
     small = world.submit(user="a", priority=10)
     wide = world.submit(user="b", slots=3)
     keen = world.submit(user="c", priority=35)
@@ -222,7 +224,7 @@ def test_jobs_of_an_aps_queue_go_by_their_value() -> None:
 
 
 def test_fair_share_is_a_factor_of_absolute_priority() -> None:
-    aps = ApsConf(weights=(("FS", 100.0),))
+    aps = Aps(weights=(("FS", 100.0),))
     world = world_of(fair("q", shares=(("ann", 1), ("bob", 2)), aps=aps), slots=6)
     for user in ("ann", "bob"):
         for _ in range(6):
@@ -233,12 +235,12 @@ def test_fair_share_is_a_factor_of_absolute_priority() -> None:
 
 def test_priority_grows_with_waiting() -> None:
     """JOB_PRIORITY_OVER_TIME: an older job passes a keener one once it has waited long enough."""
-    world = world_of(QueueConf(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
+    world = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
     old = world.submit(user="a", priority=50)
     world.now += 600
     world.submit(user="b", priority=55)
     assert list(world.step()) == [old]
-    late = world_of(QueueConf(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
+    late = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
     late.submit(user="a", priority=50)
     late.now += 240
     keen = late.submit(user="b", priority=55)
@@ -249,7 +251,7 @@ def test_what_runs_counts_in_full_unless_run_time_fades_too() -> None:
     """RUN_TIME_DECAY: a job that began two hours ago has used what is left of two hours, evenly used."""
     found = []
     for fades in (False, True):
-        world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_decay=fades))
+        world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_time_decay=fades))
         key = world.submit(user="ann")
         world.step()
         world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", pid=1, started=world.now, cwd="/"))

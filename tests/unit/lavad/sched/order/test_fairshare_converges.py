@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lavad.core.site.conf import Conf, Params, QueueConf, ShareConf
+from config.model.queue import QueueConfig
+from config.model.values import FairShare
+from lavad.core.site.conf import Conf, Params
 from tests.support.worlds.virtual_time import VirtualSite
 from tests.support.worlds.world import World
 
@@ -29,8 +31,8 @@ def keep_waiting(users: dict[str, int]) -> Callable[[World], None]:
     return refill
 
 
-def site(share: ShareConf, hosts: int = 10, **conf: object) -> World:
-    queue = QueueConf(name="fair", priority=30, share=share)
+def site(share: FairShare, hosts: int = 10, **conf: object) -> World:
+    queue = QueueConfig(name="fair", priority=30, share=share)
     world = World(Conf(queues=(queue,), params=Params(parallel_by_slot=True), **conf))  # type: ignore[arg-type]
     world.hosts(*(f"h{at}" for at in range(hosts)), slots=12)
     return world
@@ -46,7 +48,7 @@ def ratios(site: VirtualSite, shares: dict[str, int]) -> dict[str, float]:
 def test_three_users_get_one_two_three(hist_run: bool) -> None:
     """Users with shares 1:2:3 come within 5 % of them over 24 virtual hours."""
     shares = {"ann": 1, "bob": 2, "cid": 3}
-    world = site(ShareConf(shares=tuple(shares.items()), hist_run=hist_run))
+    world = site(FairShare(shares=tuple(shares.items()), enable_hist_run_time=hist_run))
     run = VirtualSite(world, length=lambda user: {"ann": 1700.0, "bob": 1100.0, "cid": 1450.0}[user])
     run.run(24 * HOURS, keep_waiting({"ann": 1, "bob": 2, "cid": 1}))
     found = ratios(run, shares)
@@ -63,7 +65,7 @@ def test_a_tree_of_departments_and_teams() -> None:
         ("maths", ("dan", "eve")),
     )
     group_shares = (("physics", (("theory", 1), ("lab", 2))), ("theory", (("ann", 1), ("bob", 3))))
-    share = ShareConf(shares=(("physics", 3), ("maths", 1)))
+    share = FairShare(shares=(("physics", 3), ("maths", 1)))
     world = site(share, hosts=16, user_groups=groups, group_shares=group_shares)
     run = VirtualSite(world, length=lambda user: 1500.0 + 100 * ord(user[0]) % 700)
     run.run(24 * HOURS, keep_waiting(dict.fromkeys(("ann", "bob", "cid", "dan", "eve"), 1)))
@@ -82,7 +84,7 @@ def test_whoever_is_entitled_to_a_slot_does_not_starve(most: int) -> None:
     formula never serves a smaller share while larger ones want everything.)
     """
     shares = {"small": 1, **{f"u{at}": most for at in range(6)}}
-    world = site(ShareConf(shares=tuple(shares.items())), hosts=-(-(1 + 6 * most) // 12))
+    world = site(FairShare(shares=tuple(shares.items())), hosts=-(-(1 + 6 * most) // 12))
     run = VirtualSite(world, length=lambda user: 900.0)
     run.run(24 * HOURS, keep_waiting(dict.fromkeys(shares, 1)))
     assert run.slot_seconds["small"] > 12 * HOURS
@@ -91,7 +93,7 @@ def test_whoever_is_entitled_to_a_slot_does_not_starve(most: int) -> None:
 
 def test_who_comes_late_is_not_made_to_wait_for_history() -> None:
     """A user who never used anything goes before those who did, until they are even."""
-    world = site(ShareConf(shares=(("default", 1),)))
+    world = site(FairShare(shares=(("default", 1),)))
     run = VirtualSite(world, length=lambda user: 1200.0)
     run.run(6 * HOURS, keep_waiting({"old": 1}))
     before = dict(run.slot_seconds)

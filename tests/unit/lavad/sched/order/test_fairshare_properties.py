@@ -7,9 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Aps, FairShare
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.site.conf import ApsConf, Conf, Params, QueueConf, ShareConf
+from lavad.core.site.conf import Conf, Params
 from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
@@ -17,12 +19,12 @@ from tests.support.worlds.world import World
 USERS = ("ann", "bob", "cid", "dan", "eve")
 GROUPS = (("dev", ("ann", "bob")), ("ops", ("cid", "dan")))
 TREES = (
-    ShareConf(shares=(("default", 1),)),
-    ShareConf(shares=(("ann", 1), ("bob", 2), ("cid", 3), ("others", 2))),
-    ShareConf(shares=(("dev", 3), ("ops@", 2), ("default", 1))),
-    ShareConf(shares=(("dev", 3), ("ops", 2)), cpu_factor=0.0),
-    ShareConf(shares=(("default", 1),), dominant=("slots", "mem")),
-    ShareConf(shares=(("default", 1),), turns=True, cpu_factor=0.0, run_factor=0.0, job_factor=1.0),
+    FairShare(shares=(("default", 1),)),
+    FairShare(shares=(("ann", 1), ("bob", 2), ("cid", 3), ("others", 2))),
+    FairShare(shares=(("dev", 3), ("ops@", 2), ("default", 1))),
+    FairShare(shares=(("dev", 3), ("ops", 2)), cpu_time_factor=0.0),
+    FairShare(shares=(("default", 1),), dominant_resources=("slots", "mem")),
+    FairShare(shares=(("default", 1),), round_robin=True, cpu_time_factor=0.0, run_time_factor=0.0, run_job_factor=1.0),
 )
 
 submissions = st.lists(
@@ -30,9 +32,9 @@ submissions = st.lists(
 )
 
 
-def site(share: ShareConf, aps: ApsConf | None = None, slots: int = 6) -> World:
-    fair = QueueConf("fair", priority=30, share=share, aps=aps)
-    queues = (fair, QueueConf("plain", priority=30), QueueConf("top", priority=40))
+def site(share: FairShare, aps: Aps | None = None, slots: int = 6) -> World:
+    fair = QueueConfig("fair", priority=30, share=share, aps_priority=aps)
+    queues = (fair, QueueConfig("plain", priority=30), QueueConfig("top", priority=40))
     conf = Conf(
         queues=queues,
         user_groups=GROUPS,
@@ -52,7 +54,7 @@ def submit(world: World, user: str, kind: int, elements: int, wait: int) -> None
 
 @settings(max_examples=150)
 @given(share=st.sampled_from(TREES), jobs=submissions, again=submissions)
-def test_each_start_goes_to_the_first_at_that_moment(share: ShareConf, jobs: list[Any], again: list[Any]) -> None:
+def test_each_start_goes_to_the_first_at_that_moment(share: FairShare, jobs: list[Any], again: list[Any]) -> None:
     world = site(share)
     for batch in (jobs, again):
         for job in batch:
@@ -100,12 +102,12 @@ def _follow(world: World, placements: Any) -> None:
             tree.charge(node, 1, 0, mem)
 
 
-APS = ApsConf(weights=(("FS", 50.0), ("JPRIORITY", 1.0), ("MEM", -0.01)), graces=(("MEM", 5.0),))
+APS = Aps(weights=(("FS", 50.0), ("JPRIORITY", 1.0), ("MEM", -0.01)), graces=(("MEM", 5.0),))
 
 
 @settings(max_examples=80)
 @given(share=st.sampled_from(TREES), aps=st.sampled_from([None, APS]), steps=st.lists(submissions, min_size=1, max_size=4))
-def test_a_warm_memory_plans_as_an_empty_one(share: ShareConf, aps: ApsConf | None, steps: list[list[Any]]) -> None:
+def test_a_warm_memory_plans_as_an_empty_one(share: FairShare, aps: Aps | None, steps: list[list[Any]]) -> None:
     world = site(share, aps, slots=3)
     for step in steps:
         for job in step:

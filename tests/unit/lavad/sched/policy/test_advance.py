@@ -10,14 +10,15 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.reserve.reservations import add, turn
-from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import AddReservation, Caller, Refused
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.reservation import Reservation, is_active
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -27,9 +28,9 @@ ROOT = Caller(user="root", uid=0, host="h1")
 NOON = datetime(2026, 11, 20, 12)
 
 
-def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4) -> World:
+def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4) -> World:
     world = World(now=NOON.timestamp())
-    world.configure(queues=queues or (QueueConf(name="normal", priority=30),), params=Params(parallel_by_slot=True))
+    world.configure(queues=queues or (QueueConfig(name="normal", priority=30),), params=Params(parallel_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
     return world
 
@@ -187,7 +188,7 @@ def test_reservations_never_hold_more_of_a_host_than_it_has() -> None:
 
 
 def test_queues_of_the_reservation_may_use_its_hosts_until_it_begins() -> None:
-    world = world_of(QueueConf(name="normal", priority=30), QueueConf(name="low", priority=20))
+    world = world_of(QueueConfig(name="normal", priority=30), QueueConfig(name="low", priority=20))
     reserve(world, slots=4, queues="low")
     normal, low = submit(world, queue="normal"), submit(world, queue="low")
     step(world)
@@ -195,8 +196,8 @@ def test_queues_of_the_reservation_may_use_its_hosts_until_it_begins() -> None:
 
 
 def test_a_promise_is_not_made_for_slots_that_are_reserved_then() -> None:
-    big = QueueConf(name="big", priority=50, slot_reserve=100_000)
-    world = world_of(big, QueueConf(name="normal", priority=30))
+    big = QueueConfig(name="big", priority=50, slot_reserve=100_000)
+    world = world_of(big, QueueConfig(name="normal", priority=30))
     first = submit(world, 3, 30, queue="normal")
     step(world)
     assert runs(world, first)
@@ -286,9 +287,9 @@ def check_kept(world: World, started: set[int], had: set[int]) -> None:
 @given(st.lists(actions, max_size=25))
 def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> None:
     world = world_of(
-        QueueConf(name="big", priority=50, slot_reserve=100_000),
-        QueueConf(name="fill", priority=40, backfill=True),
-        QueueConf(name="normal", priority=30),
+        QueueConfig(name="big", priority=50, slot_reserve=100_000),
+        QueueConfig(name="fill", priority=40, backfill=True),
+        QueueConfig(name="normal", priority=30),
         hosts=3,
     )
     for kind, what in story:

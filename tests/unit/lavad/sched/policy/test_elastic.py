@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from config.model.cluster import Limit
+from config.model.queue import QueueConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.control.resize import resize
@@ -13,7 +15,6 @@ from lavad.core.job.resize import slots_of, uid_of
 from lavad.core.lang.asks import Refused, Resize
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import KillPart, TellHosts, effects_due
-from lavad.core.site.conf import LimitConf, QueueConf
 from tests.support.worlds.elastic import ALICE, begin, cycle, elastic, growing, job_of, run_of, slot_sum, slots, started
 from tests.support.worlds.world import World
 
@@ -57,7 +58,7 @@ def test_the_hosts_are_told_once_the_new_ones_run() -> None:
 
 def test_waiting_jobs_of_its_own_queue_come_first_and_lower_ones_behind() -> None:
     world = World()
-    world.queues(QueueConf(name="high", priority=50), QueueConf(name="low", priority=10))
+    world.queues(QueueConfig(name="high", priority=50), QueueConfig(name="low", priority=10))
     world.hosts("h1", slots=1)
     key = elastic(world, 1, 2, queue="high")
     started(world, key)
@@ -74,7 +75,7 @@ def test_waiting_jobs_of_its_own_queue_come_first_and_lower_ones_behind() -> Non
 
 def test_a_growth_takes_nothing_of_what_is_held_for_a_waiting_job() -> None:
     world = World()
-    world.queues(QueueConf(name="high", priority=50, slot_reserve=100), QueueConf(name="low", priority=10))
+    world.queues(QueueConfig(name="high", priority=50, slot_reserve=100), QueueConfig(name="low", priority=10))
     world.hosts("h1", "h2", slots=2)
     key = elastic(world, 1, 4, queue="low", hosts=("h1",))
     filler = world.submit(queue="low", hosts=("h1",))
@@ -88,7 +89,7 @@ def test_a_growth_takes_nothing_of_what_is_held_for_a_waiting_job() -> None:
 
 def test_limits_on_slots_hold_and_those_on_jobs_do_not_matter() -> None:
     world = World()
-    world.configure(limits=(LimitConf(name="one", jobs=1, slots=3),))
+    world.configure(limits=(Limit(name="one", jobs=1, slots=3),))
     world.hosts("h1", slots=1)
     key = elastic(world, 1, 8)
     started(world, key)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
 from lavad.core.decide.report import report
@@ -11,7 +13,6 @@ from lavad.core.job.resize import slots_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import TellHosts, effects_due
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.elastic import (
     begin,
     cycle,
@@ -30,7 +31,8 @@ from tests.support.worlds.world import World
 
 def preemptive(world: World) -> None:
     world.queues(
-        QueueConf(name="high", priority=50, preemption="PREEMPTIVE"), QueueConf(name="low", priority=10, preemption="PREEMPTABLE")
+        QueueConfig(name="high", priority=50, preemption=Preemption(preemptive=True)),
+        QueueConfig(name="low", priority=10, preemption=Preemption(preemptable=True)),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits, Preemption, Thresholds
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
-from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import Caller, Resume, Select, Stop
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import QueueConf, ResourceConf, Thresholds
+from lavad.core.site.conf import ResourceConf
 from lavad.sched.policy.suspend import TURN
 from tests.support.worlds.preempting import HIGH, LOW, REQUEUE, run, states, step, world_of
 
@@ -51,7 +52,7 @@ def test_what_is_of_no_use_is_left_alone() -> None:
 def test_nobody_is_preempted_where_it_starts_nothing() -> None:
     world = world_of()
     (middle,) = run(world, queue="low", slots=3)
-    world.queues(HIGH, LOW, QueueConf(name="same", priority=60))
+    world.queues(HIGH, LOW, QueueConfig(name="same", priority=60))
     (same,) = run(world, queue="same", slots=1)
     high = world.submit(queue="high", slots=4)
     plan = step(world)
@@ -81,8 +82,8 @@ def test_a_gang_is_preempted_whole() -> None:
 
 
 def test_lists_say_who_may_be_preempted() -> None:
-    a, b = QueueConf(name="a", priority=30), QueueConf(name="b", priority=20)
-    world = world_of(QueueConf(name="high", priority=60, preemption="PREEMPTIVE[a]"), a, b)
+    a, b = QueueConfig(name="a", priority=30), QueueConfig(name="b", priority=20)
+    world = world_of(QueueConfig(name="high", priority=60, preemption=Preemption(preemptive=True, preempts=(("a", None),))), a, b)
     one, two = run(world, queue="a", slots=1)[0], run(world, queue="b", slots=3)[0]
     high = world.submit(queue="high", slots=1)
     step(world)
@@ -90,7 +91,9 @@ def test_lists_say_who_may_be_preempted() -> None:
 
 
 def test_a_preemptable_queue_needs_no_preemptive_one() -> None:
-    world = world_of(QueueConf(name="high", priority=60), QueueConf(name="low", priority=20, preemption="PREEMPTABLE"))
+    world = world_of(
+        QueueConfig(name="high", priority=60), QueueConfig(name="low", priority=20, preemption=Preemption(preemptable=True))
+    )
     (low,) = run(world, queue="low", slots=4)
     high = world.submit(queue="high")
     step(world)
@@ -98,8 +101,8 @@ def test_a_preemptable_queue_needs_no_preemptive_one() -> None:
 
 
 def test_a_preference_goes_before_the_priority() -> None:
-    high = QueueConf(name="high", priority=60, preemption="PREEMPTIVE[a+2 b+1]")
-    world = world_of(high, QueueConf(name="a", priority=30), QueueConf(name="b", priority=20))
+    high = QueueConfig(name="high", priority=60, preemption=Preemption(preemptive=True, preempts=(("a", 2), ("b", 1))))
+    world = world_of(high, QueueConfig(name="a", priority=30), QueueConfig(name="b", priority=20))
     (one,) = run(world, queue="a", slots=2)
     (two,) = run(world, queue="b", slots=2)
     world.submit(queue="high", slots=1)
@@ -180,7 +183,7 @@ def test_an_array_preempts_element_by_element() -> None:
 
 
 def test_a_queue_stops_when_its_run_window_closes() -> None:
-    world = world_of(QueueConf(name="q", priority=30, run_window="8:00-18:00"))
+    world = world_of(QueueConfig(name="q", priority=30, run_window="8:00-18:00"))
     a, b = run(world, 2, queue="q")
     world.local = (1, 18 * 3600 + 5)
     plan = step(world)
@@ -192,20 +195,20 @@ def test_a_queue_stops_when_its_run_window_closes() -> None:
 
 
 def test_what_outlasts_the_window_does_not_start() -> None:
-    world = world_of(QueueConf(name="q", priority=30, run_window="8:00-18:00"))
+    world = world_of(QueueConfig(name="q", priority=30, run_window="8:00-18:00"))
     world.local = (1, 17 * 3600)
     long, short = world.submit(queue="q", limits=Limits(run=3700)), world.submit(queue="q", limits=Limits(run=3000))
     step(world)
     assert states(world, long, short) == ["PEND", "RUN"]
     assert world.why_names(long)[0][0] == "QUE_WINDOW_WILL_CLOSE"
-    world.queues(QueueConf(name="q", priority=30, run_window="8:00-18:00", ignore_deadline=True))
+    world.queues(QueueConfig(name="q", priority=30, run_window="8:00-18:00", ignore_deadline=True))
     step(world)
     assert states(world, long) == ["RUN"]
 
 
 def test_load_stops_one_job_at_a_time_and_the_youngest_first() -> None:
     load = Thresholds(sched=(("r1m", 1.0),), stop=(("r1m", 3.0),))
-    world = world_of(QueueConf(name="q", priority=30, thresholds=load))
+    world = world_of(QueueConfig(name="q", priority=30, thresholds=load))
     a, b = run(world, 2, queue="q")
     world.load("h1", r1m=4.0)
     step(world)
@@ -228,7 +231,7 @@ def test_load_stops_one_job_at_a_time_and_the_youngest_first() -> None:
 
 
 def test_stop_and_resume_conditions() -> None:
-    world = world_of(QueueConf(name="q", priority=30, stop_cond="select[ut>0.9]", resume_cond="select[ut<0.2]"))
+    world = world_of(QueueConfig(name="q", priority=30, stop_cond="select[ut>0.9]", resume_cond="select[ut<0.2]"))
     (job,) = run(world, queue="q")
     world.load("h1", ut=0.95)
     step(world)
@@ -243,7 +246,7 @@ def test_stop_and_resume_conditions() -> None:
 
 
 def test_a_host_takes_one_job_in_each_interval() -> None:
-    world = world_of(QueueConf(name="q", priority=30, job_accept_interval=1), hosts=("h1", "h2"))
+    world = world_of(QueueConfig(name="q", priority=30, job_accept_interval=1), hosts=("h1", "h2"))
     jobs = [world.submit(queue="q") for _ in range(3)]
     plan = step(world)
     assert states(world, *jobs) == ["RUN", "RUN", "PEND"]
@@ -255,7 +258,7 @@ def test_a_host_takes_one_job_in_each_interval() -> None:
 
 
 def test_a_new_job_waits_for_its_queues_delay() -> None:
-    world = world_of(QueueConf(name="q", priority=30, new_job_delay=10))
+    world = world_of(QueueConfig(name="q", priority=30, new_job_sched_delay=10))
     job = world.submit(queue="q")
     world.submit(queue="q", array="1-3")
     plan = step(world)

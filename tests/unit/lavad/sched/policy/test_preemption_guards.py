@@ -8,19 +8,22 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits, Preemption
 from config.values.values import Scope, minutes_or_percent
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Params, QueueConf, Spared
+from lavad.core.site.conf import Params
 from tests.support.worlds.world import World
 
 
-def world_of(spared: Spared, high: Spared = Spared(), **params: Any) -> World:  # noqa: B008 - frozen
+def world_of(guards: dict[str, int], high: dict[str, int] | None = None, **params: Any) -> World:
+    """Queue ``high`` preempts jobs of ``low``, which has these guards."""
     world = World()
+    rule = Preemption(preemptive=True, preempts=(("low", None),))
     queues = (
-        QueueConf(name="high", priority=50, preemption="PREEMPTIVE[low]", spared=high),
-        QueueConf(name="low", priority=10, spared=spared, exclusive=True),
+        QueueConfig(name="high", priority=50, preemption=rule, **high or {}),  # type: ignore[arg-type]
+        QueueConfig(name="low", priority=10, exclusive=True, **guards),  # type: ignore[arg-type]
     )
     world.configure(queues=queues, params=Params(parallel_by_slot=True, **params))
     world.hosts("h1", slots=2)
@@ -35,23 +38,23 @@ def cycle(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spared", "after", "spares"),
+    ("guards", "after", "spares"),
     [
-        (Spared(ran=600), 300, False),
-        (Spared(ran=600), 700, True),
-        (Spared(ran=-50), 1700, False),
-        (Spared(ran=-50), 1900, True),
-        (Spared(ends=600), 2900, False),
-        (Spared(ends=600), 3100, True),
-        (Spared(ends=-10), 3200, False),
-        (Spared(ends=-10), 3300, True),
-        (Spared(interval=120), 60, True),
-        (Spared(interval=120), 130, False),
-        (Spared(most=0), 60, True),
+        ({"no_preempt_run_time": 600}, 300, False),
+        ({"no_preempt_run_time": 600}, 700, True),
+        ({"no_preempt_run_time": -50}, 1700, False),
+        ({"no_preempt_run_time": -50}, 1900, True),
+        ({"no_preempt_finish_time": 600}, 2900, False),
+        ({"no_preempt_finish_time": 600}, 3100, True),
+        ({"no_preempt_finish_time": -10}, 3200, False),
+        ({"no_preempt_finish_time": -10}, 3300, True),
+        ({"no_preempt_interval": 120}, 60, True),
+        ({"no_preempt_interval": 120}, 130, False),
+        ({"max_job_preempt": 0}, 60, True),
     ],
 )
-def test_a_job_is_spared(spared: Spared, after: int, spares: bool) -> None:
-    world = world_of(spared)
+def test_a_job_is_spared(guards: dict[str, int], after: int, spares: bool) -> None:
+    world = world_of(guards)
     victim = world.submit(queue="low", slots=2, limits=Limits(run=3600))
     cycle(world)
     world.now += after
@@ -59,12 +62,12 @@ def test_a_job_is_spared(spared: Spared, after: int, spares: bool) -> None:
     cycle(world)
     assert (job not in world.cluster.started) is spares
     assert (world.cluster.jobs.rows[victim].state is JobState.RUN) is spares
-    if spared.interval and spares:
+    if "no_preempt_interval" in guards and spares:
         assert world.wake_at == world.now + 60
 
 
 def test_a_job_preempts_only_after_a_while() -> None:
-    world = world_of(Spared(), Spared(delay=30))
+    world = world_of({}, {"preempt_delay": 30})
     world.submit(queue="low", slots=2)
     cycle(world)
     job = world.submit(queue="high")
@@ -78,7 +81,7 @@ def test_a_job_preempts_only_after_a_while() -> None:
 
 @pytest.mark.parametrize("allowed", [False, True])
 def test_exclusive_jobs_are_left_alone_unless_the_site_says_otherwise(allowed: bool) -> None:
-    world = world_of(Spared(), preempt_exclusive=allowed)
+    world = world_of({}, preempt_exclusive=allowed)
     victim = world.submit(queue="low", slots=2, exclusive=True)
     cycle(world)
     plain = world.submit(queue="low", slots=1)
@@ -103,7 +106,7 @@ stories = st.lists(st.tuples(st.sampled_from(["low", "high", "pass", "finish"]),
 @given(stories, st.integers(0, 3), st.sampled_from([0, 100, 400]))
 def test_no_job_is_preempted_too_often_or_too_soon(story: list[tuple[str, int]], most: int, interval: int) -> None:
     """No thrash: however the jobs come, each is preempted at most MAX_JOB_PREEMPT times, with NO_PREEMPT_INTERVAL between."""
-    world = world_of(Spared(most=most, interval=interval))
+    world = world_of({"max_job_preempt": most, "no_preempt_interval": interval})
     for kind, number in story:
         if kind in ("low", "high"):
             world.submit(queue=kind, slots=number)

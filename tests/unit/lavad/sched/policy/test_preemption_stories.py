@@ -8,13 +8,14 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import JobAction, JobControl, Limits, Preemption, Thresholds
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.job.spec import Limits
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
-from lavad.core.site.conf import Params, QueueConf, ResourceConf, Thresholds
+from lavad.core.site.conf import Params, ResourceConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -53,12 +54,21 @@ def make_world(backfill: str) -> World:
     load = Thresholds(sched=(("r1m", 1.0),), stop=(("r1m", 4.0),))
     world.configure(
         queues=(
-            QueueConf(name="urgent", priority=60, preemption="PREEMPTIVE[low again+1 fill]"),
-            QueueConf(name="big", priority=50, slot_reserve=5),
-            QueueConf(name="fill", priority=40, backfill=True),
-            QueueConf(name="late", priority=35, run_window="8:00-18:00", thresholds=load),
-            QueueConf(name="low", priority=20, exclusive=True),
-            QueueConf(name="again", priority=10, preemption="PREEMPTABLE", job_controls="SUSPEND[brequeue]"),
+            QueueConfig(
+                name="urgent",
+                priority=60,
+                preemption=Preemption(preemptive=True, preempts=(("low", None), ("again", 1), ("fill", None))),
+            ),
+            QueueConfig(name="big", priority=50, slot_reserve=5),
+            QueueConfig(name="fill", priority=40, backfill=True),
+            QueueConfig(name="late", priority=35, run_window="8:00-18:00", thresholds=load),
+            QueueConfig(name="low", priority=20, exclusive=True),
+            QueueConfig(
+                name="again",
+                priority=10,
+                preemption=Preemption(preemptable=True),
+                job_controls=(JobControl(JobAction.SUSPEND, "brequeue"),),
+            ),
         ),
         params=Params(parallel_by_slot=True, backfill=backfill),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),),

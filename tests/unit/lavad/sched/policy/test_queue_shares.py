@@ -8,17 +8,18 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
 from lavad.core.rules import ownership
 from lavad.core.rules.ownership import Claim, deal
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
 
-def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 12) -> World:
+def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 12) -> World:
     world = World()
     world.configure(queues=queues, params=Params(parallel_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
@@ -49,7 +50,7 @@ def used(world: World) -> Counter[str]:
 
 def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves() -> None:
     """Q1 borrows all, Q2 returns, Q1's surplus is reclaimed only down to deserved."""
-    world = world_of(QueueConf(name="q1", weight=2), QueueConf(name="q2", weight=1))
+    world = world_of(QueueConfig(name="q1", weight=2), QueueConfig(name="q2", weight=1))
     for _ in range(12):
         world.submit(queue="q1")
     step(world)
@@ -69,12 +70,12 @@ def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves()
 
 
 def test_what_is_not_reclaimable_stays_and_gangs_go_whole() -> None:
-    world = world_of(QueueConf(name="q1", weight=1, reclaimable=False), QueueConf(name="q2", weight=1))
+    world = world_of(QueueConfig(name="q1", weight=1, reclaimable=False), QueueConfig(name="q2", weight=1))
     world.submit(queue="q1", slots=12)
     step(world)
     world.submit(queue="q2")
     assert not step(world).preemptions
-    world = world_of(QueueConf(name="q1", weight=1), QueueConf(name="q2", weight=1))
+    world = world_of(QueueConfig(name="q1", weight=1), QueueConfig(name="q2", weight=1))
     world.submit(queue="q1", slots=8)
     world.submit(queue="q1", slots=4)
     step(world)
@@ -87,7 +88,7 @@ def test_what_is_not_reclaimable_stays_and_gangs_go_whole() -> None:
 
 
 def test_a_capability_is_never_exceeded_and_a_guarantee_is_kept_free() -> None:
-    world = world_of(QueueConf(name="q1", weight=5), QueueConf(name="q2", guarantee=4), QueueConf(name="q3", capability=2))
+    world = world_of(QueueConfig(name="q1", weight=5), QueueConfig(name="q2", guarantee=4), QueueConfig(name="q3", capability=2))
     for queue in ("q1", "q3"):
         for _ in range(12):
             world.submit(queue=queue)
@@ -100,7 +101,7 @@ def test_a_capability_is_never_exceeded_and_a_guarantee_is_kept_free() -> None:
 
 
 def test_what_those_in_need_cannot_use_is_lent() -> None:
-    world = world_of(QueueConf(name="q1", weight=1), QueueConf(name="q2", weight=1), hosts=1)
+    world = world_of(QueueConfig(name="q1", weight=1), QueueConfig(name="q2", weight=1), hosts=1)
     for _ in range(12):
         world.submit(queue="q1")
     for _ in range(12):
@@ -161,7 +162,7 @@ actions = st.one_of(
 @given(queues, st.lists(actions, max_size=30))
 def test_guarantees_hold_and_reclaim_stops_at_what_is_deserved(confs: list[dict[str, Any]], story: list[Any]) -> None:
     names = [f"q{at}" for at in range(len(confs))]
-    world = world_of(*(QueueConf(name=name, **conf) for name, conf in zip(names, confs, strict=True)))
+    world = world_of(*(QueueConfig(name=name, **conf) for name, conf in zip(names, confs, strict=True)))
     by_name = world.cluster.queue_conf
     for kind, number, slots in story:
         if kind == "submit":

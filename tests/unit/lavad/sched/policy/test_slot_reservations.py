@@ -10,21 +10,22 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.job.spec import Limits
 from lavad.core.plan.plan import Plan
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
-BIG = QueueConf(name="big", priority=50, slot_reserve=100_000)
-FILL = QueueConf(name="fill", priority=40, backfill=True)
-PLAIN = QueueConf(name="plain", priority=30)
+BIG = QueueConfig(name="big", priority=50, slot_reserve=100_000)
+FILL = QueueConfig(name="fill", priority=40, backfill=True)
+PLAIN = QueueConfig(name="plain", priority=30)
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Shrinking such a story takes minutes."""
 
 
-def world_of(*queues: QueueConf, hosts: int = 1, slots: int = 4, backfill: str = "easy", **about: Any) -> World:
+def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4, backfill: str = "easy", **about: Any) -> World:
     world = World()
     world.configure(queues=queues or (BIG, FILL, PLAIN), params=Params(parallel_by_slot=True, backfill=backfill))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, **about)
@@ -118,7 +119,7 @@ def test_without_a_run_limit_there_is_no_promise_but_what_is_free_is_held() -> N
 
 
 def test_a_hold_without_a_promise_lasts_for_its_time_only() -> None:
-    world = world_of(QueueConf(name="big", priority=50, slot_reserve=5), FILL, PLAIN)
+    world = world_of(QueueConfig(name="big", priority=50, slot_reserve=5), FILL, PLAIN)
     submit(world, "plain", 3)
     step(world)
     submit(world, "big", 4, 10)

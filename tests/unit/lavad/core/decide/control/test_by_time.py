@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.decide.control.by_time import deadlines, migrations
 from lavad.core.lang.asks import Refused
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.bench import Bench
 from tests.unit.lavad.core.decide.modify.test_modify import bmod
 
 
 @pytest.mark.parametrize(("own", "queue", "wanted"), [(300, None, 300), (300, 60, 300), (0, 60, 0), (-1, 60, 60)])
 def test_the_jobs_own_threshold_goes_before_the_queues(bench: Bench, own: int, queue: int | None, wanted: int) -> None:
-    bench.queues(QueueConf(name="normal", migrate_after=queue))
+    bench.queues(QueueConfig(name="normal", mig=queue))
     key = bench.placed("SSUSP", rerunnable=True, migrate_after=own)
     since = bench.job(key).since
     assert not wanted or migrations(bench.cluster, since + wanted - 1).events == []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart
 from lavad.core.decide.control.hosts import silent
-from lavad.core.site.conf import HostConf
 from tests.support.worlds.bench import Bench
 
 
 def named(bench: Bench, *names: str, **more: object) -> None:
-    conf = replace(bench.cluster.conf, hosts=tuple(HostConf(name=name) for name in names), **more)
+    conf = replace(bench.cluster.conf, hosts=tuple(HostConfig(name=name) for name in names), **more)
     bench.take(Decided(events=[ev.Configured(at=bench.now, conf=conf)]))
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.decide.control.force import force
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import Caller, Refused, Run
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.preempting import states, step, world_of
 from tests.support.worlds.world import World
 
 BOSS = Caller(user="boss", uid=1, host="h1")
-NIGHT = QueueConf(name="q", priority=30, run_window="8:00-18:00")
+NIGHT = QueueConfig(name="q", priority=30, run_window="8:00-18:00")
 
 
 def brun(world: World, job: int, **options: Any) -> None:

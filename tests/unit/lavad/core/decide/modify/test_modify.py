@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import TaskLimit
 from lavad.core.decide.control.queues import switch_queues
 from lavad.core.decide.modify import modify
 from lavad.core.decide.modify.position import move
@@ -13,7 +15,6 @@ from lavad.core.job.job import Array
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
 from lavad.core.lang.ids import key_of
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
 
 TEXT = JobText(command="old", output="out")
@@ -65,7 +66,7 @@ def order(bench: Bench) -> list[int]:
     ],
 )
 def test_an_option_and_its_reset(bench: Bench, option: str, value: Any, field: str, wanted: object, cleared: object) -> None:
-    bench.queues(QueueConf(name="normal", exclusive=True))
+    bench.queues(QueueConfig(name="normal", exclusive=True))
     key = bench.bsub()["job"]
     bmod(bench, key, **{option: value})
     now = getattr(bench.cluster.spec_of(key), field)
@@ -167,13 +168,13 @@ def test_bswitch_of_a_job_an_element_and_an_array(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("queue", "why"),
     [
-        (QueueConf(name="other", users=("bob",)), "other: User cannot use the queue"),
-        (QueueConf(name="other", user_limit=1), "Queue does not have enough per-user job slots"),
-        (QueueConf(name="other", job_max_slots=1), "Too many processors requested"),
+        (QueueConfig(name="other", users=("bob",)), "other: User cannot use the queue"),
+        (QueueConfig(name="other", ujob_limit=1), "Queue does not have enough per-user job slots"),
+        (QueueConfig(name="other", tasklimit=TaskLimit(maximum=1)), "Too many processors requested"),
     ],
 )
-def test_a_queue_that_does_not_take_it(bench: Bench, queue: QueueConf, why: str) -> None:
-    bench.queues(QueueConf(name="normal"), queue)
+def test_a_queue_that_does_not_take_it(bench: Bench, queue: QueueConfig, why: str) -> None:
+    bench.queues(QueueConfig(name="normal"), queue)
     key = bench.bsub(n="2")["job"]
     assert bench.asked(modify.switch, Switch(queue="other", jobs=Select(ids=[str(key)]))) == [(str(key), why)]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.restart_source import find_former
@@ -19,7 +20,7 @@ from lavad.core.lang.asks import Checkpoint, Migrate, Refused, Requeue, Select, 
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import ChangeLimits, ChangeText, effects_due
-from lavad.core.site.conf import Params, QueueConf
+from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ALICE, BOB, LOCAL, Bench
 from tests.unit.lavad.core.decide.modify.test_modify import bmod, reset
 
@@ -100,7 +101,7 @@ def test_one_element_alone_may_differ(bench: Bench) -> None:
 
 
 def test_rn_is_remembered_in_a_rerunnable_queue(bench: Bench) -> None:
-    bench.configure(queues=(QueueConf(name="normal", priority=30, rerunnable=True),))
+    bench.configure(queues=(QueueConfig(name="normal", priority=30, rerunnable=True),))
     key = int(bench.bsub(rn=True)["job"])
     assert not bench.cluster.spec_of(key).rerunnable
     bmod(bench, key, W="5")

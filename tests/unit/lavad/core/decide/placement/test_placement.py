@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
-from lavad.core.job.spec import Limits
 from lavad.core.lang.arrays import Ranges
 from lavad.core.lang.ids import key_of
 from lavad.core.plan.plan import Placement, Plan
-from lavad.core.site.conf import QueueConf
 from lavad.core.site.reservation import Reservation
 from tests.support.worlds.world import World
 
@@ -45,8 +45,8 @@ CHANGES = {
     "host closed": lambda w, key: w.host_switch("h1", closed=True),
     "host down": lambda w, key: w.apply(ev.HostDown(at=w.now, host="h1")),
     "queue inactive": lambda w, key: w.queue_switch("normal", active=False),
-    "queue gone": lambda w, key: w.queues(QueueConf(name="other")),
-    "limit set": lambda w, key: w.queues(QueueConf(name="normal", max_slots=0)),
+    "queue gone": lambda w, key: w.queues(QueueConfig(name="other")),
+    "limit set": lambda w, key: w.queues(QueueConfig(name="normal", qjob_limit=0)),
     "slots gone": lambda w, key: w.hosts("h1", slots=0),
 }
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from msgspec.structs import replace
 
+from config.model.queue import QueueConfig
+from config.model.values import RequeueExit
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.job.job import End
 from lavad.core.lang.asks import Kill, Migrate, Requeue, Select
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.rules.effects import KillPart, effects_due
-from lavad.core.site.conf import QueueConf
-from lavad.core.site.requeue_exit import wants_requeue
 from tests.support.worlds.bench import Bench
 
 
@@ -261,19 +260,19 @@ def test_after_a_failed_start_the_only_host_is_tried_again(bench: Bench) -> None
         ("EXCLUDE(5)", 5, True),
         ("137", -9, True),
         ("all ~137", -9, False),
-        ("x y", 3, False),
     ],
 )
 def test_requeue_exit_values(bench: Bench, text: str, code: int, again: bool) -> None:
-    assert wants_requeue(text, code) is again
-    bench.queues(replace(QueueConf(name="normal"), requeue_exit_values=text))
+    rule = RequeueExit.parse(text)
+    assert rule.wants(code) is again
+    bench.queues(QueueConfig(name="normal", requeue_exit_values=rule))
     key = bench.placed()
     bench.ended(key, "h1", code << 8 if code >= 0 else -code)
     assert (key in bench.cluster.jobs.rows) is again
 
 
 def test_a_job_that_always_ends_so_starts_ever_later(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", requeue_exit_values="3"))
+    bench.queues(QueueConfig(name="normal", requeue_exit_values=RequeueExit(values=(3,))))
     key = bench.placed()
     delays = []
     for _ in range(12):
@@ -287,7 +286,7 @@ def test_a_job_that_always_ends_so_starts_ever_later(bench: Bench) -> None:
 
 
 def test_a_killed_job_is_not_requeued_by_its_exit_value(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", requeue_exit_values="all"))
+    bench.queues(QueueConfig(name="normal", requeue_exit_values=RequeueExit(all=True)))
     key = bench.placed(rerunnable=True)
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     bench.ended(key, "h1", 15)

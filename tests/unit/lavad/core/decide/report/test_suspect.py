@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import RequeueExit
 from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.report import suspect
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Requeue, Select
-from lavad.core.site.conf import QueueConf
 from tests.support.worlds.bench import Bench
 
 
@@ -40,7 +41,7 @@ def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
 
 
 def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Bench) -> None:
-    bench.queues(QueueConf(name="normal", requeue_exit_values="3"))
+    bench.queues(QueueConfig(name="normal", requeue_exit_values=RequeueExit(values=(3,))))
     key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
     hosts = [part.host for part in bench.run(key).parts]
     for host in hosts:

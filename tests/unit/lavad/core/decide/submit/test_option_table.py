@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from cli.client.fail import Fail
 from cli.options.options import read_command_options
 from cli.submit.submit_options import bsub_table
+from config.model.values import Limits
 from lavad.core.decide.submit.readers import READERS
-from lavad.core.job.spec import JobText, Limits, Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from proto.options import BY_NAME, FLAG, OPTIONS
 from tests.support.worlds.bench import Bench

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig, UserConfig
+from config.model.queue import QueueConfig
+from config.model.values import Chkpnt, Interactive, Limits, TaskLimit
 from lavad.core import events as ev
 from lavad.core.job.job import Job
-from lavad.core.job.spec import Limits
 from lavad.core.lang.asks import Caller, OptionValue, Refused
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import HostConf, Params, QueueConf, UserConf
+from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
 
 Field = Callable[[Any], Any]
@@ -38,22 +40,22 @@ QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
     ({"users": ("bob",)}, {}, "q: User cannot use the queue"),
     ({"users": ("all", "~alice")}, {}, "q: User cannot use the queue"),
     ({}, {"x": True}, "q: Queue does not accept EXCLUSIVE jobs"),
-    ({"interactive": "only"}, {}, "Queue only accepts interactive jobs"),
+    ({"interactive": Interactive.ONLY}, {}, "Queue only accepts interactive jobs"),
     ({"limits": Limits(run=600)}, {"W": "11"}, "RUNLIMIT: Cannot exceed queue's hard limit(s)"),
     ({"limits": Limits(cpu=600)}, {"c": "11"}, "CPULIMIT: Cannot exceed queue's hard limit(s)"),
     ({"limits": Limits(mem=100)}, {"M": "101"}, "MEMLIMIT: Cannot exceed queue's hard limit(s)"),
     ({"limits": Limits(processes=3)}, {"p": "4"}, "PROCESSLIMIT: Cannot exceed queue's hard limit(s)"),
-    ({"job_max_slots": 2}, {"n": "3"}, "Too many processors requested"),
-    ({"min_slots": 4}, {"n": "3"}, "Too few processors requested"),
-    ({"max_slots": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
-    ({"user_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"tasklimit": TaskLimit(maximum=2)}, {"n": "3"}, "Too many processors requested"),
+    ({"tasklimit": TaskLimit(minimum=4)}, {"n": "3"}, "Too few processors requested"),
+    ({"qjob_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
+    ({"ujob_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
     ({"hosts": ("h1", "h2")}, {"m": "h3"}, "h3: Host or host group is not used by the queue"),
 ]
 
 
 @pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
 def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, Any], text: str) -> None:
-    bench.queues(QueueConf(name="q", **fields))
+    bench.queues(QueueConfig(name="q", **fields))
     with pytest.raises(Refused) as raised:
         bench.bsub(q="q", **options)
     assert raised.value.text == text
@@ -67,7 +69,7 @@ def test_a_closed_queue(bench: Bench) -> None:
 
 
 def test_an_administrator_uses_any_queue(bench: Bench) -> None:
-    bench.queues(QueueConf(name="q", users=("bob",)))
+    bench.queues(QueueConfig(name="q", users=("bob",)))
     assert bench.bsub(ADMIN, q="q")["queue"] == "q"
     assert bench.bsub(BOB, q="q")["queue"] == "q"
 
@@ -78,18 +80,18 @@ GIVEN: list[tuple[dict[str, Any], dict[str, OptionValue], Field, Any]] = [
     ({"limits": Limits(run=600), "defaults": Limits(run=60)}, {"W": "5"}, lambda s: s.limits.run, 300),
     ({"rerunnable": True}, {}, lambda s: s.rerunnable, True),
     ({"rerunnable": True}, {"rn": True}, lambda s: s.rerunnable, False),
-    ({"checkpoint": "/c 30"}, {}, lambda s: (s.checkpoint.folder, s.checkpoint.period), ("/c", 1800)),
-    ({"checkpoint": "/c 30"}, {"k": "/mine"}, lambda s: s.checkpoint.folder, "/mine"),
-    ({"default_slots": 4}, {}, lambda s: s.slots, 4),
-    ({"default_slots": 4}, {"n": "2"}, lambda s: s.slots, 2),
-    ({"gpu": "num=1"}, {}, lambda s: s.gpu.num, 1),
+    ({"chkpnt": Chkpnt("/c", 1800)}, {}, lambda s: (s.checkpoint.folder, s.checkpoint.period), ("/c", 1800)),
+    ({"chkpnt": Chkpnt("/c", 1800)}, {"k": "/mine"}, lambda s: s.checkpoint.folder, "/mine"),
+    ({"tasklimit": TaskLimit(default=4)}, {}, lambda s: s.slots, 4),
+    ({"tasklimit": TaskLimit(default=4)}, {"n": "2"}, lambda s: s.slots, 2),
+    ({"gpu_req": "num=1"}, {}, lambda s: s.gpu.num, 1),
     ({"exclusive": True}, {"x": True}, lambda s: s.exclusive, True),
 ]
 
 
 @pytest.mark.parametrize(("fields", "options", "field", "wanted"), GIVEN, ids=[str(at) for at in range(len(GIVEN))])
 def test_what_a_queue_gives(bench: Bench, fields: dict[str, Any], options: dict[str, Any], field: Field, wanted: object) -> None:
-    bench.queues(QueueConf(name="q", **fields))
+    bench.queues(QueueConfig(name="q", **fields))
     assert field(bench.spec_of(q="q", **options)) == wanted
 
 
@@ -169,14 +171,14 @@ def test_too_many_pending(bench: Bench, array: str, left: int) -> None:
 
 @pytest.mark.parametrize("users", [(("alice", 1), ("default", 9)), (("default", 9), ("alice", 1)), (("default", 1),)])
 def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], ...]) -> None:
-    bench.configure(users=tuple(UserConf(name=name, max_pend=most) for name, most in users))
+    bench.configure(users=tuple(UserConfig(name=name, max_pend_slots=most) for name, most in users))
     bench.bsub()
     with pytest.raises(Refused, match="Pending job threshold reached"):
         bench.bsub()
 
 
 def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
-    bench.configure(hosts=(HostConf(name="later"),), host_groups=(("grp", ("h1",)),))
+    bench.configure(hosts=(HostConfig(name="later"),), host_groups=(("grp", ("h1",)),))
     assert bench.spec_of(m="later grp").hosts == ("later", "grp")
 
 

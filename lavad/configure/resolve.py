@@ -1,4 +1,4 @@
-"""From the site's files (package ``config``) to the configuration that the core decides with."""
+"""The configuration in force: what queues leave open is filled in from lsb.params, amounts are in one unit, groups in full."""
 
 from __future__ import annotations
 
@@ -7,61 +7,150 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from config.model.cluster import (
-    UNLIMITED,
-    ClusterConfig,
-    HostConfig,
-    Limit,
-    ResourceConfig,
-)
-from config.model.cluster import Params as FileParams
-from lavad.configure.apps import apps
-from lavad.configure.queues import queue_conf, thresholds_of
-from lavad.configure.share import group_shares, partitions
-from lavad.core.site.conf import (
-    Conf,
-    HostConf,
-    LimitConf,
-    Params,
-    ResourceConf,
-    UnitConf,
-    UserConf,
-)
+from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig, UserConfig
+from config.model.params import Params as FileParams
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import FairShare
+from lavad.core.lang.resreq.text import in_mb
+from lavad.core.site.conf import Conf, Params, PartitionConf, ResourceConf, UnitConf
 
-SIZES = ("mem", "swp", "tmp")
+FACTORS = (
+    "hist_hours",
+    "cpu_time_factor",
+    "run_time_factor",
+    "run_job_factor",
+    "gpu_run_time_factor",
+    "committed_run_time_factor",
+    "enable_hist_run_time",
+    "enable_gpu_hist_run_time",
+    "run_time_decay",
+)
+"""Parameters of fair share that a queue has of its own or from lsb.params."""
+FILLED = (
+    "max_job_requeue",
+    "local_max_preexec_retry",
+    "local_max_preexec_retry_action",
+    "preempt_delay",
+    "no_preempt_interval",
+    "no_preempt_run_time",
+    "no_preempt_finish_time",
+    "max_job_preempt",
+)
+"""Other parameters of queues that lsb.params has a default for."""
+_OWN_SHARE = (*FACTORS, "fairshare_queues", "queue_group", "dispatch_order", "round_robin_policy", "dominant_resources")
+"""Parameters that have become the policy of a queue in force."""
 _UNIT_KB = {"KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3, "PB": 1024**4, "EB": 1024**5}
 
 
-def core_conf(config: ClusterConfig) -> Conf:
-    """The records of the core, defaults filled in."""
+_NOTHING = QueueConfig("")
+
+
+def resolve(config: ClusterConfig) -> Conf:
+    """What the files say, made into what is decided with."""
     return Conf(
         cluster=config.name,
         admins=config.admins,
         params=_with_groups(_params(config), config),
-        queues=tuple(queue_conf(queue, config.params) for queue in config.queues),
+        queues=tuple(_queue(queue, config.params) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=(
             *((group.name, _members(config, group.members)) for group in config.host_groups),
             *((unit.name, unit.members) for unit in config.units),
         ),
         user_groups=tuple((group.name, group.members) for group in config.user_groups),
-        group_shares=group_shares(config),
-        partitions=partitions(config),
-        users=tuple(
-            UserConf(
-                name=user.name,
-                max_slots=user.max_jobs,
-                processor_limit=user.slots_per_processor,
-                max_pend=user.max_pend_slots or user.max_pend_jobs,
+        group_shares=tuple((group.name, group.shares) for group in config.user_groups if group.shares),
+        partitions=tuple(
+            PartitionConf(
+                part.name, part.hosts, FairShare(shares=part.shares, by_queue=True, **_filled(FACTORS, None, config.params))
             )
-            for user in config.users
+            for part in config.partitions
         ),
+        users=tuple(_user(user) for user in config.users),
         resources=tuple(_resource(resource) for resource in config.resources),
-        limits=tuple(_limit(limit) for limit in config.limits),
-        apps=apps(config),
+        limits=config.limits,
+        apps=tuple(_application(app, config.params) for app in config.applications),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
     )
+
+
+def _filled(names: tuple[str, ...], own: QueueConfig | None, params: FileParams) -> dict[str, Any]:
+    """The queue's own values, those of lsb.params where it has none."""
+    mine = {name: getattr(own, name, None) for name in names}
+    return {name: getattr(params, name) if value in (None, "") else value for name, value in mine.items()}
+
+
+def _queue(queue: QueueConfig, params: FileParams) -> QueueConfig:
+    unit = params.resreq_unit_mb
+    return replace(
+        queue,
+        res_req=in_mb(queue.res_req, unit),
+        stop_cond=in_mb(queue.stop_cond, unit),
+        resume_cond=in_mb(queue.resume_cond, unit),
+        share=_share(queue, params),
+        scheduler="" if queue.scheduler in ("fcfs", "fair", "gang") else queue.scheduler,
+        gang=queue.gang or queue.scheduler == "gang",
+        **_filled(FILLED, queue, params),
+        **{name: getattr(_NOTHING, name) for name in _OWN_SHARE},
+    )
+
+
+def _share(queue: QueueConfig, params: FileParams) -> FairShare | None:
+    """A queue's policy; None: first come, first served."""
+    own_policy = queue.fairshare or queue.round_robin_policy or queue.dominant_resources or queue.queue_group
+    if not (own_policy or queue.scheduler == "fair"):
+        return None
+    if queue.round_robin_policy or not own_policy:
+        # everyone has the same share of the slots, and nothing but started slots counts
+        turns = FairShare(shares=(("default", 1),), round_robin=True)
+        return replace(turns, cpu_time_factor=0.0, run_time_factor=0.0, run_job_factor=1.0)
+    others = queue.fairshare_queues or queue.queue_group
+    return FairShare(
+        shares=queue.fairshare if queue.fairshare or queue.dominant_resources else (("others", 1),),
+        queues=tuple(name for name in others if name != queue.name),
+        by_queue=bool(queue.dispatch_order),
+        dominant_resources=queue.dominant_resources,
+        **_filled(FACTORS, queue, params),
+    )
+
+
+def _application(app: ApplicationConfig, params: FileParams) -> ApplicationConfig:
+    return replace(app, res_req=in_mb(app.res_req, params.resreq_unit_mb))
+
+
+def _host(host: HostConfig) -> HostConfig:
+    runs = host.server and host.batch
+    return replace(host, slots=host.slots if runs else 0, server=runs, batch=True)
+
+
+def _user(user: UserConfig) -> UserConfig:
+    """MAX_PEND_JOBS counts slots, where MAX_PEND_SLOTS does not stand."""
+    return replace(user, max_pend_slots=user.max_pend_slots or user.max_pend_jobs, max_pend_jobs=None)
+
+
+def _resource(resource: ResourceConfig) -> ResourceConf:
+    shared = tuple(
+        (float(instance.value or 0), instance.hosts)
+        for instance in resource.instances
+        if not instance.per_host and _is_number(instance.value)
+    )
+    return ResourceConf(
+        name=resource.name,
+        kind=resource.type.lower(),
+        increasing=resource.increasing is not False,
+        interval=resource.interval or 0,
+        consumable=resource.consumable,
+        description=resource.description,
+        locations=shared,
+    )
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        float(text or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _with_groups(params: Params, config: ClusterConfig) -> Params:
@@ -147,6 +236,7 @@ def _params(config: ClusterConfig) -> Params:
         accept_interval=file.job_accept_interval,
         preempt_exclusive="EXCLUSIVE" in file.preempt_jobtype,
         backfill=file.lava_backfill.lower(),
+        detect_idle_job_after=file.detect_idle_job_after,
         pack_weights=file.lava_pack_weights,
         bjobs_format=file.lsb_bjobs_format,
         dep_last_sub=file.job_dep_last_sub,
@@ -175,75 +265,3 @@ def _rules(file: FileParams) -> dict[str, Any]:
         "post_timeout": file.job_postproc_timeout or 0,
         "include_post": file.job_include_postproc,
     }
-
-
-def _host(host: HostConfig) -> HostConf:
-    slots = -1 if host.slots == UNLIMITED else host.slots
-    return HostConf(
-        name=host.name,
-        slots=0 if not (host.server and host.batch) else slots,
-        user_limit=host.user_job_limit,
-        server=host.server and host.batch,
-        type=host.type,
-        model=host.model,
-        resources=tuple(_pair(text) for text in host.resources),
-        dispatch_window=" ".join(host.dispatch_window),
-        run_window=" ".join(host.run_window),
-        thresholds=thresholds_of(host.thresholds),
-        affinity=host.affinity,
-        migrate_after=host.mig,
-    )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name, value
-
-
-def _resource(resource: ResourceConfig) -> ResourceConf:
-    shared = tuple(
-        (float(instance.value or 0), instance.hosts)
-        for instance in resource.instances
-        if not instance.per_host and _is_number(instance.value)
-    )
-    return ResourceConf(
-        name=resource.name,
-        kind=resource.type.lower(),
-        increasing=resource.increasing is not False,
-        interval=resource.interval or 0,
-        consumable=resource.consumable,
-        description=resource.description,
-        locations=shared,
-    )
-
-
-def _is_number(text: str | None) -> bool:
-    try:
-        float(text or "")
-    except ValueError:
-        return False
-    return True
-
-
-def _limit(limit: Limit) -> LimitConf:
-    """Sizes become MB, as rusage[] has them."""
-    sized = {name: amount if name in limit.percent else amount / 1024 for name, amount in limit.resources if name in SIZES}
-    return LimitConf(
-        name=limit.name,
-        queues=(*limit.queues, *limit.per_queue),
-        users=(*limit.users, *limit.per_user),
-        per_user=bool(limit.per_user),
-        hosts=(*limit.hosts, *limit.per_host),
-        per_host=bool(limit.per_host),
-        projects=(*limit.projects, *limit.per_project),
-        apps=(*limit.apps, *limit.per_app),
-        per_queue=bool(limit.per_queue),
-        per_project=bool(limit.per_project),
-        per_app=bool(limit.per_app),
-        slots=limit.slots,
-        processor_slots=limit.slots_per_processor,
-        jobs=limit.jobs,
-        mem=sized.get("mem"),
-        resources=tuple((name, sized.get(name, amount)) for name, amount in limit.resources if name != "mem"),
-        percent=limit.percent,
-    )
