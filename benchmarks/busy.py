@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.cluster import Cluster, Wire, submission
 from benchmarks.line import ROUNDS, Line, line, seconds
@@ -31,7 +32,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         floors: dict[str, list[float]] = {metric: [] for metric in METRICS}
         for turn in range(ROUNDS):
             for into, wire in zip((floors, values), wires, strict=True):
-                took = sorted(1000 * seconds(lambda wire=wire, at=at: _submit(wire, at)) for at in _numbers(turn))
+                took = sorted(1000 * seconds(partial(_submit, wire, at)) for at in _numbers(turn))
                 into["submit_busy_p50"].append(statistics.median(took))
                 into["submit_busy_p99"].append(took[TIMES * 99 // 100])
         for metric in METRICS:

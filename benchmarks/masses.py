@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from benchmarks.cluster import Cluster, submission
@@ -60,7 +61,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
             threading.Event().wait(QUIET)
             floor = other.longest()
             other = Other(cluster)
-            took = seconds(lambda ask=ask: wire.ask(jobs=ALL, **ask))
+            took = seconds(partial(wire.ask, jobs=ALL, **ask))
             next_query = 1000 * seconds(lambda: wire.query("bqueues"))
             waited = other.longest()
             found = (

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import psutil
 
 from agent.monitor.procscan import list_pids, read_file, read_proc
-from agent.monitor.usage import PSS_EVERY, PSS_FIRST, PartRoots, UsageSampler
+from agent.monitor.usage import PSS_EVERY, PSS_SECOND, PartRoots, UsageSampler
 
 CHILD = "import signal; print(flush=True); signal.pause()"
 
@@ -101,7 +101,7 @@ def main() -> None:
             print(f"  {name:16} {ms:8.2f} ms CPU")
         looks = PSS_EVERY / args.period
         mean = (found["plain"] * (looks - 1) + found["with PSS"]) / looks
-        print(f"  core %           {mean / args.period / 10:8.3f} at {args.period:g} s (first PSS after {PSS_FIRST:g} s)")
+        print(f"  core %           {mean / args.period / 10:8.3f} at {args.period:g} s (second PSS after {PSS_SECOND:g} s)")
 
 
 if __name__ == "__main__":

@@ -215,4 +215,4 @@ def _sync_folder(path: Path) -> None:
 
 def _is_as_written(path: Path, said: dict[str, Any]) -> bool:
     data = path.read_bytes()
-    return len(data) == said["size"] and hashlib.sha256(data).hexdigest() == said["sha256"]
+    return bool(len(data) == said["size"] and hashlib.sha256(data).hexdigest() == said["sha256"])

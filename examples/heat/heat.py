@@ -8,17 +8,23 @@ the last bit for any number of ranks and any interruptions: compare it with `hea
 uses neither MPI nor checkpoints. The result is float64, row after row.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from appcheckpoint import AppCheckpoint, Generation
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 HOT = 100.0
 
@@ -32,7 +38,8 @@ def start_plate(size: int) -> np.ndarray:
 
 def step_of(rows: np.ndarray) -> np.ndarray:
     """The new values of the inner rows and columns of ``rows``."""
-    return 0.25 * (rows[:-2, 1:-1] + rows[2:, 1:-1] + rows[1:-1, :-2] + rows[1:-1, 2:])
+    new: np.ndarray = 0.25 * (rows[:-2, 1:-1] + rows[2:, 1:-1] + rows[1:-1, :-2] + rows[1:-1, 2:])
+    return new
 
 
 def reference(size: int, steps: int) -> np.ndarray:
@@ -66,7 +73,7 @@ def rows_from(found: Generation, start: int, stop: int, size: int) -> np.ndarray
     return block
 
 
-def exchange(comm, rows: np.ndarray, above: int | None, below: int | None) -> None:
+def exchange(comm: MPI.Intracomm, rows: np.ndarray, above: int | None, below: int | None) -> None:
     """Fill the first and last row of ``rows`` with the neighbours' nearest ones."""
     if above is not None:
         comm.Sendrecv(rows[1], dest=above, recvbuf=rows[0], source=above)
@@ -89,7 +96,7 @@ def steps_from(begin: int, steps: int, pause: float) -> Iterator[int]:
         yield step
 
 
-def write_result(comm, path: str, start: int, block: np.ndarray, size: int) -> None:
+def write_result(comm: MPI.Intracomm, path: str, start: int, block: np.ndarray, size: int) -> None:
     """All ranks write the plate with one collective write; the name appears when it is whole."""
     from mpi4py import MPI
 
@@ -103,7 +110,7 @@ def write_result(comm, path: str, start: int, block: np.ndarray, size: int) -> N
         print(f"{path}: {size} x {size} written", flush=True)
 
 
-def begin_at(comm, checkpoint: AppCheckpoint, start: int, stop: int, size: int) -> tuple[int, np.ndarray]:
+def begin_at(comm: MPI.Intracomm, checkpoint: AppCheckpoint, start: int, stop: int, size: int) -> tuple[int, np.ndarray]:
     """The step to begin with and this rank's rows at it: from the newest checkpoint, else from the start."""
     found = checkpoint.newest()
     if found is None or found.facts.get("size") != size:

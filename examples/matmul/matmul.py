@@ -41,7 +41,7 @@ def size_of(path: str) -> int:
     return size
 
 
-def agree_on_size(comm: MPI.Comm, a: str, b: str) -> int:
+def agree_on_size(comm: MPI.Intracomm, a: str, b: str) -> int:
     """Look at the inputs on rank 0; every rank ends alike when they are wrong."""
     size, wrong = 0, ""
     if comm.rank == 0:
@@ -51,7 +51,8 @@ def agree_on_size(comm: MPI.Comm, a: str, b: str) -> int:
                 wrong = f"{a} and {b}: matrices of different sizes"
         except ValueError as error:
             wrong = str(error)
-    size, wrong = comm.bcast((size, wrong))
+    agreed: tuple[int, str] = comm.bcast((size, wrong))
+    size, wrong = agreed
     if wrong:
         if comm.rank == 0:
             print(f"matmul: {wrong}", file=sys.stderr)
@@ -59,7 +60,7 @@ def agree_on_size(comm: MPI.Comm, a: str, b: str) -> int:
     return size
 
 
-def read_rows(comm: MPI.Comm, path: str, start: int, stop: int, size: int) -> np.ndarray:
+def read_rows(comm: MPI.Intracomm, path: str, start: int, stop: int, size: int) -> np.ndarray:
     """This rank's rows, in one collective read."""
     block = np.empty((stop - start, size), REAL)
     file = MPI.File.Open(comm, path, MPI.MODE_RDONLY)
@@ -68,7 +69,7 @@ def read_rows(comm: MPI.Comm, path: str, start: int, stop: int, size: int) -> np
     return block
 
 
-def write_rows(comm: MPI.Comm, path: str, start: int, block: np.ndarray, size: int) -> None:
+def write_rows(comm: MPI.Intracomm, path: str, start: int, block: np.ndarray, size: int) -> None:
     """All ranks write the whole file with one collective write."""
     file = MPI.File.Open(comm, path, MPI.MODE_WRONLY | MPI.MODE_CREATE)
     file.Set_size(size * size * REAL.itemsize)
@@ -78,7 +79,7 @@ def write_rows(comm: MPI.Comm, path: str, start: int, block: np.ndarray, size: i
     file.Close()
 
 
-def multiply(comm: MPI.Comm, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+def multiply(comm: MPI.Intracomm, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """This rank's rows of the product; ``b`` is this rank's block, and the others' come round the ring."""
     product = np.zeros((len(a), size), REAL)
     largest = rows_of(0, comm.size, size)[1]
@@ -94,7 +95,7 @@ def multiply(comm: MPI.Comm, a: np.ndarray, b: np.ndarray, size: int) -> np.ndar
     return product
 
 
-def run(comm: MPI.Comm, options: argparse.Namespace) -> None:
+def run(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     """Read, multiply, write; say what this rank did."""
     size = agree_on_size(comm, options.a, options.b)
     start, stop = rows_of(comm.rank, comm.size, size)
