@@ -13,9 +13,9 @@ from socket import AF_UNIX, SO_PEERCRED, SOL_SOCKET, gethostname, socket
 from struct import unpack
 
 from cli.client.fail import Fail
-from cli.client.version import version_line
 from cli.terminal.targets import USAGE, choose, read_words, slots_of
 from cli.terminal.tasklink import TaskLink
+from proto.version import PRODUCT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def run(argv: list[str]) -> int:
     closed = _closed()
     options, words = read_words(argv)
     if "V" in options:
-        print(version_line({}), file=sys.stderr)
+        print(PRODUCT, file=sys.stderr)
         return 0
     if "h" in options or "help" in options:
         print(USAGE, file=sys.stderr)

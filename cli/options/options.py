@@ -209,12 +209,13 @@ def show_help(context: Context, table: Table, options: Options, status: int = 25
         return status
     if "V" in options:
         from cli.client.client import read_conf
-        from cli.client.version import version_line
+        from proto.version import PRODUCT
 
         try:
             conf = read_conf(context)
         except Fail:
             conf = {}
-        context.err(version_line(conf) + "\n")
+        # a site may say what tools that look for LSF's own line are to read
+        context.err((conf.get("LSF_COMPAT_VERSION") or PRODUCT) + "\n")
         return 0
     return None

@@ -44,7 +44,6 @@ from lavad.store.writer import Store
 
 log = logging.getLogger(__name__)
 
-VERSION = "0.1.0"
 LOG_PAUSE = 30.0
 
 
@@ -86,9 +85,7 @@ class Master:
         self.sessions = Sessions()
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
-        facts = feed.Site(
-            master=site.host, version=VERSION, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
-        )
+        facts = feed.Site(master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster)
         quiet = self.engine.quiet
         self.scheduler = ReplicaProcess("lavad.processes.scheduler", cluster, self._soft_now, facts, output, quiet)
         answering = ReplicaProcess("lavad.processes.query", cluster, self._soft_now, facts, output, quiet, lazy=True)

@@ -76,7 +76,6 @@ def answer(replica: Replica, reader: StoreView, ask: feed.Ask) -> None:
         soft=replica.soft,
         reader=reader,
         master=replica.site.master,
-        version=replica.site.version,
         lsf=replica.site.lsf,
     )
     pieces: list[tuple[str, str]] = []

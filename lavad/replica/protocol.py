@@ -86,7 +86,6 @@ class Site(msgspec.Struct, tag=True):
     """What the replica is to know of its surroundings."""
 
     master: str
-    version: str
     lsf: dict[str, str]
     database: str
     confdir: str

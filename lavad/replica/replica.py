@@ -28,7 +28,7 @@ class Replica:
         self.link = link
         self.cluster = Cluster()
         self.soft = Soft()
-        self.site = feed.Site(master="", version="", lsf={}, database="", confdir="")
+        self.site = feed.Site(master="", lsf={}, database="", confdir="")
         self.asks: deque[feed.Ask] = deque()
         self.plan_done = -1
         self.plan_kept = False

@@ -47,7 +47,7 @@ def opened(request: Request, options: Options) -> tuple[Request, FileLog | None]
         cluster.queue_conf.setdefault(spec.queue, QueueConfig(spec.queue))
     for host in log.hosts():
         cluster.host_conf.setdefault(host, HostConfig(host))
-    again = View(cluster, view.soft, log, master=view.master, version=view.version, built=view.built, lsf=view.lsf)
+    again = View(cluster, view.soft, log, master=view.master, lsf=view.lsf)
     return Request(again, request.query, request.caller, request.now), log
 
 

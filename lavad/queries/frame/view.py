@@ -89,17 +89,12 @@ class View:
         reader: Reader,
         *,
         master: str = "",
-        version: str = "",
-        built: str = "",
         lsf: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
         self.soft = soft
         self.reader = reader
         self.master = master
-        self.version = version
-        self.built = built
-        """The date of the release, as ``lsid`` prints it."""
         self.lsf: Mapping[str, str] = lsf or {}
         self._specs: dict[int, Spec] = {}
 

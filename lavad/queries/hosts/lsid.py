@@ -9,21 +9,18 @@ from collections.abc import Iterator
 
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.frame.view import View
-
-BUILT = "Nov 20 2026"
+from proto.version import PRODUCT, RELEASED
 
 
 def product(view: View) -> str:
-    """The product line."""
+    """The line that says which product this is."""
     compat = view.lsf.get("LSF_COMPAT_VERSION", "").strip()
-    built = view.built or BUILT
     if " " in compat:
         return compat
-    return f"IBM Spectrum LSF Standard {compat}, {built}" if compat else f"lava {view.version}, {built}"
+    return f"IBM Spectrum LSF Standard {compat}, {RELEASED}" if compat else PRODUCT
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """Four lines."""
     request.options()
     view = request.view
     yield out(f"{product(view)}\n\nMy cluster name is {view.name}\nMy master name is {view.master}\n")

@@ -50,6 +50,6 @@ def stored(c: QueryCluster, folder: Path) -> Iterator[Stored]:
     store.close()
     reader = Reader.open(url)
     try:
-        yield Stored(View(cluster, c.soft, StoreView(reader), master="ol1", version="0.1.0", built="Nov 20 2026"), c.now)
+        yield Stored(View(cluster, c.soft, StoreView(reader), master="ol1"), c.now)
     finally:
         reader.close()

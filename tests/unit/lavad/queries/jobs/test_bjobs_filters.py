@@ -260,7 +260,7 @@ def test_a_store_that_is_ahead_lists_nothing_twice(words: tuple[str, ...]) -> No
     c.finish(element(2, 1), "11:36:00")
     c.start(element(2, 2))
     c.finish(element(2, 2), "11:37:00")
-    view = View(before, c.soft, c.store, master="ol1", version="0.1.0", built="", lsf={})
+    view = View(before, c.soft, c.store, master="ol1", lsf={})
     options: dict[str, OptionValue] = {"a": True, "noheader": True, "o": "jobid jobindex stat delimiter='.'"}
     query = Query(command="bjobs", options=options, words=list(words))
     out = "".join(text for kind, text in render(view, query, ALICE, c.now) if kind == "out")
