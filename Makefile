@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test bench soak stubs clean
+.PHONY: install run test bench soak coverage stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -42,6 +42,10 @@ bench: install
 soak: install
 	LAVA_SIM_SEEDS=5000 $(PYTEST) -n 2 tests/sim
 	$(PYTEST) tests/soak
+
+# Which lines of the source no unit test runs; build/coverage/index.html shows them.
+coverage: install
+	$(PYTEST) -n 2 --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:build/coverage tests/unit
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
 stubs: install

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from cli.local.daemons import children, find_pid
-from cli.local.folder import BINDIR, ROOT, Folder
+from cli.local.folder import ROOT, Folder, commands_folder
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 240.0
@@ -121,7 +122,7 @@ class Cluster:
             self.environ[name] = value.strip("'")
 
     def _lava(self, what: str, *words: str) -> subprocess.CompletedProcess[str]:
-        line = [str(BINDIR / "python"), "-m", "cli.lava", what, "--dir", str(self.folder.path), *words]
+        line = [sys.executable, "-m", "cli.lava", what, "--dir", str(self.folder.path), *words]
         return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180)
 
     def wire(self) -> Wire:
@@ -130,7 +131,7 @@ class Cluster:
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """One command as a user runs it; ends the benchmark if it fails."""
-        line = [str(BINDIR / words[0]), *words[1:]]
+        line = [str(commands_folder() / words[0]), *words[1:]]
         return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
 
     def submit_many(self, count: int, links: int = 16) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.cluster import Cluster
 from benchmarks.line import ROUNDS, Line, best_of, line, seconds
-from cli.local.folder import BINDIR
+from cli.local.folder import commands_folder
 
 METRICS = ("submit_command", "submit_rate_4", "array_submit_10000")
 EACH = 15
@@ -40,7 +40,7 @@ def _run(words: tuple[str, ...], env: dict[str, str]) -> None:
 
 
 def _bsub(*words: str) -> tuple[str, ...]:
-    return (str(BINDIR / "bsub"), "-o", "/dev/null", *words, "/bin/true")
+    return (str(commands_folder() / "bsub"), "-o", "/dev/null", *words, "/bin/true")
 
 
 def _submit_command(cluster: Cluster) -> Line:

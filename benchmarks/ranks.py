@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.cluster import Cluster, submission
 from benchmarks.line import ROUNDS, Line, best_of, line
-from cli.local.folder import BINDIR
 
 METRICS = ("mpi_launch_64",)
 RANKS = 64
@@ -19,7 +20,7 @@ PAUSE = 0.1
 
 def lines(wanted: set[str]) -> Iterator[Line]:
     """Launches, with hydra in between."""
-    hydra = (str(BINDIR / "mpiexec.hydra"), "-launcher", "fork", "-n", str(RANKS), "/bin/true")
+    hydra = (str(Path(sys.executable).parent / "mpiexec.hydra"), "-launcher", "fork", "-n", str(RANKS), "/bin/true")
     with Cluster(slots=RANKS) as cluster:
         wire = cluster.wire()
 

@@ -7,9 +7,11 @@ import os
 import sys
 from pathlib import Path
 
-from cli.client.become import become
-from cli.local.folder import Folder, default_folder
+from cli.local.folder import ROOT, Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
+
+_SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
+"""Options of whatif and replay that say what they read."""
 
 
 def _count(text: str) -> int:
@@ -56,9 +58,9 @@ def main(argv: list[str] | None = None) -> int:
     """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["whatif"]:
-        return become("lava whatif", "lavad.replay.main", words[1:])
+        return _exec_lavad("lava whatif", "lavad.replay.main", words[1:])
     if words[:1] == ["replay"]:
-        return become("lava replay", "lavad.replay.repeat", words[1:])
+        return _exec_lavad("lava replay", "lavad.replay.repeat", words[1:])
     if words[:1] == ["run"]:
         from cli.jobs.run import main as run
 
@@ -86,6 +88,22 @@ def main(argv: list[str] | None = None) -> int:
         if options.command == "up":
             print("false")
         print(f"lava {options.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
+    """exec() the ``main`` of a module of lavad, which the commands must not import. Returns only where that fails.
+
+    Without a word that names a cluster or a trace, the cluster of ``lava env`` is meant.
+    """
+    code = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    folder = os.environ.get("LAVA_DIR", "")
+    named = any(word.partition("=")[0] in _SOURCES for word in argv)
+    words = [*argv, "--dir", folder] if folder and not named else argv
+    try:
+        os.execv(sys.executable, [sys.executable, "-IXutf8", "-c", code, str(ROOT), *words])
+    except (OSError, ValueError) as error:
+        print(f"{name}: {sys.executable}: {error}", file=sys.stderr)
         return 1
 
 

@@ -25,7 +25,9 @@ SIZE = 768
 SECONDS = 6.0
 """So long the ranks multiply, again and again: there should be something to watch."""
 PATIENCE = 180.0
-JOB = ["-a", "mpi", "-n", "4", "-R", "span[ptile=2]", "-o", "out.%J", "python", "matmul.py", "A.bin", "B.bin", "C.bin"]
+PYTHON = str(BIN / "python")
+"""Has mpi4py and NumPy, as the user's own need not."""
+JOB = ["-a", "mpi", "-n", "4", "-R", "span[ptile=2]", "-o", "out.%J", PYTHON, "matmul.py", "A.bin", "B.bin", "C.bin"]
 TERMINAL = sys.stdout.isatty()
 ENDED = ("DONE", "EXIT")
 
@@ -126,7 +128,7 @@ def run(folder: Path, env: dict[str, str]) -> None:
     title("Two hosts on this machine:")
     say(output_of(["bhosts"], env, work).rstrip())
 
-    output_of([str(BIN / "python"), "generate.py", "A.bin", "B.bin", "--size", str(SIZE)], env, work)
+    output_of([PYTHON, "generate.py", "A.bin", "B.bin", "--size", str(SIZE)], env, work)
     command = [*JOB, "--at-least", f"{SECONDS:g}"]
     title(f"A product of two {SIZE} x {SIZE} matrices, read and written with MPI-IO, by 4 ranks on both:")
     say("$ bsub " + " ".join(f'"{word}"' if "[" in word else shlex.quote(word) for word in command))
@@ -149,7 +151,7 @@ def run(folder: Path, env: dict[str, str]) -> None:
     say("\n".join(report_of(out)))
     if state != "DONE":
         raise Failed(f"job {job} ended as {state}")
-    checked = output_of([str(BIN / "python"), "check.py", "A.bin", "B.bin", "C.bin"], env, work).strip()
+    checked = output_of([PYTHON, "check.py", "A.bin", "B.bin", "C.bin"], env, work).strip()
     title(f"Compared with NumPy: {checked}; {elapsed:.1f} s from bsub to the end.")
 
 

@@ -6,10 +6,26 @@ import json
 import os
 import shlex
 import sys
+from errno import ENOENT
 from pathlib import Path
 
+from cli.install_commands import ALONE
+
 ROOT = Path(__file__).resolve().parents[2]
-BINDIR = Path(sys.executable).parent
+"""What holds lava's packages: a checkout, or site-packages."""
+
+
+def commands_folder() -> Path:
+    """The folder with lava's commands and nothing else, which goes into PATH; raises FileNotFoundError.
+
+    It lies below the prefix of the running Python, or where ``lava`` itself is installed elsewhere (by ``pip install --user``,
+    or in Debian's /usr/local), below that prefix.
+    """
+    program = Path(sys.argv[0]).resolve()
+    for prefix in (Path(sys.prefix), *program.parents[1:5]):
+        if (prefix / ALONE / "bsub").exists():
+            return prefix / ALONE
+    raise FileNotFoundError(ENOENT, "lava's commands are not there: make install, or pip install", str(Path(sys.prefix) / ALONE))
 
 
 def default_folder(environ: os._Environ[str] | dict[str, str]) -> Path:
@@ -60,7 +76,7 @@ class Folder:
         return {
             "LSF_ENVDIR": str(self.conf),
             "LSF_CONFDIR": str(self.conf),
-            "LSF_BINDIR": str(BINDIR),
+            "LSF_BINDIR": str(commands_folder()),
             "LSF_SERVERDIR": str(self.path / "etc"),
             "LSF_LIBDIR": str(self.path / "lib"),
             "LAVA_DIR": str(self.path),
@@ -68,8 +84,7 @@ class Folder:
 
     def exports(self) -> str:
         """Lines for ``eval``."""
-        path = os.environ.get("PATH", "/usr/bin:/bin").split(":")
-        if str(BINDIR) in path:
-            path.remove(str(BINDIR))
-        names = {"PATH": ":".join([str(BINDIR), *path]), **self.places()}
+        commands = str(commands_folder())
+        path = [folder for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":") if folder != commands]
+        names = {"PATH": ":".join([commands, *path]), **self.places()}
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in names.items())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.local.daemons import DaemonFailed, children, end, find_pid, start
-from cli.local.folder import BINDIR, ROOT, Folder
+from cli.local.folder import ROOT, Folder, commands_folder
 from cli.local.probe import query
 from cli.local.shells import write_profiles
 from config.read.load import load, lsb_folder
@@ -81,7 +81,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
         "LSB_SHAREDIR": str(folder.path / "work"),
         "LSF_CONFDIR": str(folder.conf),
         "LSF_LOGDIR": str(folder.log),
-        "LSF_BINDIR": str(BINDIR),
+        "LSF_BINDIR": str(commands_folder()),
         "LSF_SERVERDIR": str(folder.path / "etc"),
         "LSF_LIBDIR": str(folder.path / "lib"),
         # short, so that a lost host is noticed within seconds; a site keeps the defaults

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.local.folder import BINDIR
+from tests.support.live.cluster import VENV
 from tests.support.live.inside import run_script
 from tests.support.live.netns import NetnsCluster
 from tests.support.live.ranks import compiled
@@ -41,14 +41,14 @@ def _mpich4() -> Library:
 
 
 def _mpich5() -> Library:
-    return Library(f"{BINDIR}/mpiexec", f"{BINDIR}/mpicc")
+    return Library(f"{VENV}/mpiexec", f"{VENV}/mpicc")
 
 
 def _intel() -> Library:
     folder, why = environment("impi-rt", "impi-rt", within=600)
     # The wheel has no compiler; MPICH's makes programs of the same binary interface.
     exports = f"PATH={folder}:$PATH LD_LIBRARY_PATH={folder.parent}/lib I_MPI_ROOT={folder.parent}"
-    return Library(f"{folder}/mpiexec", f"{BINDIR}/mpicc", exports, why)
+    return Library(f"{folder}/mpiexec", f"{VENV}/mpicc", exports, why)
 
 
 def _openmpi4() -> Library:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
 from tests.soak.test_chaos import check_replay
-from tests.support.live.cluster import Cluster
+from tests.support.live.cluster import VENV, Cluster
 from tests.support.live.random_commands import ADDED, Careless
 from tests.support.wait import wait_until
 
@@ -32,7 +31,7 @@ def test_whatever_is_typed_nothing_fails_inside(tmp_path: Path, seed: int) -> No
         def reconfigure(parameter: str) -> None:
             queues.write_text(re.sub(r"# changes\n.*\n", f"# changes\n{parameter}\n", queues.read_text()))
 
-        careless = Careless(seed, tmp_path, str(BINDIR / "python"), reconfigure)
+        careless = Careless(seed, tmp_path, str(VENV / "python"), reconfigure)
         for _ in range(COMMANDS):
             line = careless.types()
             done = cluster.run(f"{line} </dev/null", ok=False)

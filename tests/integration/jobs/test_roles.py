@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
-from tests.support.live.cluster import Cluster
+from tests.support.live.cluster import VENV, Cluster
 from tests.support.live.ranks import PYTHON_RANK, by_host
 from tests.support.wait import wait_until
 
@@ -90,10 +89,10 @@ spec:
 def test_mpiexec_of_an_mpijob_starts_its_ranks_on_the_workers(cluster: Cluster, tmp_path: Path) -> None:
     """A real mpiexec, given the host file of the manifest's own path: slotsPerWorker ranks for each worker."""
     pytest.importorskip("mpi4py")
-    if not (BINDIR / "mpiexec").exists():
+    if not (VENV / "mpiexec").exists():
         pytest.skip("no MPICH")
     (tmp_path / "rank.py").write_text(PYTHON_RANK)
-    lines = run(cluster, tmp_path, MPICH.replace("BIN", str(BINDIR)))
+    lines = run(cluster, tmp_path, MPICH.replace("BIN", str(VENV)))
     where = by_host("\n".join(lines), 4)
     assert sum(where.values()) == 4
     assert max(where.values()) == 2

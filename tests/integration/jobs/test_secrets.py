@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
-from tests.support.live.cluster import Cluster
+from tests.support.live.cluster import VENV, Cluster
 
 VALUE = "s3cr3t-Xq81Zp"
 
@@ -53,7 +52,7 @@ def test_a_file_that_others_can_read_is_refused(cluster: Cluster, tmp_path: Path
 def test_bad_words_of_lava_secret(tmp_path: Path) -> None:
     for words in (["set"], ["set", "a/b"], ["rm", "NONE"], ["what"]):
         done = subprocess.run(
-            [str(BINDIR / "lava"), "secret", *words],
+            [str(VENV / "lava"), "secret", *words],
             capture_output=True,
             text=True,
             timeout=30,

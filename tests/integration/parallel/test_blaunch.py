@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
-from tests.support.live.cluster import Cluster
+from tests.support.live.cluster import VENV, Cluster
 from tests.support.live.inside import alive, environment_of, pids_in, run_script, said, submit_script
 from tests.support.wait import wait_until
 
@@ -194,7 +193,7 @@ def test_the_token_of_another_job_is_refused(cluster: Cluster, tmp_path: Path) -
     (pid_a,), (pid_b,) = pids_in(first, "pid.*", 1), pids_in(second, "pid.*", 1)
     a, b = environment_of(pid_a), environment_of(pid_b)
     assert a["LAVA_TOKEN"] != b["LAVA_TOKEN"]
-    blaunch = [str(BINDIR / "blaunch"), "-n", "host2", "touch reached"]
+    blaunch = [str(VENV / "blaunch"), "-n", "host2", "touch reached"]
     for token in (a["LAVA_TOKEN"], "", "0" * 64):
         done = subprocess.run(blaunch, env={**b, "LAVA_TOKEN": token}, cwd=second, capture_output=True, text=True, timeout=30)
         assert (done.returncode, done.stderr) == (255, "blaunch: not with the token of this job\n")
@@ -212,7 +211,7 @@ def test_another_user_is_refused_even_with_the_token(cluster: Cluster, tmp_path:
     job, _ = submit_script(cluster, tmp_path, WRITE_PID + "while [ ! -e over ]; do sleep 0.05; done")
     (pid,) = pids_in(tmp_path, "pid.*", 1)
     done = subprocess.run(
-        [str(BINDIR / "blaunch"), "-n", "host2", "touch reached"],
+        [str(VENV / "blaunch"), "-n", "host2", "touch reached"],
         env=environment_of(pid),
         cwd="/",
         user=65534,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
+from tests.support.live.cluster import VENV
 from tests.support.live.inside import run_script
 from tests.support.live.netns import NetnsCluster
 from tests.support.live.ranks import compiled
@@ -119,7 +119,7 @@ def test_horovods_ranks_meet_at_lavas_rendezvous(cluster: NetnsCluster, tmp_path
 def test_blaunch_and_the_death_of_a_rank_over_the_network(cluster: NetnsCluster, tmp_path: Path) -> None:
     """A task on the other host, and a rank that dies there ends all with its code."""
     assert run_script(cluster, tmp_path, "blaunch host2 hostname") == (0, "host2\n")
-    program = compiled(tmp_path, BINDIR / "mpicc", "rank")
+    program = compiled(tmp_path, VENV / "mpicc", "rank")
     job = cluster.submit(f'-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out {program} 3', cwd=tmp_path)
     cluster.wait_for(job, "EXIT", timeout=30)
     assert "rank 3" in cluster.run(f"bjobs -l -UF {job}").stdout

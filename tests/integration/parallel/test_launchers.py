@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import BINDIR
-from tests.support.live.cluster import Cluster
+from tests.support.live.cluster import VENV, Cluster
 from tests.support.live.inside import run_script, submit_script
 from tests.support.live.ranks import PYTHON_RANK, by_host, compiled
 from tests.support.live.wheels import environment
@@ -25,7 +24,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("program")
     folder.chmod(0o755)
-    return compiled(folder, BINDIR / "mpicc", "rank")
+    return compiled(folder, VENV / "mpicc", "rank")
 
 
 def test_mpiexec_of_mpich_needs_no_option(cluster: Cluster, tmp_path: Path) -> None:

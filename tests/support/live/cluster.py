@@ -7,14 +7,17 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from cli.local.daemons import children, find_pid
-from cli.local.folder import BINDIR, Folder
+from cli.local.folder import Folder
 from tests.support.wait import SLOW, wait_until
 
 ENDED = ("DONE", "EXIT")
+VENV = Path(sys.executable).parent
+"""Python with the packages that example programs need, MPICH and its compilers."""
 
 
 class Cluster:
@@ -31,7 +34,8 @@ class Cluster:
         self.folder = Folder(folder)
         self.hosts = [f"host{number}" for number in range(1, hosts + 1)]
         self._words = ["up", "--dir", str(folder), "--hosts", str(hosts), "--slots", str(slots), *options]
-        self._given = {**os.environ, **(environ or {})}
+        # as of a user who has this virtual environment activated
+        self._given = {**os.environ, "PATH": f"{VENV}:{os.environ.get('PATH', os.defpath)}", **(environ or {})}
         self.environ = dict(self._given)
 
     def __enter__(self) -> Cluster:
@@ -55,7 +59,7 @@ class Cluster:
     def lava(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run ``lava``."""
         return subprocess.run(
-            [str(BINDIR / "python"), "-m", "cli.lava", *words],
+            [sys.executable, "-m", "cli.lava", *words],
             capture_output=True,
             text=True,
             timeout=180 * SLOW,
