@@ -11,7 +11,7 @@ from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, f
 from lavad.core.events.records import attempt_of, live_job, put, record_of
 from lavad.core.job.job import Attempt, Part, Placed, Suspect, Wish
 from lavad.core.job.roles import tasks_of
-from lavad.core.lang.rusage_decay import faded
+from lavad.core.lang.rusage_decay import decayed
 from lavad.core.lang.states import JobState
 from lavad.core.lang.states import JobState as S
 
@@ -220,7 +220,7 @@ def _reservation_faded(cluster: Cluster, event: ReservationFaded) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
     run = attempt_of(job, event.attempt)
-    changes = [faded(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
+    changes = [decayed(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
         replace(part, reserved=reserved, fades=fades) for part, (reserved, fades) in zip(run.parts, changes, strict=True)
     )

@@ -8,7 +8,7 @@ from config.model.values import Limits
 from lavad.core.job.depend import Depend
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
-from lavad.core.lang.rusage_decay import Fade
+from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.states import JobState, PartState, TaskState, TermReason
 
 AVOIDED = 60.0
@@ -22,7 +22,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     slots: int
     gpus: tuple[str, ...] = ()
     reserved: tuple[tuple[str, float], ...] = ()
-    fades: tuple[Fade, ...] = ()
+    fades: tuple[RusageDecay, ...] = ()
     """Which of ``reserved`` is not for the whole life of the job."""
     roles: tuple[tuple[int, int, int], ...] = ()
     """Of a job with roles: (number of the role, index of its first task here, how many)."""
@@ -89,7 +89,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     post: int = 0
     """Wait status of the post-execution command."""
     end: End | None = None
-    fades: tuple[Fade, ...] = ()
+    fades: tuple[RusageDecay, ...] = ()
     roles: tuple[tuple[int, int, int], ...] = ()
     """As in ``Placed``."""
     binds: tuple[Binding, ...] = ()

@@ -1,4 +1,4 @@
-"""CPU factors: how fast a host or model is, and what a time limit given for one is on another."""
+"""CPU factors (lsf.shared): how fast hosts and models are, and time limits given for one of them on another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lavad.core.cluster.cluster import Cluster
 
 
 def factor_of(cluster: Cluster, name: str) -> float:
-    """The CPU factor of a host or model, 1 if unknown."""
+    """The CPU factor of a host or model; 1.0: it is not known."""
     return find_factor(cluster, name) or 1.0
 
 
@@ -25,7 +25,7 @@ def find_factor(cluster: Cluster, name: str) -> float | None:
 
 
 def scale(cluster: Cluster, given_for: str, on: str) -> float:
-    """What to multiply a time limit by that is given for one host or model and counts on a host; 1 where one is unknown."""
+    """The factor for a time limit given for one host or model (``-W 10/hostA``) on a host; 1.0 where one is not known."""
     if not given_for or given_for == on:
         return 1.0
     given, own = find_factor(cluster, given_for), find_factor(cluster, on)

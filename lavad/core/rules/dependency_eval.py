@@ -1,4 +1,4 @@
-"""Is a dependency condition met? By the jobs that it names, live or ended, as a whole or element by element."""
+"""Whether a dependency condition is met by the jobs that it names, live or ended, as a whole or element by element."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lavad.core.lang.states import JobState
 from lavad.core.lang.windows import Local, is_open, parse_windows
 
 MANY = 8
-"""A question about more jobs than this remembers who is left."""
+"""A question about more jobs than this remembers which of them do not satisfy it yet."""
 LASTING = frozenset({"done", "ended", "exit", "post_done", "post_err"})
-"""Questions whose yes stays a yes."""
+"""Tests that stay true once they are true."""
 
 
 class Memo:
-    """What is known of a condition from earlier evaluations, so that each of many jobs is asked once, not every time.
+    """What is known of a condition from earlier evaluations, so that each of many jobs is looked at once, not every time.
 
     Its keys are the numbers of the questions about many jobs.
     """
@@ -32,11 +32,11 @@ class Memo:
 
     def __init__(self) -> None:
         self.left: dict[int, list[int]] = {}
-        """Jobs that do not fit yet."""
+        """Jobs that do not satisfy the test yet."""
         self.asked: dict[int, frozenset[int]] = {}
         """All jobs that the question is about."""
         self.failed: dict[int, set[int]] = {}
-        """Jobs that can never fit."""
+        """Jobs that can never satisfy it."""
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +55,7 @@ def by_element(depend: Depend) -> bool:
 
 
 def evaluate(cluster: Cluster, depend: Depend, local: Local, memo: Memo | None = None, changed: set[int] | None = None) -> Answer:
-    """Whether a condition is met now; None: it can never be. ``memo`` keeps what need not be asked twice."""
+    """Whether a condition is met now; None: it never can be. ``memo`` keeps what need not be worked out twice."""
     tree, numbers = read(depend.text)
 
     def lookup(question: Question) -> Answer:
@@ -73,7 +73,7 @@ def evaluate(cluster: Cluster, depend: Depend, local: Local, memo: Memo | None =
 def _ask_many(
     cluster: Cluster, question: Question, jobs: tuple[int, ...], memo: Memo, number: int, changed: set[int] | None
 ) -> Answer:
-    """As ``judge``, but each job is asked once until it fits."""
+    """As ``judge``, but each job is looked at only until it satisfies the test."""
 
     def one(job: int) -> Answer:
         return dependency.judge(question, [counts_of(cluster, question, job)])

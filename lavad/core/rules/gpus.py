@@ -60,7 +60,7 @@ def room(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> int:
 
 
 def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
-    """gtile=n: at most n of each NUMA node, gtile=!: as many of each."""
+    """gtile=n: at most n of each NUMA node; gtile=!: equally many of each."""
     if req.gtile is None or per_task(req):
         return free
     nodes = {gpu.numa for gpu in gpus}
@@ -75,7 +75,7 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
 
 
 def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int) -> tuple[str, ...]:
-    """UUIDs for a part of ``slots`` tasks, in order of index; the caller has made sure that there are enough."""
+    """UUIDs for a part of ``slots`` tasks, in order of index; there must be enough."""
     free = _tiled(gpus, _usable(gpus, taken, req), req)
     chosen: list[int] = []
     for _ in range(slots if per_task(req) else 1):
@@ -87,7 +87,7 @@ def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int)
 
 
 def _level(gpus: Sequence[Gpu], taken: Mapping[str, int], free: list[int], count: int) -> list[int]:
-    """The free ones that are used as little as the last that is needed: among them links decide."""
+    """The free GPUs that are used no more than the last one that is needed: among these, links decide."""
     if len(free) <= count:
         return free
     last = taken.get(gpus[free[count - 1]].uuid, 0)

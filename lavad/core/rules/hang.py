@@ -16,7 +16,7 @@ from lavad.core.job.job import Suspect
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 
 IDLE = 0.02
-"""Of a core: less is no work."""
+"""Of a core: less counts as idle."""
 ACTIVE = 0.05
 GPU_ACTIVE = 5
 """Per cent."""
@@ -26,7 +26,7 @@ FEW = 4
 
 
 class Rank(msgspec.Struct):
-    """What is known of one rank; a time of 0: it is not so now."""
+    """What is known of one rank. Times in seconds since the epoch, 0: it is not in that condition now."""
 
     host: str
     root: int
@@ -74,7 +74,7 @@ def _move(rank: Rank, task: TaskUsage, at: float, now: float) -> None:
 
 
 def forget(ranks: Ranks, hosts: Container[str]) -> None:
-    """Drop the ranks that are no more: of hosts that the job has left, or that a host speaks of no longer."""
+    """Drop ranks that are gone: of hosts that the job has left, or that a host does not report any more."""
     newest: dict[str, float] = {}
     for rank in ranks.values():
         newest[rank.host] = max(newest.get(rank.host, 0.0), rank.heard)
@@ -83,7 +83,7 @@ def forget(ranks: Ranks, hosts: Container[str]) -> None:
 
 
 def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspect, ...]:
-    """The ranks to name, () when nothing is the matter or nothing can be said."""
+    """The ranks that hang or hold up the others; (): none, or it cannot be told."""
     if len(ranks) < 2:
         return ()
     since = now - seconds
@@ -109,7 +109,7 @@ def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspec
 
 
 def goes_on(ranks: Mapping[int, Rank], suspects: Iterable[Suspect]) -> bool:
-    """Whether what was said of a job may still hold: nothing that is known now speaks against it."""
+    """Whether an earlier suspicion may still hold: nothing that is known now contradicts it."""
     for suspect in suspects:
         rank = ranks.get(suspect.rank)
         if rank is None:
@@ -128,7 +128,7 @@ def _are_few(some: Sequence[int], others: Sequence[int]) -> bool:
 
 
 def _odd(ranks: Mapping[int, Rank]) -> list[int]:
-    """Where all wait: the few that wait for something else than most."""
+    """Where all ranks wait: the few that are blocked in a different place than most ranks."""
     counts = Counter(rank.waits for rank in ranks.values())
     most = counts.most_common(1)[0][0]
     if not most:

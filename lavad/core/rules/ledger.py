@@ -27,7 +27,7 @@ _FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
 
 
 class HostLedger:
-    """One host: what it has and what of it is taken."""
+    """One host: what it has, and what of it is in use or reserved."""
 
     __slots__ = ("cpus", "exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken", "topology")
 
@@ -46,13 +46,13 @@ class HostLedger:
         self.cpus: dict[int, int] = use.cpus.copy() if use else {}
         self.topology = cluster.topology_of(name)
         self.held: list[tuple[str, float]] = []
-        """What of resources is held for waiting jobs."""
+        """Amounts of resources that are held for waiting jobs."""
         for key, part in use.held.items() if use else ():
             self.held += self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key)).reserved
 
     @property
     def free(self) -> int:
-        """Slots that nobody has."""
+        """Slots that are not in use."""
         return max(0, self.slots - self.taken)
 
     def take(self, part: Placed | Part, spec: Spec, sign: int = 1) -> None:
@@ -127,7 +127,7 @@ class Ledger:
         return self.cluster.use.array_running.get(job, 0) + self.arrays[job]
 
     def group_left(self, path: str) -> int:
-        """How many jobs more the limits of a job group and of those above it let start."""
+        """How many more jobs may start by the limits of a job group and of the groups above it."""
         left = UNLIMITED
         rows, running = self.cluster.groups.rows, self.cluster.use.group_running
         for group in lineage(path) if rows else ():
@@ -137,7 +137,7 @@ class Ledger:
         return left
 
     def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
-        """A job starts on these hosts; it keeps others off those in ``alone`` as well."""
+        """A job starts on these hosts; no other job may use those in ``alone`` meanwhile."""
         for name in alone:
             self.host(name).exclusive += 1
         for part in parts:
@@ -148,7 +148,7 @@ class Ledger:
         self.placed.append((spec, parts))
 
     def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """Count a job towards the limits only: what it is to have is held otherwise."""
+        """Count a job for the limits only: its slots are held in another way."""
         slots = sum(part.slots for part in parts)
         self.queues[spec.queue] += slots
         self.users[spec.user] += slots
@@ -159,7 +159,7 @@ class Ledger:
             self.groups[group] += 1
 
     def grow(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A started job has more: slots for the sums of queues and users, but no job more."""
+        """A running job gets more slots: they count for queues and users, but it is no job more."""
         for part in parts:
             self.host(part.host).take(part, spec)
             if self._shared is not None:
@@ -171,7 +171,7 @@ class Ledger:
         self.pairs[spec.queue, spec.user] += slots
 
     def shift(self, parts: Iterable[Placed | Part], spec: Spec, sign: int) -> None:
-        """These parts are held (1), or no longer (-1), on their hosts; no sum of queues or users changes."""
+        """Hold these parts on their hosts (1) or release them (-1); sums of queues and users do not change."""
         for part in parts:
             self.host(part.host).take(part, spec, sign)
             self._shift_shared(part, sign)
@@ -201,7 +201,7 @@ class Ledger:
             self.host(part.host).taken += sign * part.slots
 
     def capacity(self, host: str, name: str) -> float | None:
-        """How much of a resource a host has by itself (MB for memory); None where only its load says."""
+        """How much of a resource a host has when empty (MB for memory); None: only its load tells."""
         fact = _FACTS.get(name)
         if fact is not None:
             return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None
@@ -212,7 +212,7 @@ class Ledger:
         return None
 
     def instance(self, host: str, name: str) -> int:
-        """Which shared instance of a resource a host uses; -1: none."""
+        """The number of the shared instance of a resource that a host uses; -1: none."""
         resource = self._consumable.get(name)
         for at, (_, hosts) in enumerate(resource.locations if resource is not None else ()):
             if host in hosts or "all" in hosts:
@@ -224,7 +224,7 @@ class Ledger:
         return name in self._consumable
 
     def room(self, host: str, name: str) -> float | None:
-        """How much of a resource may still be reserved on a host; None where the ledger does not know."""
+        """How much of a resource may still be reserved on a host; None: the ledger does not know."""
         if name in self._consumable:
             return self.shared_room(name, self.instance(host, name))
         most = self.capacity(host, name)
@@ -260,7 +260,7 @@ class Ledger:
                 shared[at] = shared.get(at, 0.0) + amount
 
     def why_not_host(self, name: str) -> int:
-        """Why no job may start on a host at all, 0: it may."""
+        """Why no job may start on a host at all; 0: it may."""
         host = self.cluster.hosts.rows.get(name)
         if host is None or host.state is not HostState.OK:
             return PendReason.SBD_UNREACH
@@ -270,12 +270,12 @@ class Ledger:
         return PendReason.HOST_QUE_MEMB if conf is not None and not conf.server else 0
 
     def why_not_alone(self, hosts: Iterable[str]) -> int:
-        """Why a job may not keep others off these hosts, 0: it may."""
+        """Why a job may not have these hosts for itself; 0: it may."""
         rows = map(self.host, hosts)
         return PendReason.HOST_NONEXCLUSIVE if any(row.jobs or row.exclusive for row in rows) else 0
 
     def why_not_part(self, spec: Spec, part: Placed) -> int:
-        """Why a host has no room for a part of a job, 0: it has."""
+        """Why a host has no room for a part of a job; 0: it has."""
         reason = self.why_not_host(part.host)
         if reason:
             return reason
@@ -305,7 +305,7 @@ class Ledger:
 
 
 def _why_not_cpus(part: Placed, host: HostLedger) -> int:
-    """affinity[]: its CPUs are there, and nobody else's."""
+    """affinity[]: whether the part's CPUs exist and are no other job's."""
     if not part.binds:
         return 0
     topology = parse_topology(host.topology)

@@ -18,7 +18,7 @@ from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
 
 Room = tuple[int, int]
-"""(slots left, the reason when they are too few)."""
+"""(slots left, the pend reason if they are too few)."""
 _NONE: Room = (UNLIMITED, 0)
 
 
@@ -40,7 +40,7 @@ class Limits:
         self.book = book
         self.ledger = ledger
         self.policy: Callable[[Spec], Room] | None = None
-        """What a scheduler's policy leaves to jobs of a spec; not a limit that must hold."""
+        """What queue shares leave to jobs of a spec; the scheduler alone sets it, so that ``accept_plan`` does not hold it."""
         self._counted = -1
         self._starts = True
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
@@ -50,7 +50,7 @@ class Limits:
 
     @contextmanager
     def of_started(self) -> Iterator[None]:
-        """What is asked meanwhile is about more slots for jobs that run: no limit on how many jobs run is in their way."""
+        """Meanwhile slots are asked for jobs that run already: limits on the number of jobs do not apply."""
         self._starts = False
         try:
             yield
@@ -58,7 +58,7 @@ class Limits:
             self._starts = True
 
     def left(self, spec: Spec) -> Room:
-        """Slots that jobs of this spec may still take in the cluster, and the reason that the tightest limit gives."""
+        """Slots that jobs of this spec may still take in the cluster, with the reason of the tightest limit."""
         room = _NONE
         queue = self.book.queues.get(spec.queue)
         if queue is not None:
@@ -95,11 +95,11 @@ class Limits:
         return room
 
     def has_host_limits(self, spec: Spec) -> bool:
-        """Whether any limit looks at single hosts for jobs of this spec."""
+        """Whether any limit on single hosts applies to jobs of this spec."""
         return self.book.has_host_limits(spec)
 
     def host_left(self, spec: Spec, host: str) -> Room:
-        """Slots that jobs of this spec may still take on one host, and the reason of the tightest limit."""
+        """Slots that jobs of this spec may still take on one host, with the reason of the tightest limit."""
         self._count()
         room = _NONE
         ncpus = self.ledger.host(host).ncpus
@@ -120,7 +120,7 @@ class Limits:
         return room
 
     def amounts_left(self, spec: Spec, host: str) -> Iterator[tuple[str, float, int]]:
-        """(resource, how much jobs of this spec may still reserve on one host, the reason): limits of lsb.resources on hosts."""
+        """(resource, amount that jobs of this spec may still reserve on one host, reason): limits of lsb.resources on hosts."""
         for at, limit in enumerate(self.book.conf.limits):
             caps = (limit.hosts or limit.per_host) and (limit.resources or limit.mem is not None)
             if caps and self.book.on_host(at, host) and self.book.applies(at, spec):
@@ -130,7 +130,7 @@ class Limits:
                     yield name, cap - taken[name], LIMIT_RESOURCE + at
 
     def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
-        """JL/P of lsb.users."""
+        """JL/P of lsb.users: slots on a host for each of its processors."""
         room = _NONE
         for section, users in self.book.of_user(spec.user):
             if section.slots_per_processor is not None:
@@ -140,7 +140,7 @@ class Limits:
         return room
 
     def why_not(self, spec: Spec, parts: tuple[Placed, ...]) -> int:
-        """Why these parts would break a limit, 0: they would not. Slots on each host are the ledger's business."""
+        """Why these parts would break a limit; 0: they would not. The ledger checks the slots of each host."""
         left, reason = self.left(spec)
         if sum(part.slots for part in parts) > left:
             return reason
@@ -157,7 +157,7 @@ class Limits:
         return 0
 
     def _why_not_limit(self, at: int, limit: Limit, spec: Spec, parts: tuple[Placed, ...]) -> int:
-        """What one host at a time cannot see: a limit over several hosts, jobs, and reserved resources."""
+        """Limits of lsb.resources that no check of a single host sees: over several hosts, on jobs, on reserved resources."""
         here = [part for part in parts if self.book.on_host(at, part.host)]
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
@@ -199,7 +199,7 @@ class Limits:
         return dict(self._sums)
 
     def _count(self) -> None:
-        """Count what has started, once, and then what the ledger took since."""
+        """Count all that has started once, and afterwards only what the ledger took since."""
         if self._counted < 0:
             self._counted = 0
             cluster = self.ledger.cluster

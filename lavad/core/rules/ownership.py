@@ -18,7 +18,7 @@ from lavad.core.site.conf import Conf
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One queue's: slots it asks for (what it has, and what waits), and what its configuration says."""
+    """One queue's: the slots it asks for (used and waiting jobs'), and what its configuration says."""
 
     queue: str
     asked: int
@@ -28,7 +28,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def has_owners(conf: Conf) -> bool:
-    """Whether slots are dealt out by what queues own at all."""
+    """Whether any queue owns slots."""
     return any(queue.weight is not None or queue.guarantee for queue in conf.queues)
 
 
@@ -62,7 +62,7 @@ def total_slots(cluster: Cluster) -> int:
 
 
 def has_slots(cluster: Cluster, queue: str) -> int:
-    """Slots that a queue's jobs have; those of preempted jobs are given up."""
+    """Slots that a queue's jobs use; preempted jobs use none."""
     column = cluster.use.queues.get(queue)
     return 0 if column is None else column[RUN] + column[SSUSP] + column[USUSP] + column[RSV]
 

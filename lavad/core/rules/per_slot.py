@@ -1,6 +1,6 @@
-"""What a job of some class reserves for each of its slots, so that it can give a slot back with all that goes with it.
+"""What a job reserves for each of its slots, so that it can give back a slot with all that goes with it.
 
-Rule: what is reserved once a host stays until the host leaves.
+Rule: what is reserved once for a host stays until the job leaves the host.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lavad.core.site.conf import Conf
 
 
 def amounts(spec: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
-    """(resource, amount) of one slot."""
+    """(resource, amount) for one slot."""
     return tuple((name, amount) for name, amount, each in _uses(spec, conf) if each)
 
 
@@ -31,7 +31,7 @@ def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
 
 
 def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
-    """What a part reserves by another requirement: all that either of the two names, each as the new one has it."""
+    """What a part reserves once the requirement is ``spec``'s instead of ``old``'s; what neither names stays."""
     now = _uses(spec, conf)
     before = {name for name, _, _ in _uses(old, conf)}
     kept = [(name, amount) for name, amount in part.reserved if name not in before and name not in {use[0] for use in now}]
@@ -40,7 +40,7 @@ def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, 
 
 
 def taken(part: Part, slots: int, spec: Spec, conf: Conf) -> Placed:
-    """So many slots of a part with what goes with them; with its last slot everything goes."""
+    """``slots`` slots of a part with what goes with them; all of it with the last slot."""
     placed = portion(part, slots, amounts(spec, conf))
     if slots < part.slots and spec.gpu is not None and per_task(spec.gpu):
         each = spec.gpu.num or 1

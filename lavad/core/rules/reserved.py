@@ -1,7 +1,7 @@
-"""What advance reservations leave of each host: to jobs that have none, and to jobs in one.
+"""What advance reservations leave of each host: to jobs outside of reservations, and to jobs in one.
 
-Rule: scheduler and ``accept_plan`` ask the same questions here. A job without a run limit is taken to run for ever: it
-starts on no slot that a reservation takes before the job could be over.
+Rule: scheduler and ``accept_plan`` ask the same questions here. A job without a run limit counts as running for ever: it
+starts on no slot that a reservation will need.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lavad.core.site.reservation import Reservation, is_active, may_use
 
 NEVER = math.inf
 Ends = tuple[tuple[float, int, str], ...]
-"""Of the jobs on a host: end by their run limits, slots, their reservation."""
+"""(end by the run limit, slots, reservation) of the jobs on a host."""
 
 
 def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
-    """When a started job is over by its run limit."""
+    """When a started job is over by its run limit; NEVER: it has none, or is suspended."""
     run = job.run
     limit = spec.limits.run
     if run is None or limit is None or job.state in SUSPENDED:
@@ -34,12 +34,12 @@ def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
 
 
 def _covers(row: Reservation, at: float, start: float) -> bool:
-    """Whether it is active at a time, for a job that starts at ``start``; of later weeks nothing is known but that they come."""
+    """Whether it is active at a time, for a job that starts at ``start``; of a recurring one any time after its end may be."""
     return row.begin <= at and (at < row.end or (bool(row.window) and start >= row.end))
 
 
 class Reserved:
-    """The reservations as they stand at ``now``. ``known`` keeps what was read of hosts that have not changed since."""
+    """The reservations as of ``now``. ``known``: a cache of what was read of hosts that have not changed since."""
 
     def __init__(self, ledger: Ledger, now: float, known: dict[str, tuple[int, Ends]] | None = None) -> None:
         self.ledger = ledger
@@ -54,9 +54,9 @@ class Reserved:
         self._used: dict[tuple[str, str], int] = {}
         self._seen = 0
         self._new: defaultdict[str, list[tuple[float, int, str]]] = defaultdict(list)
-        """What was placed since, as of ``Ends``."""
+        """Host to what was placed there since, as in ``Ends``."""
         self.changed: list[str] = []
-        """Reserved hosts on which something was placed since, each time: what was worked out before is no longer so."""
+        """Reserved hosts on which something was placed since, once for each time: what was worked out before is out of date."""
 
     def edges(self) -> Iterator[float]:
         """Times at which reservations begin and end."""
@@ -120,7 +120,7 @@ class Reserved:
         return max(0, dict(row.hosts).get(host, 0) - self.used(name, host))
 
     def kept(self, spec: Spec, host: str, start: float, end: float) -> int:
-        """Slots, beyond those that are taken, that a job outside of reservations must leave alone from start to end."""
+        """Free slots that a job outside of reservations, which runs from start to end, must leave to them."""
         rows = [(row, slots) for row, slots in self.by_host.get(host, ()) if self._counts(row, spec, start, end)]
         if not rows:
             return 0
@@ -138,7 +138,7 @@ class Reserved:
         return most
 
     def _is_over(self, end: float, own: str, at: float) -> bool:
-        """Whether a job with this end has left by a time; slots of one in an active reservation are that one's until its end."""
+        """Whether a job with this end is over by a time; a job in an active reservation uses that one's slots until its end."""
         row = self.rows.get(own)
         return end <= at if row is None or not is_active(row, self.now) else row.end <= at
 
@@ -146,13 +146,13 @@ class Reserved:
         return self.used(row.name, host) if is_active(row, self.now) and at < row.end else 0
 
     def _counts(self, row: Reservation, spec: Spec, start: float, end: float) -> bool:
-        """Whether a reservation is in a job's way."""
+        """Whether a job that runs from start to end must leave a reservation's slots alone."""
         if spec.queue in row.queues and not is_active(row, start):
             return False
         return row.begin < end and (start < row.end or bool(row.window))
 
     def why_not_job(self, spec: Spec) -> int:
-        """Why no job of this spec may start in its reservation now, whatever the hosts; 0: it may, or has none."""
+        """Why no job of this spec may start in its reservation now, whatever the hosts are; 0: it may, or has none."""
         if not spec.reservation:
             return 0
         row = self.rows.get(spec.reservation)
@@ -161,7 +161,7 @@ class Reserved:
         return 0 if is_active(row, self.now) else PendReason.HOST_LESS_RSVSLOTS
 
     def why_not_part(self, spec: Spec, part: Placed) -> int:
-        """Why a part may not have its slots for the sake of reservations; the ledger does not have it yet."""
+        """Why reservations keep a part, which is not on the ledger yet, from its slots; 0: they do not."""
         if spec.reservation:
             row = self.rows.get(spec.reservation)
             if row is None or part.host not in dict(row.hosts):
@@ -176,7 +176,7 @@ class Reserved:
         return self.why_none(spec, part.host) if kept and part.slots > self.ledger.host(part.host).free - kept else 0
 
     def why_not_resumed(self, spec: Spec, parts: Iterable[tuple[str, int]]) -> int:
-        """Why a job that gave up its slots may not have them again: what is active now keeps them."""
+        """Why a job that gave up its slots may not have them again: reservations that are active now keep them; 0: it may."""
         row = self.rows.get(spec.reservation)
         own = row is not None and is_active(row, self.now)
         self.catch_up()
@@ -190,7 +190,7 @@ class Reserved:
         return 0
 
     def why_none(self, spec: Spec, host: str) -> int:
-        """What bjobs -p says of a host whose slots a job may not have."""
+        """The pend reason of a host whose slots a job may not have."""
         return PendReason.HOST_LESS_RSVSLOTS if spec.reservation else self.reason(host)
 
     def reason(self, host: str) -> int:

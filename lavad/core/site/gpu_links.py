@@ -1,7 +1,8 @@
-"""How the GPUs of a host are joined, and which of them go best together: NVLink before PCIe switch before NUMA node.
+"""How the GPUs of a host are linked, and which of them go best together: NVLink before PCIe switch before NUMA node.
 
-Rule: a GPU's ``links`` has a letter for each GPU of its host, by position: N NVLink, P and B PCIe switches, H host bridge,
-D NUMA node, S beyond; anything else is as far as can be. Islands are what is joined, directly or through others.
+Rule: a GPU's ``links`` has a letter for each GPU of its host, by position, as of ``nvidia-smi topo -m``: N NVLink, P and B PCIe
+switches (PIX, PXB), H host bridge (PHB), D NUMA node (NODE), S beyond (SYS); anything else counts as farthest. An island is a
+set of GPUs that are linked, directly or through others.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ Islands = tuple[frozenset[int], ...]
 
 
 def nvlinked(gpus: Sequence[Gpu]) -> Islands:
-    """Positions of the GPUs that NVLink joins, one set an island."""
+    """The NVLink islands, as sets of positions of GPUs."""
     return _islands(tuple(gpu.links for gpu in gpus), 1)
 
 
 @lru_cache(maxsize=1024)
 def _islands(links: tuple[str, ...], level: int) -> Islands:
-    """Islands by the nearest ``level`` kinds of links; 0: each alone."""
+    """Islands by the nearest ``level`` kinds of links; 0: each GPU by itself."""
     left = dict.fromkeys(range(len(links)))
     found = []
     while left:
@@ -45,9 +46,9 @@ def _joined(links: tuple[str, ...], one: int, other: int, level: int) -> bool:
 
 
 def choose(gpus: Sequence[Gpu], free: Sequence[int], count: int, strict: bool) -> list[int]:
-    """``count`` of the free positions (best first) that are joined best, of an island that they leave the least of.
+    """``count`` of the ``free`` positions (best first) with the nearest links, from the island that fits best.
 
-    ``strict``: all within one NVLink island, or none.
+    ``strict`` (glink=yes): all within one NVLink island, or none.
     """
     if count > len(free):
         return []
@@ -66,7 +67,7 @@ def choose(gpus: Sequence[Gpu], free: Sequence[int], count: int, strict: bool) -
 
 
 def _fill(links: tuple[str, ...], room: list[int], count: int, level: int) -> list[int]:
-    """From as few of the next smaller islands as can be: the largest whole, and the best fitting for the rest."""
+    """From as few islands of ``level`` as possible: the largest as a whole, and the best fitting for the rest."""
     chosen: list[int] = []
     islands = [found for island in _islands(links, level) if (found := [at for at in room if at in island])]
     while len(chosen) < count:

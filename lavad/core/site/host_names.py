@@ -1,7 +1,7 @@
 """Which hosts a list of host and group names means: HOSTS of a queue, ``bsub -m``.
 
 Rule: words are ``host``, ``group``, ``all``, ``others``, each perhaps with ``+n`` (preference) or ``!`` (first host);
-``~word`` takes hosts away again. Unknown names mean nothing here; whoever takes them in has refused them.
+``~word`` excludes hosts. Unknown names mean nothing here: they were refused at submission.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The limits of one configuration: which sections of lsb.users and lsb.resources are about a user, a class, a host.
+"""The limits of one configuration: which sections of lsb.users and lsb.resources apply to a user, a class, a host.
 
-Rule: depends on the configuration alone, so that it is made once and asked often.
+Rule: it depends on the configuration only, so that it is made once and asked often.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members, user_groups
 
 Consumer = tuple[str, str, str, str]
-"""User, queue, project and application profile; "" where a limit does not count these apart."""
+"""(user, queue, project, application profile); "" where a limit does not count these separately."""
 
 
 class LimitBook:
@@ -37,7 +37,7 @@ class LimitBook:
         return self._groups[user]
 
     def of_user(self, user: str) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
-        """Sections of lsb.users that hold for a user, with the users that share each one (none: this user alone)."""
+        """(section of lsb.users that holds for a user, users who share it; none: this user alone)."""
         if user not in self._users:
             self._users[user] = tuple(self._user_sections(user))
         return self._users[user]
@@ -68,7 +68,7 @@ class LimitBook:
         return found
 
     def has_host_limits(self, spec: Spec) -> bool:
-        """Whether any limit looks at single hosts for jobs of this spec."""
+        """Whether any limit on single hosts applies to jobs of this spec."""
         queue = self.queues.get(spec.queue)
         if queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None):
             return True
@@ -77,7 +77,7 @@ class LimitBook:
         return any(section.slots_per_processor is not None for section, _ in self.of_user(spec.user))
 
     def applies(self, at: int, spec: Spec) -> bool:
-        """Whether a limit of lsb.resources is about jobs of this spec."""
+        """Whether the ``at``-th limit of lsb.resources applies to jobs of this spec."""
         limit = self.conf.limits[at]
         return (
             _names(limit.queues, (spec.queue,))
@@ -87,7 +87,7 @@ class LimitBook:
         )
 
     def counted(self, at: int, spec: Spec) -> Consumer:
-        """Whose jobs a limit counts with those of this spec."""
+        """Whose jobs a limit counts together with those of this spec."""
         limit = self.conf.limits[at]
         return (
             spec.user if limit.per_user else "",
@@ -105,13 +105,13 @@ class LimitBook:
 
 
 def _hosts(conf: Conf, words: tuple[str, ...], sign: str) -> frozenset[str]:
-    """The hosts that a list names (sign "") or takes away ("~")."""
+    """The hosts that a list names (sign "") or excludes ("~")."""
     found = (word[len(sign) :] for word in words if word.startswith("~") == bool(sign))
     return frozenset(host for word in found for host in members(conf, word))
 
 
 def _names(words: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    """Whether a list, in which ``~name`` takes away, means one of these names of a consumer."""
+    """Whether a list, in which ``~name`` excludes, means one of these names of a consumer."""
     if any(f"~{name}" in words for name in names):
         return False
     wanted = [word for word in words if not word.startswith("~")]

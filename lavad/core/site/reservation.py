@@ -1,7 +1,7 @@
 """Advance reservations: slots or hosts kept for somebody's jobs in a period of time, once or every week (brsvadd).
 
-Rule: a record has the period that is active now or comes next as plain times; whoever moves it on to the next one (the
-master, by an event) knows the calendar, so that deciding needs none.
+Rule: a record has the period that is active now or comes next as plain times. The master, which knows the calendar, moves it
+on to the next period by an event.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     begin: float = 0.0
     end: float = 0.0
     window: str = ""
-    """When it recurs, "" for once: ``[day:]hour[:minute]-[day:]hour[:minute] …``."""
+    """When it recurs, ``[day:]hour[:minute]-[day:]hour[:minute] …``; "": once."""
     open: bool = False
-    """Jobs are not killed at its end, but suspended, and go on as any other."""
+    """``-o``: at its end its jobs are not killed but suspended, and then scheduled as any other."""
     whole_hosts: bool = False
     """``-unit host``."""
     no_suspend: bool = False
-    """``-nosusp``: other jobs that run there are not suspended for its own."""
+    """``-nosusp``: other jobs on its hosts are not suspended for its jobs."""
     queues: tuple[str, ...] = ()
     """``-q``: queues whose jobs may use its hosts until it begins, however long they run."""
     description: str = ""
     creator: str = ""
     created: float = 0.0
     disabled: tuple[Period, ...] = ()
-    """Periods that begin in these times are left out (brsvmod disable)."""
+    """Occurrences that begin in these times are skipped (brsvmod disable)."""
 
     @property
     def slots(self) -> int:
-        """All its slots."""
+        """Its slots on all hosts."""
         return sum(slots for _, slots in self.hosts)
 
 
 def is_active(row: Reservation, now: float) -> bool:
-    """Whether its jobs may start."""
+    """Whether its jobs may start now."""
     return row.begin <= now < row.end
 
 
 def may_use(conf: Conf, row: Reservation, user: str) -> bool:
-    """Whether a user's jobs may ask for it."""
+    """Whether a user's jobs may run in it (-U)."""
     return row.kind != "system" and user in expand_users(conf, row.users)
 
 
@@ -74,7 +74,7 @@ def next_period(window: str, after: datetime, disabled: tuple[Period, ...] = ())
 
 
 def _joined(windows: Windows) -> list[Period]:
-    """Spans of a week; one over its end is whole, and begins in it."""
+    """The windows of a week in seconds; one that crosses the end of the week is joined into one."""
     spans: list[tuple[float, float]] = [(float(opens), float(closes)) for opens, closes in windows.spans]
     if len(spans) > 1 and spans[0][0] == 0 and spans[-1][1] == WEEK:
         (_, closes), (opens, _) = spans[0], spans[-1]

@@ -1,13 +1,16 @@
-"""Who may do what: the cluster's administrators, a queue's administrators and users, and the owner of a job."""
+"""Who may do what: administrators of the cluster, of queues, groups and hosts; users of queues; the owner of a job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from config.model.queue import QueueConfig
+from config.model.values import FairShare, Shares
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
+
+_ANYONE = ("default", "others", "all")
 
 
 def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
@@ -24,19 +27,19 @@ def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
 
 
 def is_admin(conf: Conf, caller: Caller) -> bool:
-    """An administrator of the cluster (root is one)."""
+    """Whether a caller is an administrator of the cluster (root is one)."""
     return caller.uid == 0 or caller.user in expand_users(conf, conf.admins)
 
 
 def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
-    """An administrator of the cluster or of this queue."""
+    """Whether a caller is an administrator of the cluster or of this queue."""
     if is_admin(conf, caller):
         return True
     return any(row.name == queue and caller.user in expand_users(conf, row.administrators) for row in conf.queues)
 
 
 def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
-    """Whether lsb.queues' USERS lets a user submit to the queue; ``~name`` takes one out of ``all``."""
+    """Whether USERS of lsb.queues lets a user submit to the queue; ``~name`` excludes one from ``all``."""
     out = {name[1:] for name in queue.users if name.startswith("~")}
     names = [name for name in queue.users if not name.startswith("~")]
     if user in expand_users(conf, out):
@@ -45,7 +48,7 @@ def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
 
 
 def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
-    """An administrator of a user group that the owner is in."""
+    """Whether a caller is an administrator of a user group that the owner of a job is in."""
     return any(
         caller.user in expand_users(conf, admins) and owner in expand_users(conf, (group,))
         for group, admins in conf.params.user_group_admins
@@ -63,3 +66,31 @@ def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
 def may_control(conf: Conf, owner: str, queue: str, caller: Caller) -> bool:
     """Whether a caller may change a job of ``owner`` in ``queue``."""
     return caller.user == owner or is_queue_admin(conf, queue, caller) or is_group_admin(conf, owner, caller)
+
+
+def find_share(conf: Conf, queue: str) -> FairShare | None:
+    """The fair share policy of a queue: its own, or that of the queue whose FAIRSHARE_QUEUES names it; None: it has none."""
+    for other in conf.queues:
+        if other.share is not None and queue in (other.name, *other.share.queues):
+            return other.share
+    return None
+
+
+def has_share(conf: Conf, queue: str, user: str) -> bool:
+    """Whether a user may submit to a queue as far as fair share goes: as in LSF, only users with a share of it may."""
+    share = find_share(conf, queue)
+    return share is None or not share.shares or _is_in(conf, share.shares, user, frozenset())
+
+
+def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool:
+    groups, inner = dict(conf.user_groups), dict(conf.group_shares)
+    for name, _ in shares:
+        group = name.rstrip("@/")
+        if name == user or name in _ANYONE:
+            return True
+        if group in groups and group not in above:
+            users = expand_users(conf, [group])
+            member = (user in users or "all" in users) and f"~{user}" not in users
+            if member and (name.endswith("@") or group not in inner or _is_in(conf, inner[group], user, above | {group})):
+                return True
+    return False

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 
 from lavad.core.job.job import Placed
-from lavad.core.lang.rusage_decay import joined
+from lavad.core.lang.rusage_decay import merge_decays
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts
 from lavad.sched.hosts.fit import units
@@ -110,7 +110,7 @@ def _both(one: Placed, other: Placed, gpu_per_task: bool) -> Placed:
         amounts[name] = amounts.get(name, 0.0) + amount
     same = {fade.name for fade in one.fades} & {fade.name for fade in other.fades}
     whole = ({name for name, _ in one.reserved} & {name for name, _ in other.reserved}) - same
-    fades = tuple(fade for fade in joined(one.fades, other.fades) if fade.name not in whole)
+    fades = tuple(fade for fade in merge_decays(one.fades, other.fades) if fade.name not in whole)
     return Placed(
         host=one.host,
         slots=one.slots + other.slots,

@@ -14,7 +14,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.cpus import Binding, count_tasks, give_cpus
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import Affinity
-from lavad.core.lang.rusage_decay import Fade
+from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.topology import parse_topology
 from lavad.core.rules.gpus import matches, pick
 from lavad.core.rules.ledger import UNLIMITED
@@ -135,6 +135,6 @@ def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 
 
-def _fades(need: Need, reserved: tuple[tuple[str, float], ...]) -> tuple[Fade, ...]:
+def _fades(need: Need, reserved: tuple[tuple[str, float], ...]) -> tuple[RusageDecay, ...]:
     amounts = dict(reserved)
     return tuple(replace(fade, amount=amounts[fade.name]) for fade in need.fades if fade.name in amounts)

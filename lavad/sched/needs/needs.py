@@ -16,7 +16,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import PACKING, Affinity, Cu, Expr, ResReq, ResReqError, Rusage, Span, names_in, parse
 from lavad.core.lang.resreq.ways import Term, Way, ways
-from lavad.core.lang.rusage_decay import Fade
+from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.rules.gpus import per_task
 from lavad.core.site.conf import Conf
 from lavad.core.site.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
@@ -143,13 +143,13 @@ class Need:
         slot: list[tuple[str, float]] = []
         job: list[tuple[str, float]] = []
         once: list[tuple[str, float]] = []
-        fades: list[Fade] = []
+        fades: list[RusageDecay] = []
         increasing = increasing_names(conf)
         for use in rusage.uses:
             if use.name in _IGNORED or use.amount <= 0 or use.name in increasing:
                 continue
             if use.duration:
-                fades.append(Fade(use.name, use.amount, use.duration, bool(use.decay)))
+                fades.append(RusageDecay(use.name, use.amount, use.duration, bool(use.decay)))
             per = conf.params.rusage_per(use.name, use.per)
             if per == "task":
                 slot.append((use.name, use.amount))

@@ -14,8 +14,7 @@ from lavad.core.decide.submit.slots import check_queue_requirement
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import members, preferences
-from lavad.core.site.rights import is_admin, may_use_queue
-from lavad.core.site.share_rights import has_share
+from lavad.core.site.rights import has_share, is_admin, may_use_queue
 
 KEYWORDS = frozenset(("all", "others", "allremote"))
 """What ``-m`` may say beside hosts and host groups."""
