@@ -27,6 +27,6 @@ def _expand(event: ElementsKilled, array: Array) -> Iterator[Job]:
             state=JobState.EXIT,
             since=event.at,
             position=array.position,
-            stand=array.stand,
+            queue_time=array.queue_time,
             outcome=outcome,
         )

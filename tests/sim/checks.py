@@ -39,7 +39,7 @@ def check_hosts(cluster: Cluster, slots: int, mem: float) -> None:
     jobs: defaultdict[str, list[bool]] = defaultdict(list)
     for job, spec, parts in running(cluster):
         for part in parts:
-            used[part.host] += 0 if job.lent else part.slots
+            used[part.host] += 0 if job.preempted_for else part.slots
             reserved[part.host] += round(dict(part.reserved).get("mem", 0.0))
             jobs[part.host].append(spec.exclusive)
     for host, count in used.items():
@@ -76,7 +76,9 @@ def check_licences(cluster: Cluster, name: str, most: float) -> None:
 
 def check_limits(cluster: Cluster, user: str, most: int) -> None:
     """A user has no more slots than the limit says."""
-    used = sum(part.slots for job, spec, parts in running(cluster) if spec.user == user and not job.lent for part in parts)
+    used = sum(
+        part.slots for job, spec, parts in running(cluster) if spec.user == user and not job.preempted_for for part in parts
+    )
     require(used <= most, f"{user} has {used} slots of {most}")
 
 

@@ -82,7 +82,7 @@ class Teams:
         world = self.world
         for key in list(world.cluster.suspended):
             job = world.cluster.jobs.rows[key]
-            if job.lent_all and job.run is not None:
+            if job.preempted_for_good and job.run is not None:
                 for part in job.run.parts:
                     world.apply(ev.PartGone(at=world.now, key=key, attempt=job.run.number, host=part.host))
                 world.apply(ev.JobRequeued(at=world.now, key=key))
@@ -109,7 +109,7 @@ class Teams:
         used = dict.fromkeys((*SHARES, "nobody"), 0)
         for key in self.world.cluster.started:
             job = self.world.cluster.jobs.rows[key]
-            if job.run is not None and not job.lent:
+            if job.run is not None and not job.preempted_for:
                 used[self.world.cluster.specs.rows[job.spec].user] += sum(part.slots for part in job.run.parts)
         assert sum(used.values()) <= SLOTS
         wants = any(self._waiting(team) for team in (*SHARES, "nobody"))

@@ -232,10 +232,10 @@ class Cluster:
         spec = self.specs.rows[job.spec]
         self.use.job(job, spec, 1)
         if job.state is JobState.PEND and not job.blocked:
-            self._queue_up(job.key, job.spec, job.position == 0.0 == job.stand)
+            self._queue_up(job.key, job.spec, job.position == 0.0 == job.queue_time)
         if job.run is not None:
             self.started[job.key] = None
-            if job.lent or job.state is JobState.SSUSP:
+            if job.preempted_for or job.state is JobState.SSUSP:
                 self.suspended[job.key] = None
         elif job.promised:
             self.promised[job.key] = None
@@ -276,7 +276,7 @@ class Cluster:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
             if new.may_start:
-                self._queue_up(new.job, new.spec, new.position == 0.0 == new.stand)
+                self._queue_up(new.job, new.spec, new.position == 0.0 == new.queue_time)
             self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)
@@ -341,4 +341,4 @@ class Cluster:
 
 
 def _stands(array: Array) -> tuple[float, float]:
-    return array.position, array.stand
+    return array.position, array.queue_time

@@ -169,11 +169,11 @@ def _check_hosts(cluster: Cluster) -> None:
     for job in cluster.jobs.rows.values():
         if job.run is None:
             continue
-        lent = bool(job.lent) and not job.lent_all
+        given_up = bool(job.preempted_for) and not job.preempted_for_good
         weight = gpu_weight(cluster.specs.rows[job.spec])
         parts: list[Part] = [part for part in job.run.parts if part.state not in OVER]
         for part in parts:
-            slots[part.host] += 0 if lent else part.slots
+            slots[part.host] += 0 if given_up else part.slots
             gpus.update({(part.host, gpu): weight for gpu in part.gpus})
     for host, use in cluster.use.hosts.items():
         twice = [cpu for cpu, count in use.cpus.items() if count > 1]

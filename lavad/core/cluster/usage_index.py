@@ -47,10 +47,10 @@ class HostUse:
         self.cpus: dict[int, int] = {}
         """CPU to the number of jobs that keep others off it."""
 
-    def add(self, key: int, part: Part, spec: Spec, sign: int, lent: bool = False) -> None:
-        """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``lent``: it has given up its slots."""
+    def add(self, key: int, part: Part, spec: Spec, sign: int, given_up: bool = False) -> None:
+        """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``given_up``: without its slots."""
         self.touched += 1
-        self._count(part, spec, sign, 0 if lent else part.slots)
+        self._count(part, spec, sign, 0 if given_up else part.slots)
         if sign > 0:
             self.jobs[key] = part
         else:
@@ -160,7 +160,7 @@ class Use:
             for group in lineage(spec.group):
                 self.group_running[group] += sign
         for part in parts:
-            self.hosts[part.host].add(job.key, part, spec, sign, bool(job.lent) and not job.lent_all)
+            self.hosts[part.host].add(job.key, part, spec, sign, bool(job.preempted_for) and not job.preempted_for_good)
         if any(part.fades for part in parts):
             self._fade(job, sign)
         for host in job.run.alone:

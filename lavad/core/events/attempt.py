@@ -90,9 +90,9 @@ def _job_suspended(cluster: Cluster, event: JobSuspended) -> None:
     job = live_job(cluster, event.key)
     state = move(job, event, event.state)
     count = job.preempted + (event.beneficiary not in (0, job.key))
-    lent = event.beneficiary or job.lent
+    beneficiary = event.beneficiary or job.preempted_for
     remarks = (event.why if state is JobState.USUSP else "", "")
-    job = replace(job, state=state, since=event.at, lent=lent, preempted=count, stopper=event.by, remarks=remarks)
+    job = replace(job, state=state, since=event.at, preempted_for=beneficiary, preempted=count, stopper=event.by, remarks=remarks)
     cluster.jobs.put(job.key, job)
 
 
@@ -112,7 +112,7 @@ def _job_resumed(cluster: Cluster, event: JobResumed) -> None:
     if run is not None:
         run = replace(run, paused=run.paused + max(0.0, event.at - job.since))
     remarks = (job.remarks[0], event.why)
-    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, lent=0, run=run, remarks=remarks))
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, preempted_for=0, run=run, remarks=remarks))
 
 
 class JobLost(JobEvent, frozen=True):
@@ -166,7 +166,7 @@ def _job_wished(cluster: Cluster, event: JobWished) -> None:
     kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
     run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
     if event.beneficiary:
-        job = replace(job, lent=event.beneficiary, lent_all=True, preempted=job.preempted + 1)
+        job = replace(job, preempted_for=event.beneficiary, preempted_for_good=True, preempted=job.preempted + 1)
     cluster.jobs.put(job.key, replace(job, state=state, run=run))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
@@ -87,11 +88,11 @@ class JobSwitched(JobEvent, frozen=True):
 def _job_switched(cluster: Cluster, event: JobSwitched) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
-        cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0, stand=0.0))
+        cluster.arrays.put(array.job, replace(array, spec=event.spec, position=0.0, queue_time=0.0))
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, spec=event.spec, position=0.0, stand=0.0, promised=()))
+    put(cluster, replace(job, spec=event.spec, position=0.0, queue_time=0.0, promised=()))
 
 
 class JobMoved(JobEvent, frozen=True):
@@ -104,18 +105,18 @@ class JobMoved(JobEvent, frozen=True):
     by: str = ""
     top: bool = True
     place: int = 1
-    stand: float = 0.0
+    queue_time: float = msgspec.field(name="stand", default=0.0)
 
 
 @folds(JobMoved)
 def _job_moved(cluster: Cluster, event: JobMoved) -> None:
     array = cluster.arrays.rows.get(event.key)
     if array is not None:
-        cluster.arrays.put(array.job, replace(array, position=event.position, stand=event.stand))
+        cluster.arrays.put(array.job, replace(array, position=event.position, queue_time=event.queue_time))
         return
     job = record_of(cluster, event.key)
     move(job, event)
-    put(cluster, replace(job, position=event.position, stand=event.stand))
+    put(cluster, replace(job, position=event.position, queue_time=event.queue_time))
 
 
 class MessagePosted(JobEvent, frozen=True):

@@ -44,7 +44,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     _charge(cluster, job.spec, _with_end(run, event.end) if run is not None and event.end is not None else run, event.at)
     job = replace(
         job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
-        failures=event.failures, not_before=event.not_before, lent=0, lent_all=False,
+        failures=event.failures, not_before=event.not_before, preempted_for=0, preempted_for_good=False,
         requeues=event.requeues or job.requeues,
         barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
     )  # fmt: skip

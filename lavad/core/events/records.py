@@ -46,10 +46,19 @@ def record_of(cluster: Cluster, key: int) -> Job:
     if array is None or (not held and index not in array.pending):
         raise IllegalMove(f"job {show(key)} is not live")
     return Job(
-        key=key, spec=array.spec, name=f"{array.name}[{index}]", submitted=array.submitted, since=array.submitted,
-        state=JobState.PSUSP if held else JobState.PEND, position=array.position, stand=array.stand, depend=array.depend,
-        blocked=stands(array, index), messages=array.messages, stopper=array.stopper if held else "",
-    )  # fmt: skip
+        key=key,
+        spec=array.spec,
+        name=f"{array.name}[{index}]",
+        submitted=array.submitted,
+        since=array.submitted,
+        state=JobState.PSUSP if held else JobState.PEND,
+        position=array.position,
+        queue_time=array.queue_time,
+        depend=array.depend,
+        blocked=stands(array, index),
+        messages=array.messages,
+        stopper=array.stopper if held else "",
+    )
 
 
 def stands(array: Array, index: int) -> int:

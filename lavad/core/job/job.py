@@ -99,8 +99,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """It was added to a running attempt: a part of its own uid (see ``core.job.resize``)."""
     leaving: bool = False
     """It is to be gone, and the attempt goes on without it."""
-    lent: int = 0
-    """Leaving for this job, which gets what it has."""
+    preempted_for: int = msgspec.field(name="lent", default=0)
+    """Leaving for this job, which gets its slots."""
 
 
 class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -266,8 +266,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     run: Attempt | None = None
     position: float = 0.0
     """Rank among the jobs of its queue given by btop (negative) or bbot (positive)."""
-    stand: float = 0.0
-    """When it would have been submitted to stand where its user's btop or bbot put it; 0: it stands by its submission."""
+    queue_time: float = msgspec.field(name="stand", default=0.0)
+    """The submission time by which it is queued after its user's btop or bbot; 0: its own."""
     stopper: str = ""
     """Who suspended or held it last; "" for the system."""
     remarks: tuple[str, str] = ("", "")
@@ -288,10 +288,10 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often an exit value has made it wait again."""
     before: JobState = JobState.RUN
     """UNKWN or ZOMBI: the state it had when its host was last heard."""
-    lent: int = 0
-    """Key of the job that it was preempted for: its slots are free for others until it goes on; 0: it was not."""
-    lent_all: bool = False
-    """Preempted for good (requeue, kill): it gives up all it has, not only its slots, but not before it is gone."""
+    preempted_for: int = msgspec.field(name="lent", default=0)
+    """Key of the job that it was preempted for: others may use its slots until it resumes; 0: it was not preempted."""
+    preempted_for_good: bool = msgspec.field(name="lent_all", default=False)
+    """Preempted by requeue, migration or kill: it gives up all that it has, once it is gone."""
     promised: tuple[Placed, ...] = ()
     """What is held for it while it waits, until the jobs that were preempted for it are gone."""
     preempted: int = 0
@@ -335,7 +335,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     never: Ranges = EMPTY
     """Those of them whose condition can never be met."""
     messages: tuple[Message, ...] = ()
-    stand: float = 0.0
+    queue_time: float = msgspec.field(name="stand", default=0.0)
     stopper: str = ""
     """Who held untouched elements of it last."""
 

@@ -90,7 +90,7 @@ def wants(run: Attempt, spec: Spec) -> tuple[int, int]:
 def why_not_grow(job: Job, spec: Spec, now: float) -> str:
     """Why a started job takes nothing more now, "" if it would."""
     run = job.run
-    if run is None or not run.elastic or job.lent or job.state.name != "RUN":
+    if run is None or not run.elastic or job.preempted_for or job.state.name != "RUN":
         return "it does not run"
     if run.resize is not None:
         return "another resize is under way"
@@ -133,7 +133,7 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
     return replace(run, parts=tuple(rows), seats=seats)
 
 
-def shrunk(run: Attempt, parts: Iterable[Placed], at: float, lent: int = 0) -> Attempt:
+def shrunk(run: Attempt, parts: Iterable[Placed], at: float, preempted_for: int = 0) -> Attempt:
     """The attempt with less: what is a whole host is leaving, slots of a host that stays are free at once."""
     rows = list(run.parts)
     for placed in parts:
@@ -142,7 +142,7 @@ def shrunk(run: Attempt, parts: Iterable[Placed], at: float, lent: int = 0) -> A
             continue
         part = rows[known]
         if placed.slots >= part.slots and known:
-            rows[known] = replace(part, leaving=True, lent=lent)
+            rows[known] = replace(part, leaving=True, preempted_for=preempted_for)
             continue
         less = min(placed.slots, part.slots - 1)
         rows[known] = replace(

@@ -48,7 +48,7 @@ class HostLedger:
         self.held: list[tuple[str, float]] = []
         """Amounts of resources that are held for waiting jobs."""
         for key, part in use.held.items() if use else ():
-            self.held += self.hold(part, cluster.spec_of(key), _lent_for(cluster, name, key)).reserved
+            self.held += self.hold(part, cluster.spec_of(key), _given_up_for(cluster, name, key)).reserved
 
     @property
     def free(self) -> int:
@@ -67,12 +67,12 @@ class HostLedger:
         for cpu in taken_by(part.binds) if part.binds else ():
             shift(self.cpus, cpu, sign)
 
-    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> Placed:
-        """Hold for a waiting job what the jobs preempted for it, ``lent``, do not hold still; that much."""
-        slots = max(0, part.slots - sum(other.slots for other in lent))
+    def hold(self, part: Placed, spec: Spec, given_up: Sequence[Part | Placed]) -> Placed:
+        """Hold a part for a waiting job, less what the jobs preempted for it still have (``given_up``); what is held now."""
+        slots = max(0, part.slots - sum(other.slots for other in given_up))
         rest = []
         for name, amount in part.reserved:
-            amount -= sum(value for other in lent for own, value in other.reserved if own == name)
+            amount -= sum(value for other in given_up for own, value in other.reserved if own == name)
             if amount > 0:
                 rest.append((name, amount))
         held = Placed(host=part.host, slots=slots, gpus=part.gpus, reserved=tuple(rest), binds=part.binds)
@@ -80,10 +80,15 @@ class HostLedger:
         return held
 
 
-def _lent_for(cluster: Cluster, host: str, key: int) -> list[Part]:
+def _given_up_for(cluster: Cluster, host: str, key: int) -> list[Part]:
+    """Parts on a host that are to go for the job ``key``."""
     rows = cluster.jobs.rows
     parts = cluster.use.hosts[host].jobs.items()
-    return [part for other, part in parts if (rows[other].lent_all and rows[other].lent == key) or part.lent == key]
+    return [
+        part
+        for other, part in parts
+        if (rows[other].preempted_for_good and rows[other].preempted_for == key) or part.preempted_for == key
+    ]
 
 
 class Ledger:
@@ -176,9 +181,9 @@ class Ledger:
             self.host(part.host).take(part, spec, sign)
             self._shift_shared(part, sign)
 
-    def hold(self, part: Placed, spec: Spec, lent: Sequence[Part | Placed]) -> None:
+    def hold(self, part: Placed, spec: Spec, given_up: Sequence[Part | Placed]) -> None:
         """As ``HostLedger.hold``."""
-        self._shift_shared(self.host(part.host).hold(part, spec, lent), 1)
+        self._shift_shared(self.host(part.host).hold(part, spec, given_up), 1)
 
     def _shift_shared(self, part: Placed | Part, sign: int) -> None:
         if part.reserved and self._shared is not None:

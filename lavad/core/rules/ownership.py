@@ -72,7 +72,7 @@ def lent_slots(cluster: Cluster) -> dict[str, int]:
     found: dict[str, int] = {}
     for key in cluster.suspended:
         job = cluster.jobs.rows[key]
-        if job.lent and not job.lent_all and job.run is not None:
+        if job.preempted_for and not job.preempted_for_good and job.run is not None:
             queue = cluster.specs.rows[job.spec].queue
             found[queue] = found.get(queue, 0) + sum(part.slots for part in job.run.parts)
     return found

@@ -108,7 +108,7 @@ class Reserved:
         for key, part in jobs.items():
             job = rows[key]
             spec = specs[job.spec]
-            if not job.lent or job.lent_all:
+            if not job.preempted_for or job.preempted_for_good:
                 yield end_of(self.cluster, job, spec), part.slots, spec.reservation
 
     def share(self, name: str, host: str) -> int:

@@ -44,7 +44,7 @@ def untouched(array: Array, index: int, state: JobState) -> Job:
         state=state,
         since=array.submitted,
         position=array.position,
-        stand=array.stand,
+        queue_time=array.queue_time,
         depend=array.depend,
         blocked=stands(array, index),
         messages=array.messages,
@@ -217,13 +217,15 @@ def _by_dispatch(job: Job) -> tuple[float, int, int]:
 
 def _in_order(entries: list[Job | Array]) -> list[Job | Array]:
     """In dispatch order: moved ones by their position, the rest by id; an array before its elements."""
-    if all(isinstance(entry, Job) and not entry.position and not entry.stand and entry.key < key_of(0, 1) for entry in entries):
+    if all(
+        isinstance(entry, Job) and not entry.position and not entry.queue_time and entry.key < key_of(0, 1) for entry in entries
+    ):
         return sorted(entries, key=_BY_KEY)
     return sorted(entries, key=_place)
 
 
 def _place(entry: Job | Array) -> tuple[float, float, int, int]:
-    stand = entry.stand or entry.submitted
+    queue_time = entry.queue_time or entry.submitted
     if isinstance(entry, Array):
-        return entry.position, stand, entry.job, 0
-    return entry.position, stand, job_of(entry.key), index_of(entry.key)
+        return entry.position, queue_time, entry.job, 0
+    return entry.position, queue_time, job_of(entry.key), index_of(entry.key)

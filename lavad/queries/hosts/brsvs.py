@@ -59,7 +59,7 @@ def used_slots(request: Request, row: Reservation) -> dict[str, int]:
     """Host to the slots that its jobs have there now."""
     found = dict.fromkeys((host for host, _ in row.hosts), 0)
     for job in _jobs(request, row):
-        for part in job.run.parts if job.run is not None and not job.lent else ():
+        for part in job.run.parts if job.run is not None and not job.preempted_for else ():
             if part.host in found:
                 found[part.host] += part.slots
     return found

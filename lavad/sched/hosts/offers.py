@@ -48,7 +48,7 @@ def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:
     found: list[tuple[float, int, Shifted]] = []
     for key in state.cluster.started:
         job = rows[key]
-        if not job.lent and key not in state.preempted:
+        if not job.preempted_for and key not in state.preempted:
             spec = specs[job.spec]
             found.append((end_of(state, job, spec), key, (parts_of(state.cluster, key), spec)))
     for at, (spec, parts) in enumerate(state.ledger.placed):

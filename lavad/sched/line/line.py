@@ -71,7 +71,7 @@ def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> 
     # JOB_PRIORITY_OVER_TIME: all priorities grow at one rate, so that only the difference of submission times counts
     priority = ranking.growth * row.submitted - max(0, spec.priority)
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
-    return (-rank, (), -queue_priority, priority, row.position, own, row.stand or row.submitted, job, key >> 32)
+    return (-rank, (), -queue_priority, priority, row.position, own, row.queue_time or row.submitted, job, key >> 32)
 
 
 def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterator[int]:
@@ -95,7 +95,7 @@ def _put_in_place(cluster: Cluster, entry: PendingClass, jobs: Pending) -> None:
         if keys[key] <= entry.placed:
             break
         row = cluster.get(key)
-        new.append(((row.position, row.stand or row.submitted, key & 0xFFFFFFFF, key >> 32), key, keys[key]))
+        new.append(((row.position, row.queue_time or row.submitted, key & 0xFFFFFFFF, key >> 32), key, keys[key]))
     if len(new) * 100 < len(places):
         for place in new:
             insort(places, place)

@@ -54,7 +54,7 @@ class SuspendResume:
                 state.preempted.add(key[0])
         for key_ in state.cluster.suspended:
             job = state.cluster.jobs.rows[key_]
-            if job.state is JobState.SSUSP and job.run is not None and not job.lent_all:
+            if job.state is JobState.SSUSP and job.run is not None and not job.preempted_for_good:
                 queue = state.cluster.queue_conf.get(state.cluster.specs.rows[job.spec].queue)
                 self.waiting.append((queue.priority if queue is not None else 0, -job.run.dispatched, key_))
         self.waiting.sort()
@@ -69,7 +69,7 @@ class SuspendResume:
                 continue
             if self._may_resume(job):
                 self.resumes.append(key)
-            if job.lent:
+            if job.preempted_for:
                 self._take(job)
 
     def resume_lent(self) -> None:
@@ -83,7 +83,7 @@ class SuspendResume:
     def _is_reclaimed(self, job: Job) -> bool:
         """Whether the queue of a preempted job already has what it deserves without it."""
         queue_shares = self.queue_shares
-        if queue_shares is None or not job.lent or job.run is None:
+        if queue_shares is None or not job.preempted_for or job.run is None:
             return False
         queue = self.state.cluster.specs.rows[job.spec].queue
         return not queue_shares.may_resume(queue, sum(part.slots for part in job.run.parts))
@@ -178,7 +178,7 @@ class SuspendResume:
 
     def _suspended_lately(self, key: int) -> bool:
         job = self.state.cluster.jobs.rows[key]
-        if job.state is not JobState.SSUSP or job.lent or self.state.now >= job.since + TURN:
+        if job.state is not JobState.SSUSP or job.preempted_for or self.state.now >= job.since + TURN:
             return False
         self.state.wake(job.since + TURN)
         return True
@@ -243,7 +243,7 @@ def _may_be_suspended(job: Job) -> bool:
         and not run.forced
         and run.verdict is None
         and not run.refused
-        and not job.lent_all
+        and not job.preempted_for_good
         and any(part.state not in OVER for part in run.parts)
         and not any(wish.kind == "kill" for wish in run.wishes)
     )

@@ -133,7 +133,7 @@ class Victims:
         """Whether a job runs, is not about to end or to give up its slots, and was not resumed only just now."""
         state = self.state
         run = job.run
-        if job.state is not JobState.RUN or job.lent or run is None or run.verdict is not None or run.refused:
+        if job.state is not JobState.RUN or job.preempted_for or run is None or run.verdict is not None or run.refused:
             return False
         if any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
             return False

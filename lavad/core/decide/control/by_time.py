@@ -33,7 +33,7 @@ def migrations(cluster: Cluster, now: float) -> Decided:
 def migrate_after(cluster: Cluster, job: Job) -> int | None:
     """After how many seconds of suspension by the system a job migrates; None: it does not."""
     spec = cluster.specs.rows[job.spec]
-    if job.state is not JobState.SSUSP or job.run is None or job.lent_all or not (spec.rerunnable or spec.checkpoint):
+    if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good or not (spec.rerunnable or spec.checkpoint):
         return None
     if any(wish.kind in ENDING for wish in job.run.wishes):
         return None

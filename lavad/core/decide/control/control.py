@@ -111,7 +111,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
             return DENIED
         if job.state is JobState.PSUSP:
             return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=ask.reason)]
-        if job.lent and job.state in SUSPENDED:
+        if job.preempted_for and job.state in SUSPENDED:
             # its slots are another's now: it goes on when they are free again
             why = "Job was preempted and waits for free slots"
             state = JobState.SSUSP

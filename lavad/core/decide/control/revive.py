@@ -106,13 +106,13 @@ def _revived(
         reason=int(PendReason.JOB_REQUEUED),
         blocked=MET,
         position=0.0,
-        stand=0.0,
+        queue_time=0.0,
         avoid=(),
         barred=(),
         failures=0,
         not_before=0.0,
-        lent=0,
-        lent_all=False,
+        preempted_for=0,
+        preempted_for_good=False,
         promised=(),
     )
     array = None

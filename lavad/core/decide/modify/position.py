@@ -59,7 +59,7 @@ def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
 
 def _place(cluster: Cluster, key: int) -> Place:
     row = cluster.get(key)
-    return row.position, row.stand or row.submitted, job_of(key), key
+    return row.position, row.queue_time or row.submitted, job_of(key), key
 
 
 def _places(cluster: Cluster, spec: Spec, key: int) -> list[tuple[Place, Spec]]:
@@ -79,9 +79,11 @@ def _among_all(others: list[Place], key: int, top: bool, place: int, caller: Cal
     if beyond and position == beyond[-1][0]:
         # its neighbours have one position: those that stay beyond it are moved first, to make room
         edge, step = (min(others[0][0], 0.0), -1.0) if top else (max(others[-1][0], 0.0), 1.0)
-        for at, (_, stand, _, other) in enumerate(beyond):
+        for at, (_, queue_time, _, other) in enumerate(beyond):
             at_edge = edge + step * (len(beyond) + 1 - at)
-            events.append(ev.JobMoved(at=now, key=other, position=at_edge, stand=stand, by=caller.user, top=top, place=at + 1))
+            events.append(
+                ev.JobMoved(at=now, key=other, position=at_edge, queue_time=queue_time, by=caller.user, top=top, place=at + 1)
+            )
         position = edge + step
     events.append(ev.JobMoved(at=now, key=key, position=position, by=caller.user, top=top, place=place))
     return events
@@ -126,13 +128,13 @@ def _among_own(
     line = [*own[:to], mine, *own[to:]]
     place = to + 1 if ask.top else len(own) + 1 - to
     events: list[ev.Event] = []
-    for (position, stand), row in _settled(cluster, line, slots, to, swap):
-        if (position, stand) != row[:2] or row[3] == key:
+    for (position, queue_time), row in _settled(cluster, line, slots, to, swap):
+        if (position, queue_time) != row[:2] or row[3] == key:
             moved = ev.JobMoved(
                 at=now,
                 key=row[3],
                 position=position,
-                stand=stand,
+                queue_time=queue_time,
                 by=caller.user,
                 top=ask.top,
                 place=place if row[3] == key else line.index(row) + 1,

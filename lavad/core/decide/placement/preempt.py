@@ -28,7 +28,7 @@ SHRINK = "shrink"
 def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
     """The attempt, if it still runs and nobody has preempted it."""
     job = cluster.jobs.rows.get(key)
-    run = job.run if job is not None and job.state is JobState.RUN and not job.lent else None
+    run = job.run if job is not None and job.state is JobState.RUN and not job.preempted_for else None
     return run if run is not None and run.uid == uid and run.verdict is None else None
 
 
@@ -81,16 +81,16 @@ def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
 def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
     """Hold for the beneficiary what its victims do not hold until they are gone (those that are suspended: at once)."""
     ledger.shift_slots([part for one in unit if one.how == SUSPEND for part in parts_of(ledger.cluster, one.key)], -1)
-    lent: list[Part | Placed] = []
+    given_up: list[Part | Placed] = []
     for one in unit:
         if one.how == SHRINK:
             whole = leaving(ledger.cluster, one)
             ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), -1)
-            lent += whole
+            given_up += whole
         elif one.how != SUSPEND:
-            lent += parts_of(ledger.cluster, one.key)
+            given_up += parts_of(ledger.cluster, one.key)
     for part in placement.parts:
-        ledger.hold(part, spec, [other for other in lent if other.host == part.host])
+        ledger.hold(part, spec, [other for other in given_up if other.host == part.host])
 
 
 def parts_of(cluster: Cluster, key: int) -> list[Part]:
@@ -139,7 +139,7 @@ def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int
         job = cluster.jobs.rows.get(key)
         if job is None or job.run is None or key in used or why_not_resumed(ledger, job, reserved):
             continue
-        if job.lent:
+        if job.preempted_for:
             ledger.shift_slots(parts_of(cluster, key), 1)
         events.append(JobResumed(at=now, key=key))
     return events
@@ -147,15 +147,15 @@ def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int
 
 def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) -> int:
     """Why a job that the system suspended has no place to go on, 0: it has."""
-    if job.state is not JobState.SSUSP or job.run is None or job.lent_all:
+    if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good:
         return PendReason.USER_STOP
     for part in parts_of(ledger.cluster, job.key):
         host = ledger.cluster.hosts.rows.get(part.host)
         if host is None or host.state is not HostState.OK:
             return PendReason.SBD_UNREACH
-        if job.lent and part.slots > ledger.host(part.host).free:
+        if job.preempted_for and part.slots > ledger.host(part.host).free:
             return PendReason.HOST_JOB_LIMIT
-    if job.lent and reserved is not None:
+    if job.preempted_for and reserved is not None:
         parts = [(part.host, part.slots) for part in parts_of(ledger.cluster, job.key)]
         return reserved.why_not_resumed(ledger.cluster.specs.rows[job.spec], parts)
     return 0
@@ -178,6 +178,6 @@ def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Calla
 def holders(cluster: Cluster, key: int) -> list[int]:
     """The jobs that were preempted for good for a waiting job and are not gone yet."""
     rows = cluster.jobs.rows
-    found = [other for other in cluster.suspended if rows[other].lent_all and rows[other].lent == key]
+    found = [other for other in cluster.suspended if rows[other].preempted_for_good and rows[other].preempted_for == key]
     runs = ((other, rows[other].run) for other in cluster.use.elastic)
-    return found + [other for other, run in runs if run is not None and any(part.lent == key for part in run.parts)]
+    return found + [other for other, run in runs if run is not None and any(part.preempted_for == key for part in run.parts)]

@@ -160,7 +160,7 @@ def _suspended(job: Job, now: float, why: str) -> ev.Event:
 
 def _runs(job: Job) -> bool:
     run = job.run
-    return job.state is JobState.RUN and run is not None and run.verdict is None and not run.refused and not job.lent
+    return job.state is JobState.RUN and run is not None and run.verdict is None and not run.refused and not job.preempted_for
 
 
 def check_job(cluster: Cluster, name: str, user: str, hosts: Iterable[str]) -> None:

@@ -265,7 +265,7 @@ def check_kept(world: World, started: set[int], had: set[int]) -> None:
         for key in world.cluster.started:
             job, spec = rows[key], specs[rows[key].spec]
             assert job.run is not None
-            parts = {} if job.lent else {part.host: part.slots for part in job.run.parts}
+            parts = {} if job.preempted_for else {part.host: part.slots for part in job.run.parts}
             end = float("inf") if spec.limits.run is None else job.run.dispatched + job.run.paused + spec.limits.run
             mine = world.cluster.reservations.rows.get(spec.reservation)
             inside = mine is not None and is_active(mine, world.now)
@@ -303,7 +303,7 @@ def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> Non
         elif kind == "reserve":
             try_reserve(world, what)
         started = set(world.cluster.started)
-        had = {key for key in started if not world.cluster.jobs.rows[key].lent}
+        had = {key for key in started if not world.cluster.jobs.rows[key].preempted_for}
         step(world)
         check_kept(world, started, had)
 

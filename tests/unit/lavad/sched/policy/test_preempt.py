@@ -20,14 +20,14 @@ def test_a_victim_is_suspended_and_goes_on_when_its_slots_are_free() -> None:
     high = world.submit(queue="high", slots=2)
     step(world)
     assert states(world, low, high) == ["SSUSP", "RUN"]
-    assert world.cluster.jobs.rows[low].lent == high
+    assert world.cluster.jobs.rows[low].preempted_for == high
     later = world.submit(queue="low", slots=1)
     step(world)
     assert states(world, low, later) == ["SSUSP", "PEND"], "what is free is the victim's, not a lower job's"
     world.finish(high)
     step(world)
     assert states(world, low, later) == ["RUN", "PEND"]
-    assert world.cluster.jobs.rows[low].lent == 0
+    assert world.cluster.jobs.rows[low].preempted_for == 0
 
 
 def test_the_youngest_job_goes_first_and_no_more_than_needed() -> None:

@@ -89,7 +89,7 @@ def act(world: World, action: tuple[Any, ...]) -> None:
             if going:
                 world.finish(going[at % len(going)])
         case ("gone", at):
-            ending = [key for key in world.cluster.suspended if rows[key].lent_all]
+            ending = [key for key in world.cluster.suspended if rows[key].preempted_for_good]
             if ending:
                 leave(world, ending[at % len(ending)])
         case ("kill", at):
@@ -203,7 +203,7 @@ def test_all_ends_well(story: list[tuple[Any, ...]]) -> None:
         step(world)
         check_world(world)
         for key in list(world.cluster.suspended):
-            if rows[key].lent_all:
+            if rows[key].preempted_for_good:
                 leave(world, key)
         going = [key for key in world.cluster.started if rows[key].state is JobState.RUN]
         if going:

@@ -43,7 +43,7 @@ def used(world: World) -> Counter[str]:
     found: Counter[str] = Counter()
     for key in world.cluster.started:
         job = world.cluster.jobs.rows[key]
-        if not job.lent and job.run is not None:
+        if not job.preempted_for and job.run is not None:
             found[world.cluster.specs.rows[job.spec].queue] += sum(part.slots for part in job.run.parts)
     return found
 

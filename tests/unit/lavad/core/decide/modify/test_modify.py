@@ -234,7 +234,7 @@ def test_an_array_of_which_some_run_moves_with_what_waits(bench: Bench) -> None:
     bmove(bench, job)
     row = bench.cluster.arrays.rows[job]
     assert isinstance(row, Array)
-    assert row.stand > 0
+    assert row.queue_time > 0
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP"])
