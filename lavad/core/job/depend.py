@@ -11,11 +11,11 @@ import msgspec
 from lavad.core.lang.ranges import EMPTY, Ranges
 
 MET, BLOCKED, NEVER = 0, 1, 2
-"""How a job stands to its condition: it has none or it is met, it is not yet, it can never be."""
+"""State of a job's condition: there is none or it is met, it is not met yet, it can never be met."""
 
 
 class Depend(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A condition: its text, and for each of its questions (as ``questions_of`` lists them) the job ids that it is about."""
+    """A condition: its text, and for each of its tests (as ``questions_of`` lists them) the job ids that it is about."""
 
     text: str
     ids: tuple[tuple[int, ...], ...] = ()
@@ -35,13 +35,13 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those whose post-execution command failed."""
 
     def with_element(self, index: int, code: int | None, post_failed: bool = False) -> Ended:
-        """One element more; ``code`` None: DONE."""
+        """With one finished element more; ``code`` None: DONE."""
         one = Ranges.span(index, index)
         more = self.with_elements(one, code)
         return msgspec.structs.replace(more, post_failed=self.post_failed.union(one)) if post_failed else more
 
     def with_elements(self, elements: Ranges, code: int | None) -> Ended:
-        """More elements; ``code`` None: DONE."""
+        """With more finished elements; ``code`` None: DONE."""
         if code is None:
             return msgspec.structs.replace(self, done=self.done.union(elements))
         codes = dict(self.exited)
@@ -49,7 +49,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, exited=tuple(codes.items()))
 
     def joined(self, other: Ended) -> Ended:
-        """What one or the other knows."""
+        """The union of both."""
         failed = self.post_failed.union(other.post_failed)
         both = msgspec.structs.replace(self, indices=self.indices or other.indices, post_failed=failed)
         both = both.with_elements(other.done, None)
@@ -58,7 +58,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         return both
 
     def without(self, index: int) -> Ended:
-        """As if this element had not finished."""
+        """Without this element."""
         one = Ranges.span(index, index)
         exited = tuple((code, left) for code, elements in self.exited if (left := elements.minus(one)))
         failed = self.post_failed.minus(one)

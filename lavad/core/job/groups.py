@@ -9,19 +9,19 @@ MAX_DEPTH = 64
 
 
 class JobGroup(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A group."""
+    """A job group."""
 
     name: str
     owner: str
     limit: int | None = None
-    """How many jobs in it and in the groups below it may have started at a time; None: no limit."""
+    """Maximum of started jobs in it and in the groups below it; None: no limit."""
     added: float = 0.0
     implicit: bool = False
-    """A job made it: with JOB_GROUP_CLEAN it goes with its last job."""
+    """Made by a job: with JOB_GROUP_CLEAN it is deleted with its last job."""
 
 
 def read_path(text: str) -> str:
-    """The path in its one form; "" where the text is none."""
+    """The normal form of a path; "": the text is no path."""
     parts = [part for part in text.strip().split("/") if part]
     bad = not parts or len(text) > MAX_PATH or len(parts) > MAX_DEPTH or "//" in text.strip().rstrip("/")
     if bad or any(not part.isprintable() or part in (".", "..") for part in parts):

@@ -12,7 +12,7 @@ from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.states import JobState, PartState, TaskState, TermReason
 
 AVOIDED = 60.0
-"""Seconds in which a job that waits again goes to no host of its ``avoid``; then it prefers the others."""
+"""Seconds for which a job that waits again is not placed on hosts of its ``avoid``; after that it prefers others."""
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -23,11 +23,11 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     gpus: tuple[str, ...] = ()
     reserved: tuple[tuple[str, float], ...] = ()
     fades: tuple[RusageDecay, ...] = ()
-    """Which of ``reserved`` is not for the whole life of the job."""
+    """What of ``reserved`` ends or shrinks before the job ends."""
     roles: tuple[tuple[int, int, int], ...] = ()
-    """Of a job with roles: (number of the role, index of its first task here, how many)."""
+    """Of a job with roles: (number of the role, index of its first task here, number of tasks)."""
     binds: tuple[Binding, ...] = ()
-    """affinity[]: what each of its tasks here is bound to."""
+    """affinity[]: the processors that each of its tasks here is bound to."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -42,7 +42,7 @@ class TaskEnd(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class End(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a part ended on its host, as its agent reported it."""
+    """How a part ended on its host, as reported by its agent."""
 
     status: int = 0
     """Wait status of the job process, or of the rank that failed first."""
@@ -59,13 +59,13 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     first_rank: int = -1
     first_reason: str = ""
     limit: TermReason = TermReason.NONE
-    """The limit that the agent enforced, if that is why it ended."""
+    """The limit that the agent enforced, if it ended for that."""
     lost: str = ""
-    """Why the end is unknown (its shepherd died); "" when it is known."""
+    """Why the end is unknown (its shepherd died); "": it is known."""
     output: str = ""
     """Where output without ``-o`` is kept on the first host."""
     post: int = 0
-    """Wait status of the post-execution command, where that was over too."""
+    """Wait status of the post-execution command, where it had ended as well."""
     cpu_peak: float = 0.0
     """The most CPUs that it used at a time, and when, in seconds after its start."""
     cpu_peak_after: float = 0.0
@@ -85,7 +85,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where it listens for the user of an interactive job (``ip port name``)."""
     pid: int = 0
     stopped: bool = False
-    """The agent said that its processes are stopped."""
+    """Its agent reported that its processes are stopped."""
     post: int = 0
     """Wait status of the post-execution command."""
     end: End | None = None
@@ -94,38 +94,38 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """As in ``Placed``."""
     binds: tuple[Binding, ...] = ()
     seat: int = 0
-    """Of a resizable job: its number among all hosts that the attempt ever had; it never changes."""
+    """Node index of a resizable job: its number among all hosts that the attempt ever had; it never changes."""
     grown: bool = False
-    """It was added to a running attempt: a part of its own uid (see ``core.job.resize``)."""
+    """It was added to a running attempt, and has a uid of its own (see ``core.job.resize``)."""
     leaving: bool = False
-    """It is to be gone, and the attempt goes on without it."""
+    """It is leaving: the attempt goes on without it."""
     preempted_for: int = msgspec.field(name="lent", default=0)
     """Leaving for this job, which gets its slots."""
 
 
 class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One task of a job with roles: its place among the attempt's tasks is its rank, for the job's life."""
+    """One task of a job with roles: its place in ``Attempt.tasks`` is its rank, for the job's life."""
 
     role: int
     index: int
     place: int = 0
     """Which part it is in."""
     number: int = 1
-    """Counts its starts in this attempt."""
+    """Number of its starts in this attempt."""
     state: TaskState = TaskState.WAITING
     late: bool = False
-    """It starts when all that are not late run."""
+    """It starts once all tasks that are not late run."""
     delay: float = 0.0
-    """Seconds that its next start waits."""
+    """Seconds until its next start."""
     status: int = 0
     """Wait status of its last end."""
     at: float = 0.0
-    """When it came into this state."""
+    """When it entered this state."""
     pid: int = 0
 
 
 class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Something asked of a running attempt and not yet done."""
+    """A request to a running attempt that is not done yet: a pending signal, checkpoint, requeue …"""
 
     kind: str
     """``kill``, ``signal``, ``checkpoint``, ``requeue`` or ``migrate``."""
@@ -134,20 +134,20 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     signal: int = 0
     reason: TermReason = TermReason.NONE
     number: int = 0
-    """Counts wishes of an attempt, so that the agent does each one once."""
+    """Number of the request in its attempt, so that the agent carries each out once."""
     kill_after: bool = False
     period: int = -1
-    """checkpoint: seconds between periodic ones from now on, 0: none; -1: as it is."""
+    """checkpoint: seconds between periodic checkpoints from now on; 0: none, -1: unchanged."""
     state: JobState = JobState.PEND
-    """requeue: the state the job goes to."""
+    """requeue: the state that the job returns to."""
     done: bool = False
     """kill: the job counts as DONE."""
     said: str = ""
-    """The reason that its asker gave (-C)."""
+    """The reason given with the request (-C)."""
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A rank that seems to hang, or to hold up the others."""
+    """A rank that seems to hang or to hold up the others."""
 
     rank: int
     host: str
@@ -157,11 +157,11 @@ class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     than most) or ``all`` (one of them)."""
     since: float = 0.0
     waits: str = ""
-    """What its process waits for, as its kernel has it."""
+    """What its process waits for, as the kernel reports it."""
 
 
 class Resize(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A change of a running attempt's hosts that is under way."""
+    """A change of a running attempt's hosts in progress."""
 
     number: int
     grow: bool
@@ -169,7 +169,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     at: float
     command: str = ""
     done: bool = False
-    """A shrink that did not wait for its command."""
+    """A shrink that does not wait for the notification command."""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -180,50 +180,50 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     dispatched: float
     parts: tuple[Part, ...]
     started: float = 0.0
-    """When the first part's process started; 0: not yet."""
+    """When the process of the first part started; 0.0: not yet."""
     wishes: tuple[Wish, ...] = ()
     next_wish: int = 1
     verdict: End | None = None
-    """How the job ended, once its first part (or a failing one) has."""
+    """How the job ended, once its first part (or a failing part) has ended."""
     refused: str = ""
-    """Why a host refused to start it: it goes back to PEND when every part is over."""
+    """Why a host refused to start it: the job returns to PEND once every part is over."""
     refused_code: str = ""
     cwd: str = ""
     paused: float = 0.0
-    """Seconds for which it was suspended so far."""
+    """Seconds that it has been suspended so far."""
     checkpoint: int = -1
-    """Generation of the newest whole checkpoint of the job, -1: none."""
+    """Generation of the newest complete checkpoint of the job; -1: none."""
     way: int = 0
-    """Which of the alternatives of its requirement it was placed by."""
+    """Number of the alternative of its requirement that it was placed by."""
     alone: tuple[str, ...] = ()
     """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
     suspects: tuple[Suspect, ...] = ()
-    """Ranks that seem to hang, as the samples had it last."""
+    """Ranks that seem to hang, by the last samples."""
     tasks: tuple[TaskRun, ...] = ()
     """Of a job with roles: all its tasks by rank."""
     judged: bool = False
-    """The tasks' ends have made the verdict: the parts are to finish."""
+    """The ends of its tasks have decided the verdict: the parts are to finish."""
     leave: bool = False
-    """Tasks that still run then are let alone, and the attempt ends with the last of them."""
+    """Tasks that still run then go on, and the attempt ends with the last of them."""
     again: str = ""
     """Why the whole job starts again once this attempt is over."""
     limits: Limits | None = None
-    """Its limits, where they were changed while it ran."""
+    """Its limits if they were changed while it ran; None: those of its spec."""
     forced: bool = False
     """brun -f: neither a run window nor load suspends it."""
     amended: tuple[tuple[str, str], ...] = ()
-    """Output files and mail of bmod while it ran: names of the text's fields and what they are now."""
+    """Output files and mail changed by bmod while it ran: (field of JobText, value)."""
     elastic: bool = False
-    """Hosts may join it and leave it."""
+    """Hosts may be added and removed while it runs."""
     seats: int = 0
     resize: Resize | None = None
     resizes: int = 0
     wanted: tuple[int, int] | None = None
-    """(least, most) slots in all that were asked for by hand; None: by itself, if the job is autoresizable."""
+    """(minimum, maximum) of slots in all requested with bresize; None: it grows by itself if the job is autoresizable."""
     command: str | None = None
     """Notification command of that request."""
     grow_after: float = 0.0
-    """No growth before this: the last one failed."""
+    """No growth before this time, as the last one failed."""
     spent: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
 
@@ -235,13 +235,13 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int = 0
     reason: TermReason = TermReason.NONE
     why: str = ""
-    """One line for the user where a status does not say enough (first failing rank and host, lost host)."""
+    """One line for the user where the status does not tell enough (first failing rank and host, lost host)."""
     post: int = 0
     """Wait status of the post-execution command."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What somebody posted to a job (bpost): LSF keeps the newest of each number."""
+    """A message posted to a job (bpost); as in LSF the newest of each number is kept."""
 
     number: int
     text: str
@@ -260,7 +260,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     submitted: float
     state: JobState = JobState.PEND
     since: float = 0.0
-    """When it came into this state."""
+    """When it entered this state."""
     attempt: int = 0
     """Number of the newest attempt; 0: never dispatched."""
     run: Attempt | None = None
@@ -269,49 +269,49 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     queue_time: float = msgspec.field(name="stand", default=0.0)
     """The submission time by which it is queued after its user's btop or bbot; 0: its own."""
     stopper: str = ""
-    """Who suspended or held it last; "" for the system."""
+    """Who suspended or held it last; "": the system."""
     remarks: tuple[str, str] = ("", "")
     """The reasons given with the last bstop -C and bresume -C."""
     reason: int = 0
-    """Pend reason that its own history gives it (requeued, resumed by user …), 0: none."""
+    """Pend reason by its own history (requeued, resumed by user …); 0: none."""
     checkpoint: int = -1
-    """Generation to restart from, -1: from the beginning."""
+    """Checkpoint generation to restart from; -1: from the beginning."""
     avoid: tuple[str, ...] = ()
     """Hosts not to use at the next dispatch."""
     barred: tuple[str, ...] = ()
-    """Hosts on which it ended with an exit code of EXCLUDE(…): it never goes there again."""
+    """Hosts on which it ended with an exit code of EXCLUDE(…): it is never placed there again."""
     failures: int = 0
     """Starts in a row that failed before the command ran."""
     not_before: float = 0.0
     """Earliest next dispatch after such a failure."""
     requeues: int = 0
-    """How often an exit value has made it wait again."""
+    """Number of requeues by REQUEUE_EXIT_VALUES."""
     before: JobState = JobState.RUN
-    """UNKWN or ZOMBI: the state it had when its host was last heard."""
+    """In UNKWN or ZOMBI: the state that it had when its host was last heard of."""
     preempted_for: int = msgspec.field(name="lent", default=0)
     """Key of the job that it was preempted for: others may use its slots until it resumes; 0: it was not preempted."""
     preempted_for_good: bool = msgspec.field(name="lent_all", default=False)
     """Preempted by requeue, migration or kill: it gives up all that it has, once it is gone."""
     promised: tuple[Placed, ...] = ()
-    """What is held for it while it waits, until the jobs that were preempted for it are gone."""
+    """The parts held for it while it waits, until the jobs preempted for it are gone."""
     preempted: int = 0
     """How often it was preempted."""
     deadlocked: bool = False
-    """It holds what others wait for, and they what it waits for (GANG=N)."""
+    """It is in a deadlock: it holds slots that others wait for, and waits for theirs (GANG=N)."""
     outcome: Outcome | None = None
     depend: Depend | None = None
     blocked: int = 0
-    """How it stands to its condition: MET, BLOCKED or NEVER."""
+    """State of its dependency condition: MET, BLOCKED or NEVER."""
     messages: tuple[Message, ...] = ()
     retries: int = 0
     """Of a job with roles: how often tasks, or all of it, were started again."""
     retried: float = 0.0
-    """When that was last, and why."""
+    """Time of the last restart, and why."""
     retried_why: str = ""
 
 
 class Array(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A job array: its untouched elements are ranges; every other live element is a ``Job`` of its own."""
+    """A job array: untouched elements are kept as ranges; every other live element is a ``Job`` of its own."""
 
     job: int
     spec: int
@@ -325,7 +325,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     held: Ranges
     """Untouched elements in PSUSP."""
     limit: int = 0
-    """``%n``: how many may run at a time, 0: no limit."""
+    """``%n``: how many elements may run at a time; 0: no limit."""
     done: int = 0
     exited: int = 0
     position: float = 0.0
@@ -333,7 +333,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     waiting: Ranges = EMPTY
     """Untouched elements whose condition is not met."""
     never: Ranges = EMPTY
-    """Those of them whose condition can never be met."""
+    """Elements of ``waiting`` whose condition can never be met."""
     messages: tuple[Message, ...] = ()
     queue_time: float = msgspec.field(name="stand", default=0.0)
     stopper: str = ""
@@ -341,7 +341,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def startable(self) -> Ranges:
-        """Untouched elements that may start now, as far as the array itself knows."""
+        """Untouched elements that are neither held nor wait for a condition."""
         return self.pending.minus(self.waiting) if self.waiting else self.pending
 
     def starts(self, index: int) -> bool:

@@ -20,7 +20,7 @@ from lavad.core.lang.states import OVER, PartState
 RETRY = 60.0
 """Seconds after a growth that failed before the next one."""
 WHOLE_HOSTS = ("torchrun",)
-"""Launches that have a process on each host, which never sees another number of slots."""
+"""Launches with a process on each host that cannot follow a change of its slots."""
 
 
 def why_not_resizable(launch: str) -> str:
@@ -34,7 +34,7 @@ def why_not_resizable(launch: str) -> str:
 
 
 def by_hosts(spec: Spec) -> bool:
-    """Whether the job takes and gives whole hosts only."""
+    """Whether the job grows and shrinks by whole hosts only."""
     return spec.launch.partition("(")[0] in WHOLE_HOSTS
 
 
@@ -49,7 +49,7 @@ def is_part(run: Attempt, host: str, uid: str) -> bool:
 
 
 def staying(run: Attempt) -> list[Part]:
-    """The parts that are to stay."""
+    """The parts that are not leaving."""
     return [part for part in run.parts if not part.leaving and part.state not in OVER]
 
 
@@ -81,14 +81,14 @@ def may_lose(job: Job, spec: Spec, host: str) -> bool:
 
 
 def wants(run: Attempt, spec: Spec) -> tuple[int, int]:
-    """(least, most) slots that the job would like to have beyond those it has; (0, 0): none."""
+    """(minimum, maximum) of slots that the job wants beyond those it has; (0, 0): none."""
     have = slots_of(run)
     least, most = run.wanted if run.wanted is not None else (1, spec.max_slots) if spec.autoresize else (0, 0)
     return (min(max(1, least), most - have), most - have) if most > have else (0, 0)
 
 
 def why_not_grow(job: Job, spec: Spec, now: float) -> str:
-    """Why a started job takes nothing more now, "" if it would."""
+    """Why a started job does not grow now; "": it would."""
     run = job.run
     if run is None or not run.elastic or job.preempted_for or job.state.name != "RUN":
         return "it does not run"
@@ -102,7 +102,7 @@ def why_not_grow(job: Job, spec: Spec, now: float) -> str:
 
 
 def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
-    """The attempt with more."""
+    """The attempt after a growth."""
     rows = list(run.parts)
     seats = run.seats
     for placed in parts:
@@ -134,7 +134,7 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
 
 
 def shrunk(run: Attempt, parts: Iterable[Placed], at: float, preempted_for: int = 0) -> Attempt:
-    """The attempt with less: what is a whole host is leaving, slots of a host that stays are free at once."""
+    """The attempt after a shrink: whole hosts are leaving, slots of a host that stays are free at once."""
     rows = list(run.parts)
     for placed in parts:
         known = next((n for n, part in enumerate(rows) if part.host == placed.host and not part.leaving), None)
@@ -166,7 +166,7 @@ def trimmed(run: Attempt, hosts: Iterable[str]) -> Attempt:
 
 
 def without(run: Attempt, host: str, at: float, cpu: float = 0.0) -> Attempt:
-    """The attempt without a host that has left it."""
+    """The attempt without a host that has left."""
     part = next(part for part in run.parts if part.host == host)
     run = _spent(run, Placed(host=host, slots=part.slots, gpus=part.gpus), at, 1)
     slots, gpus, used = run.spent
@@ -194,7 +194,7 @@ def _summed(one: Amounts, other: Amounts, sign: int) -> tuple[tuple[str, float],
 
 
 def portion(part: Part, slots: int, per_slot: Amounts = ()) -> Placed:
-    """What goes with so many slots of a part; all of it with all slots."""
+    """What goes with ``slots`` slots of a part; all of it with the last slot."""
     if slots >= part.slots:
         return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)
     gone = tuple((name, amount * slots) for name, amount in per_slot)
@@ -202,7 +202,7 @@ def portion(part: Part, slots: int, per_slot: Amounts = ()) -> Placed:
 
 
 def is_complete(run: Attempt) -> bool:
-    """Whether all hosts of the growth under way run."""
+    """Whether all hosts of the growth in progress run."""
     resize = run.resize
     if resize is None or not resize.grow:
         return False
@@ -211,7 +211,7 @@ def is_complete(run: Attempt) -> bool:
 
 
 def must_notify(run: Attempt) -> bool:
-    """Whether the command of the resize under way is to run now."""
+    """Whether the notification command of the resize in progress is to run now."""
     resize = run.resize
     if resize is None or not resize.command or run.parts[0].state is not PartState.RUNNING:
         return False
@@ -219,7 +219,7 @@ def must_notify(run: Attempt) -> bool:
 
 
 def surplus(run: Attempt, least: int, whole: bool) -> list[tuple[Part, int]]:
-    """What the attempt can do without, newest host first: (part, slots); whole hosts before slots of a host that stays."""
+    """(part, slots) beyond the minimum, newest host first; whole hosts before slots of a host that stays."""
     left = slots_of(run) - least
     found: list[tuple[Part, int]] = []
     parts = [part for part in staying(run) if part.state is PartState.RUNNING]

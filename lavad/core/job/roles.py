@@ -24,7 +24,7 @@ MAX_DELAY = 60.0
 
 
 def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
-    """The tasks of an attempt that was placed so, by rank."""
+    """The tasks of an attempt with these parts, by rank."""
     found = [
         TaskRun(role=role, index=first + step, place=place, late=is_late(spec.roles[role], spec.policy))
         for place, part in enumerate(parts)
@@ -35,7 +35,7 @@ def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
 
 
 def is_late(role: Role, policy: Policy) -> bool:
-    """Whether its tasks wait until those of the other roles run."""
+    """Whether the tasks of a role wait until those of the other roles run."""
     return role.kind == "launcher" and policy.launcher_start == "when_ready"
 
 
@@ -69,7 +69,7 @@ def startable(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
 
 
 class Count(msgspec.Struct, frozen=True):
-    """How the tasks of a role stand."""
+    """Numbers of a role's tasks by state."""
 
     name: str
     wanted: int
@@ -144,7 +144,7 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
 
 
 def exit_code(status: int) -> int:
-    """As a shell says it: 128 and the signal's number for one that was killed."""
+    """The exit code as a shell gives it: 128 plus the signal for a task that was killed."""
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
 
@@ -162,7 +162,7 @@ def wants_retry(restart: str, code: int) -> bool:
 
 
 def delay_of(before: int) -> float:
-    """Seconds before a restart: the first of a task, or of the job, is at once, each further one later."""
+    """Seconds before a restart: 0.0 for the first, longer for each further one."""
     return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
 
 
@@ -182,7 +182,7 @@ def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
 
 
 def story(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
-    """One line on how a task ended."""
+    """One line for the user on how a task ended."""
     task = run.tasks[rank]
     code = os.waitstatus_to_exitcode(task.status)
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

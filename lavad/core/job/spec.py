@@ -24,7 +24,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is done when something happens to a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, perhaps of one exit code."""
+    """What is done on an event of a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, perhaps only for one exit code."""
 
     event: str
     action: str
@@ -33,40 +33,40 @@ class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Role(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One role of a job with several: so many tasks of one kind. Needs and limits are those of one task."""
+    """One role of a job: ``count`` tasks of one kind. Requirements and limits are those of one task."""
 
     name: str
     count: int = 1
     least: int = 1
-    """It starts with no fewer than these; with more, up to ``count``, where there is room."""
+    """Minimum of tasks to start with; more, up to ``count``, where there is room."""
     slots: int = 1
     resreq: str = ""
     gpus: int = 0
     limits: Limits = Limits()
     restart: str = "Never"
-    """``Never``, ``OnFailure``, ``Always``, or ``ExitCode``: 1 to 127 is for good, 128 to 255 or a signal is tried again."""
+    """``Never``, ``OnFailure``, ``Always``, or ``ExitCode``: 1 to 127 is final, 128 to 255 or a signal is retried."""
     spread: bool = False
-    """No two of its tasks on one host."""
+    """At most one of its tasks on a host."""
     kind: str = ""
     """``launcher``: it starts when all others run; ``hold``: it only holds slots, for tasks that a launcher starts there."""
     actions: tuple[Action, ...] = ()
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the tasks of a job with roles hang together."""
+    """How the tasks of a job with roles depend on each other."""
 
     framework: str = ""
     """Whose environment they find: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's
     own alone."""
     success: str = "all"
-    """A role, ``role[index]``, ``all`` or ``any``: when these have ended well, the job is done."""
+    """A role, ``role[index]``, ``all`` or ``any``: the job is done once these have ended successfully."""
     clean: str = "running"
-    """What is left then: ``running`` and ``all`` end it (``all`` removes scratch folders too), ``none`` lets it run."""
+    """Tasks that still run then: ``running`` and ``all`` end them (``all`` removes scratch folders too), ``none`` does not."""
     launcher_start: str = "when_ready"
     backoff: int = 6
-    """How often tasks or the job are started again."""
+    """Maximum of restarts of tasks and of the job."""
     nproc: int = 0
-    """Processes that a task starts itself (torchrun), 0: it is one."""
+    """Processes that a task starts itself (torchrun); 0: the task is one process."""
     actions: tuple[Action, ...] = ()
 
 
@@ -88,9 +88,9 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     run_host: str = ""
     """Host or model that the CPU or run limit is given for."""
     estimate: int = 0
-    """``-We``: seconds that it is thought to run, 0: not given. The scheduler plans with it, nothing ends a job for it."""
+    """``-We``: estimated run time in seconds; 0: not given. The scheduler plans with it; it ends no job."""
     priority: int = -1
-    """User priority (``-sp``), -1: not given."""
+    """User priority (``-sp``); -1: not given."""
     begin: float = 0.0
     deadline: float = 0.0
     rerunnable: bool = False
@@ -104,10 +104,10 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     user_group: str = ""
     app: str = ""
     requeue: str = ""
-    """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is queued again."""
+    """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is requeued."""
     interactive: bool = False
     never_rerun: bool = False
-    """``-rn``: a queue's RERUNNABLE does not make it so."""
+    """``-rn``: not rerunnable even in a queue with RERUNNABLE."""
     resizable: bool = False
     """Its hosts may change while it runs (RESIZABLE_JOBS); ``autoresize``: it grows by itself (``-ar``)."""
     autoresize: bool = False
@@ -117,13 +117,13 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
     policy: Policy = Policy()
     migrate_after: int = -1
-    """``-mig``: seconds of suspension by the system after which it goes elsewhere, -1: as its application or queue has it."""
+    """``-mig``: seconds of suspension by the system after which it migrates; -1: as its application or queue has it."""
     reservation: str = ""
     """``-U``: the advance reservation that it runs in."""
 
     @property
     def expected(self) -> int | None:
-        """Seconds that the scheduler takes it to run: its estimate, else its run limit; None: nobody knows."""
+        """Seconds that the scheduler expects it to run: its estimate, else its run limit; None: unknown."""
         return self.estimate or self.limits.run
 
 
@@ -134,9 +134,9 @@ class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
     env: dict[str, str] = {}
     cwd: str = ""
     software: tuple[tuple[str, ...], ...] = ()
-    """Put around its command, inside of the job's own."""
+    """Environments (modules, container …) around its command, inside of the job's."""
     scratch: bool = False
-    """Each task has a folder of its own on its host, for the job's life."""
+    """Each task has its own folder on its host, for the job's life."""
 
 
 class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -163,12 +163,12 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     post_exec: str = ""
     description: str = ""
     on_hold: bool = False
-    """Submitted with ``-H``; it says so for good."""
+    """Submitted with ``-H``; kept after the job is released."""
     umask: int = 0o022
     label: bool = False
-    """Prefix each line of a rank with its number."""
+    """Prefix each output line of a rank with its number."""
     rank_files: str = ""
-    """Pattern of one file a rank (%R)."""
+    """Pattern of one output file for each rank (%R)."""
     login_shell: str = ""
     array_spec: str = ""
     """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""

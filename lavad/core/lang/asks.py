@@ -1,4 +1,4 @@
-"""The wishes of callers, as the local socket's JSON frames and the gRPC servicers bring them. Decoded by msgspec, strictly."""
+"""The requests of callers, from JSON frames on the local socket and from gRPC servicers. Decoded by msgspec, strictly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks: the kernel or a vouching agent says so."""
+    """Who asks, as the kernel or a vouching agent tells."""
 
     user: str
     uid: int
@@ -17,7 +17,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """An ask that lava will not do; the text is what the user reads (LSF's words)."""
+    """A request is refused; the text is what the user reads (LSF's words)."""
 
     def __init__(self, text: str, exit_code: int = 255) -> None:
         super().__init__(text)
@@ -26,11 +26,11 @@ class Refused(Exception):
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
-    """A wish; ``uuid`` makes a retry safe: the answer is stored with it."""
+    """A request; ``uuid`` makes a retry safe: the answer is stored with it."""
 
     uuid: str = ""
     again: bool = False
-    """The caller asked this before and got no answer."""
+    """A retry: the caller asked this before and got no answer."""
 
 
 OptionValue = str | bool | list[str]
@@ -62,7 +62,7 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the roles hang together."""
+    """How the roles depend on each other."""
 
     framework: str = ""
     success: str = ""

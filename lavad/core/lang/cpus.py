@@ -19,24 +19,24 @@ _PACK = re.compile(r"pack\((\w+)(?:=(\d+))?\)")
 
 
 class Binding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What one task is bound to: CPUs, NUMA nodes, and ``taken``, the CPUs that no other job gets (): those."""
+    """What one task is bound to: CPUs, NUMA nodes, and ``taken``, the CPUs that no other job gets; (): ``cpus``."""
 
     cpus: tuple[int, ...]
     taken: tuple[int, ...] = ()
     nodes: tuple[int, ...] = ()
     only: bool = False
-    """membind=localonly; else its own nodes are but preferred."""
+    """membind=localonly; else memory of its own nodes is only preferred."""
 
 
 def taken_by(binds: Sequence[Binding]) -> Cpus:
-    """The CPUs that tasks keep others off."""
+    """The CPUs that these tasks keep from other jobs."""
     return frozenset(cpu for bind in binds for cpu in bind.taken or bind.cpus)
 
 
 def give_cpus(
     topology: Topology, taken: Collection[int], want: Affinity, tasks: int, near: Collection[int] = ()
 ) -> tuple[Binding, ...]:
-    """Bindings for as many of ``tasks`` tasks as there is room for; ``near``: NUMA nodes that are liked best."""
+    """Bindings for as many of ``tasks`` tasks as fit; ``near``: preferred NUMA nodes."""
     giver = _Giver(topology, taken, want, near)
     if want.count == want.times == 1 and not want.same and want.exclusive is None and want.distribute != "balance":
         return giver.single(tasks)
@@ -44,7 +44,7 @@ def give_cpus(
 
 
 def count_tasks(topology: Topology, taken: Collection[int], want: Affinity, most: int) -> int:
-    """How many tasks there is room for, ``most`` at most."""
+    """How many tasks fit, ``most`` at most."""
     if want.exclusive is not None or "(" in want.distribute:
         return len(give_cpus(topology, taken, want, most))
     out = frozenset(taken)
@@ -88,7 +88,7 @@ class _Giver:
             yield bind
 
     def single(self, most: int) -> tuple[Binding, ...]:
-        """One unit a task, as near to each other as may be."""
+        """One unit for each task, as near to each other as possible."""
         free = [unit for unit in self.topology.units[self.want.unit] if unit <= self.free]
         most = min(most, len(free))
         chosen: Sequence[Cpus] = []
@@ -124,7 +124,7 @@ class _Giver:
         )
 
     def _group(self, given: set[int]) -> frozenset[int] | None:
-        """``count`` units, all in one domain: that of `same`, else the smallest that has them."""
+        """``count`` units in one domain: that of `same`, else the smallest that has them."""
         want, topology = self.want, self.topology
         allowed = self._allowed(given)
         free = [unit for unit in topology.units[want.unit] if unit <= allowed]
@@ -140,7 +140,7 @@ class _Giver:
         return None if want.same else frozenset(cpu for unit in self._nearest(free)[: want.count] for cpu in unit)
 
     def _allowed(self, given: set[int]) -> Cpus:
-        """Free CPUs, less what `exclusive` keeps away from this group."""
+        """Free CPUs less those that `exclusive` keeps from this group."""
         if self.want.exclusive is None:
             return self.free
         level = self.want.exclusive[0]

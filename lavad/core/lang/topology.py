@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 LEVELS = ("thread", "core", "numa", "socket")
-"""From fine to coarse; beyond them is the host."""
+"""From fine to coarse; above them is the host."""
 _WORD = re.compile(r"(\d{1,5})\.(\d{1,5})\.(\d{1,6}):(\d{1,6}(?:,\d{1,6})*)", re.ASCII)
 
 Cpus = frozenset[int]
@@ -48,7 +48,7 @@ class Topology:
 
 @lru_cache(maxsize=4096)
 def parse_topology(text: str) -> Topology | None:
-    """None: the host says nothing, or nothing that can be."""
+    """The topology of a text; None: it is "" or not valid."""
     cores = []
     seen: set[int] = set()
     for word in text.split():

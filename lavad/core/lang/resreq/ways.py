@@ -14,9 +14,9 @@ from lavad.core.lang.resreq.text import ResReq, combine
 
 _EMPTY = ResReq()
 MOST = 32
-"""Ways of one requirement."""
+"""Alternatives of one requirement."""
 MOST_PARTS = 64
-"""Parts in all ways together."""
+"""Terms in all alternatives together."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -41,14 +41,14 @@ class Way(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> ResReq:
-        """The requirement of this way, as bjobs -l shows it."""
+        """The requirement of this alternative, as bjobs -l shows it."""
         if not self.compound:
             return self.terms[0].both
         return combine(ResReq(compound=tuple((term.count, term.both) for term in self.terms)))
 
 
 def ways(outer: ResReq, own: ResReq) -> tuple[Way, ...]:
-    """What a queue's and a job's requirement come down to, the preferred way first."""
+    """The alternatives of a queue's and a job's requirement together, the preferred first."""
     if not (own.compound or own.alternatives or outer.compound or outer.alternatives):
         both = own if outer == _EMPTY else combine(outer, own)
         if len(both.rusage) < 2:
@@ -57,7 +57,7 @@ def ways(outer: ResReq, own: ResReq) -> tuple[Way, ...]:
 
 
 def is_too_many(own: ResReq) -> bool:
-    """Whether a requirement has more ways, or parts in all of them, than are ever tried."""
+    """Whether a requirement has more alternatives, or terms in all of them, than are tried."""
     found = list(islice(_ways(_EMPTY, own), MOST + 1))
     return len(found) > MOST or sum(len(way.terms) for way in found) > MOST_PARTS
 
