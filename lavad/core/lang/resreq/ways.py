@@ -1,6 +1,6 @@
-"""The ways in which a requirement may be met: alternatives `{..}||{..}@delay`, rusage `||`, and what a compound one is made of.
+"""The alternatives of a requirement: `{..}||{..}@delay`, rusage `||`; and the terms of a compound one, `2*{..}+4*{..}`.
 
-Rule: the order of ways is the order of preference, and the number of a way is what an attempt remembers of its choice.
+Rule: alternatives (ways) are in order of preference, and an attempt keeps the number of the one that it was placed by.
 """
 
 from __future__ import annotations
