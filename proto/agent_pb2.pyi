@@ -43,29 +43,29 @@ class ToAgent(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("uuid", "index", "model", "memory_mb", "minor", "links", "numa")
+    __slots__ = ("uuid", "index", "model", "memory", "minor", "links", "numa")
     UUID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     MINOR_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     NUMA_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     index: int
     model: str
-    memory_mb: int
+    memory: int
     minor: int
     links: _containers.RepeatedScalarFieldContainer[str]
     numa: int
-    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory_mb: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ...) -> None: ...
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem_mb", "max_swap_mb", "max_tmp_mb", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
-    MAX_MEM_MB_FIELD_NUMBER: _ClassVar[int]
-    MAX_SWAP_MB_FIELD_NUMBER: _ClassVar[int]
-    MAX_TMP_MB_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_FIELD_NUMBER: _ClassVar[int]
+    MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
+    MAX_TMP_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     CPU_FACTOR_FIELD_NUMBER: _ClassVar[int]
@@ -78,9 +78,9 @@ class Facts(_message.Message):
     NTHREADS_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
-    max_mem_mb: int
-    max_swap_mb: int
-    max_tmp_mb: int
+    max_mem: int
+    max_swap: int
+    max_tmp: int
     type: str
     model: str
     cpu_factor: float
@@ -92,7 +92,7 @@ class Facts(_message.Message):
     nprocs: int
     nthreads: int
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem_mb: _Optional[int] = ..., max_swap_mb: _Optional[int] = ..., max_tmp_mb: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "parts")
@@ -142,7 +142,7 @@ class Heartbeat(_message.Message):
     def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ...) -> None: ...
 
 class TaskUsage(_message.Message):
-    __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem_mb", "gpu_util", "wait_pid", "waits")
+    __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem", "gpu_util", "wait_pid", "waits")
     RANK_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     CPU_FIELD_NUMBER: _ClassVar[int]
@@ -151,7 +151,7 @@ class TaskUsage(_message.Message):
     THREADS_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
-    GPU_MEM_MB_FIELD_NUMBER: _ClassVar[int]
+    GPU_MEM_FIELD_NUMBER: _ClassVar[int]
     GPU_UTIL_FIELD_NUMBER: _ClassVar[int]
     WAIT_PID_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
@@ -163,11 +163,11 @@ class TaskUsage(_message.Message):
     threads: int
     processes: int
     state: str
-    gpu_mem_mb: int
+    gpu_mem: int
     gpu_util: int
     wait_pid: int
     waits: str
-    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem_mb: _Optional[int] = ..., gpu_util: _Optional[int] = ..., wait_pid: _Optional[int] = ..., waits: _Optional[str] = ...) -> None: ...
+    def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem: _Optional[int] = ..., gpu_util: _Optional[int] = ..., wait_pid: _Optional[int] = ..., waits: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks", "cpu_peak", "cpu_peak_after")
@@ -212,8 +212,8 @@ class Reports(_message.Message):
     def __init__(self, reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("number", "key", "attempt", "uid", "prepared", "started", "ended", "gone", "refused", "stopped", "granted", "checkpointed", "task_started", "task_ended", "resized")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("serial", "key", "attempt", "uid", "prepared", "started", "ended", "gone", "refused", "stopped", "granted", "checkpointed", "task_started", "task_ended", "resized")
+    SERIAL_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -228,7 +228,7 @@ class Report(_message.Message):
     TASK_STARTED_FIELD_NUMBER: _ClassVar[int]
     TASK_ENDED_FIELD_NUMBER: _ClassVar[int]
     RESIZED_FIELD_NUMBER: _ClassVar[int]
-    number: int
+    serial: int
     key: int
     attempt: int
     uid: str
@@ -243,7 +243,7 @@ class Report(_message.Message):
     task_started: TaskStarted
     task_ended: TaskEnded
     resized: Resized
-    def __init__(self, number: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ...) -> None: ...
+    def __init__(self, serial: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ...) -> None: ...
 
 class Endpoint(_message.Message):
     __slots__ = ("host", "port", "ports", "tasks_port")
@@ -292,7 +292,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post_status", "cpu_peak", "cpu_peak_after")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -310,7 +310,7 @@ class Ended(_message.Message):
     LOST_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
-    POST_STATUS_FIELD_NUMBER: _ClassVar[int]
+    POST_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
     status: int
@@ -330,16 +330,16 @@ class Ended(_message.Message):
     lost: str
     output: str
     gone: bool
-    post_status: int
+    post: int
     cpu_peak: float
     cpu_peak_after: float
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post_status: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
 
 class Gone(_message.Message):
-    __slots__ = ("post_status",)
-    POST_STATUS_FIELD_NUMBER: _ClassVar[int]
-    post_status: int
-    def __init__(self, post_status: _Optional[int] = ...) -> None: ...
+    __slots__ = ("post",)
+    POST_FIELD_NUMBER: _ClassVar[int]
+    post: int
+    def __init__(self, post: _Optional[int] = ...) -> None: ...
 
 class PartRefused(_message.Message):
     __slots__ = ("code", "why")
@@ -426,7 +426,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_dir", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "gpu_mode", "description", "mail_user", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -475,7 +475,7 @@ class JobText(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     DIRECT_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     LEASED_FIELD_NUMBER: _ClassVar[int]
-    CHECKPOINT_DIR_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FOLDER_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_PERIOD_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_METHOD_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_INITIAL_FIELD_NUMBER: _ClassVar[int]
@@ -558,7 +558,7 @@ class JobText(_message.Message):
     limits: Limits
     direct_output: bool
     leased: bool
-    checkpoint_dir: str
+    checkpoint_folder: str
     checkpoint_period: int
     checkpoint_method: str
     checkpoint_initial: int
@@ -607,7 +607,7 @@ class JobText(_message.Message):
     deadline: float
     job_controls: _containers.RepeatedCompositeFieldContainer[Control]
     effective_resreq: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_dir: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
     __slots__ = ("action", "what")
@@ -881,12 +881,12 @@ class Finish(_message.Message):
     def __init__(self, status: _Optional[int] = ..., rank: _Optional[int] = ..., why: _Optional[str] = ..., leave: _Optional[bool] = ...) -> None: ...
 
 class Acks(_message.Message):
-    __slots__ = ("number", "ended")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("serial", "ended")
+    SERIAL_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
-    number: int
+    serial: int
     ended: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, number: _Optional[int] = ..., ended: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, serial: _Optional[int] = ..., ended: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Echo(_message.Message):
     __slots__ = ("sent", "lease")

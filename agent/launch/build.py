@@ -101,7 +101,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         suspend=controls.get("SUSPEND", ""),
         resume=controls.get("RESUME", ""),
         terminate=controls.get("TERMINATE", ""),
-        checkpoint=bool(text.checkpoint_dir),
+        checkpoint=bool(text.checkpoint_folder),
         first=start.place == 0,
         after=text.include_post and start.place == 0,
     )
@@ -279,7 +279,7 @@ def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
 
 
 def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: Site) -> None:
-    if not text.checkpoint_dir:
+    if not text.checkpoint_folder:
         return
     folder = checkpoint_folder(text, order.key)
     fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
@@ -294,7 +294,7 @@ def _before(text: pb.JobText) -> tuple[str, ...]:
 
 def checkpoint_folder(text: pb.JobText, key: int) -> str:
     """The job's own folder below the one that ``-k`` names."""
-    return os.path.join(text.cwd, text.checkpoint_dir, job_stem(key))
+    return os.path.join(text.cwd, text.checkpoint_folder, job_stem(key))
 
 
 def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> None:

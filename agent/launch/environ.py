@@ -103,7 +103,7 @@ def _optional(text: pb.JobText) -> dict[str, str]:
     if text.array_end:
         found["LSB_JOBINDEX_END"] = str(text.array_end)
         found["LSB_JOBINDEX_STEP"] = str(text.array_step or 1)
-    if text.checkpoint_dir and text.checkpoint_period:
+    if text.checkpoint_folder and text.checkpoint_period:
         found["LSB_CHKPNT_PERIOD"] = str(text.checkpoint_period)
     return found
 

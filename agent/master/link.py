@@ -175,13 +175,13 @@ class Outbox:
         taken, self._waiting = self._waiting, []
         for report in taken:
             self._last += 1
-            report.number = self._last
+            report.serial = self._last
         self._unacked.extend(taken)
         return taken
 
-    def acked(self, number: int) -> None:
-        """Everything up to ``number`` is committed."""
-        while self._unacked and self._unacked[0].number <= number:
+    def acked(self, serial: int) -> None:
+        """Everything up to this serial is committed."""
+        while self._unacked and self._unacked[0].serial <= serial:
             self._unacked.popleft()
 
     def new_stream(self) -> None:

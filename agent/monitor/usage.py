@@ -241,7 +241,7 @@ def _add(task: pb.TaskUsage, proc: Proc, share: int, gpu: tuple[int, int] | None
     task.threads += proc.threads
     task.processes += 1
     if gpu is not None:
-        task.gpu_mem_mb += gpu[0]
+        task.gpu_mem += gpu[0]
         task.gpu_util += gpu[1]
 
 

@@ -148,7 +148,7 @@ class Entry:
     def checkpoint_folder(self) -> str:
         """Where the job writes its checkpoints; "" if it writes none."""
         text = self.text
-        return checkpoint_folder(text, self.key) if text is not None and text.checkpoint_dir else ""
+        return checkpoint_folder(text, self.key) if text is not None and text.checkpoint_folder else ""
 
     def name(self) -> str:
         """The job's name as reports show it."""

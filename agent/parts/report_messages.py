@@ -58,7 +58,7 @@ def task_ended(entry: Entry, said: dict[str, Any]) -> pb.Report:
 
 def gone(entry: Entry) -> pb.Report:
     """Nothing of it is left."""
-    return about(entry, gone=pb.Gone(post_status=entry.post))
+    return about(entry, gone=pb.Gone(post=entry.post))
 
 
 def refused(entry: Entry, code: str, why: str) -> pb.Report:
@@ -94,7 +94,7 @@ def ended(entry: Entry, output: str) -> pb.Report:
             limit=entry.limit,
             output=output,
             gone=entry.over,
-            post_status=entry.post,
+            post=entry.post,
         ),
     )
 

@@ -119,7 +119,7 @@ class Runner:
             for order in message.orders.orders:
                 self._order(order)
         elif kind == "acks":
-            self.parts.outbox.acked(message.acks.number)
+            self.parts.outbox.acked(message.acks.serial)
             self.parts.acked(list(message.acks.ended))
         elif kind == "echo":
             self._echo(message.echo)

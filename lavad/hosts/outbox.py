@@ -14,9 +14,10 @@ from lavad.core.lang.states import PartState
 from lavad.core.rules.effects import Effect, KillPart, StartPart, effects_due
 from lavad.engine import Committed
 from lavad.hosts.job_text_cache import Texts
-from lavad.hosts.orders import grace_of, other_order, placement, scales, start_order, text_key, text_message
+from lavad.hosts.orders import other_order, placement, start_order, text_key, text_message
 from lavad.hosts.sessions import Session, Sessions
-from proto import agent_pb2 as pb
+from lavad.wire import encode
+from lavad.wire.encode import HostSlots, OrderMessage, TextMessage, ToAgent
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class Outbox:
         self._texts = texts
         self._secret = secret
         self._clock = clock
-        self._placed: tuple[str, list[pb.HostSlots]] = ("", [])
+        self._placed: tuple[str, list[HostSlots]] = ("", [])
 
     def committed(self, committed: Committed) -> None:
         """Offer what a commit made due."""
@@ -62,19 +63,20 @@ class Outbox:
             await session.wake.wait()
             due = session.take()
             if due:
-                session.send(pb.ToAgent(orders=await self._orders(session, due)))
+                session.send(await self._orders(session, due))
             elif not self._open(session):
                 return
 
     def _open(self, session: Session) -> bool:
         return self._sessions.rows.get(session.host) is session
 
-    async def _orders(self, session: Session, due: list[Effect]) -> pb.Orders:
+    async def _orders(self, session: Session, due: list[Effect]) -> ToAgent:
         starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
         needed = {text_key(self._cluster, job): job for job in starts}
         missing = session.missing(needed)
         texts = await self._texts.texts({key & 0xFFFFFFFF for key in missing})
-        orders = pb.Orders()
+        messages: list[TextMessage] = []
+        orders: list[OrderMessage] = []
         unsaid: set[int] = set()
         for key in missing:
             text = texts.get(key & 0xFFFFFFFF)
@@ -85,7 +87,7 @@ class Outbox:
                 continue
             env = await self._texts.env(text.env) if text.env else {}
             try:
-                self._add_text(orders, session, key, needed, starts, text, env)
+                self._add_text(messages, session, needed, starts, key, text, env)
             except Exception:
                 # one job that cannot be told must not keep the others of its host from starting
                 log.exception("host %s: the text of job %d", session.host, key & 0xFFFFFFFF)
@@ -100,34 +102,32 @@ class Outbox:
             except Exception:
                 # as above; what stays due is offered again by and by
                 log.exception("host %s: the order for job %d", session.host, effect.key & 0xFFFFFFFF)
-        return orders
+        return encode.batch(orders, messages)
 
     def _add_text(
         self,
-        orders: pb.Orders,
+        messages: list[TextMessage],
         session: Session,
-        key: int,
         needed: dict[int, Job],
         starts: list[Job],
+        key: int,
         text: JobText,
         env: Mapping[str, str],
     ) -> None:
         job = self._live(key, starts)
         if job is None:
             return  # finished while its text was read
-        number = session.number(key, needed)
-        spec = self._cluster.specs.rows[job.spec]
-        orders.texts.append(text_message(self._cluster, job.key, number, spec, text, env, session.host))
+        session.number(key, needed)
+        messages.append(text_message(self._cluster, session, job, text, env))
 
-    def _add_order(self, orders: pb.Orders, session: Session, effect: Effect, unsaid: set[int], now: float) -> None:
+    def _add_order(self, orders: list[OrderMessage], session: Session, effect: Effect, unsaid: set[int], now: float) -> None:
         current = self._job(effect)
         if isinstance(effect, KillPart):
-            grace = grace_of(self._cluster, current) if current is not None and effect.leaves else None
-            orders.orders.append(other_order(effect, grace))
+            orders.append(other_order(self._cluster, effect, current))
         elif current is None or (isinstance(effect, StartPart) and not _is_offered(current, effect.host)):
             pass  # over, or begun by the same order sent before
         elif not isinstance(effect, StartPart) or self._has_text(session, current):
-            orders.orders.append(self._order(session, effect, current, now))
+            orders.append(self._order(session, effect, current, now))
         elif text_key(self._cluster, current) not in unsaid:
             session.due.append(effect)  # it was changed meanwhile
             session.wake.set()
@@ -142,14 +142,14 @@ class Outbox:
                 return job
         return None
 
-    def _order(self, session: Session, effect: Effect, job: Job, now: float) -> pb.Order:
+    def _order(self, session: Session, effect: Effect, job: Job, now: float) -> OrderMessage:
         if isinstance(effect, StartPart) and job.run is not None:
             self._sessions.sent.setdefault(session.host, set()).add(effect.uid)
             hosts = self._placement(job.run)
-            return start_order(self._cluster, session, effect, job, job.run, hosts, self._secret, now)
-        return other_order(effect, factors=scales(self._cluster, self._cluster.specs.rows[job.spec], effect.host))
+            return start_order(self._cluster, session, effect, job, hosts, self._secret, now)
+        return other_order(self._cluster, effect, job)
 
-    def _placement(self, run: Attempt) -> list[pb.HostSlots]:
+    def _placement(self, run: Attempt) -> list[HostSlots]:
         """Made once for all hosts of a large job: their starts go out together."""
         if len(run.parts) == 1 or run.elastic:
             return placement(self._cluster, run)

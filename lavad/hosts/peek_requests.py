@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from msgspec.structs import replace
+
 from lavad.hosts.sessions import Session
-from proto import agent_pb2 as pb
+from lavad.wire import encode
+from lavad.wire.records import Peek, PeekData
 
 PIECE = 256 * 1024
+"""Bytes of one answer at most."""
 PATIENCE = 15.0
+"""Seconds to wait for an answer."""
 
 
 class NoOutput(Exception):
@@ -21,36 +26,36 @@ class Peeks:
 
     def __init__(self) -> None:
         self._next = 0
-        self._open: dict[int, asyncio.Future[pb.PeekData]] = {}
+        self._open: dict[int, asyncio.Future[PeekData]] = {}
 
-    def came(self, data: pb.PeekData) -> None:
+    def answered(self, data: PeekData) -> None:
         """An agent answered."""
         future = self._open.pop(data.id, None)
         if future is not None and not future.done():
             future.set_result(data)
 
-    async def read(self, session: Session, question: pb.Peek) -> pb.PeekData:
+    async def read(self, session: Session, question: Peek) -> PeekData:
         """One piece; raises NoOutput."""
         self._next += 1
-        question.id, question.limit = self._next, PIECE
-        future: asyncio.Future[pb.PeekData] = asyncio.get_running_loop().create_future()
-        self._open[self._next] = future
-        session.send(pb.ToAgent(peek=question))
+        number = self._next
+        future: asyncio.Future[PeekData] = asyncio.get_running_loop().create_future()
+        self._open[number] = future
+        session.send(encode.peek(replace(question, id=number, limit=PIECE)))
         try:
             data = await asyncio.wait_for(future, PATIENCE)
         except TimeoutError:
-            self._open.pop(question.id, None)
+            self._open.pop(number, None)
             raise NoOutput(f"host {session.host} does not answer") from None
         if data.error:
             raise NoOutput(data.error)
         return data
 
-    async def pieces(self, session: Session, question: pb.Peek) -> AsyncIterator[bytes]:
-        """All that is there from the question's offset on."""
+    async def pieces(self, session: Session, question: Peek) -> AsyncIterator[tuple[bytes, int]]:
+        """All that is there from the question's offset on: pieces, each with the offset behind it."""
         while True:
             data = await self.read(session, question)
+            question = replace(question, offset=question.offset + len(data.data))
             if data.data:
-                yield data.data
-            question.offset += len(data.data)
+                yield data.data, question.offset
             if not data.data or question.offset >= data.size:
                 return

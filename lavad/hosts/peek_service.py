@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
@@ -16,11 +18,12 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
 from lavad.hosts.peek_requests import NoOutput, Peeks
-from lavad.hosts.sessions import Sessions
+from lavad.hosts.sessions import Session, Sessions
 from lavad.store.read import Find, Reader
-from proto import agent_pb2 as pb
+from lavad.wire import records
 
 FOLLOW = 0.3
+"""Seconds between two looks at output that is followed."""
 
 
 class Outputs:
@@ -102,18 +105,19 @@ class Outputs:
         assert job.run is not None
         end = job.run.verdict
         path = end.output if end is not None and job.outcome is not None else ""
-        question = pb.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
+        question = records.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
         if job.outcome is not None and not path:
             raise Refused(f"Job <{ask.job}> is not found")
         while True:
             live = self._cluster.find_job(job.key)
-            async for piece in self._peeks.pieces(self._session(job), question):
+            async for piece, offset in self._peeks.pieces(self._session(job), question):
+                question = replace(question, offset=offset)
                 yield piece
             if not ask.follow or live is None or live.run is None or live.run.uid != job.run.uid:
                 return
             await asyncio.sleep(FOLLOW)
 
-    def _session(self, job: Job) -> Any:
+    def _session(self, job: Job) -> Session:
         assert job.run is not None
         host = job.run.parts[0].host
         session = self._sessions.rows.get(host)

@@ -11,7 +11,7 @@ from lavad.core.job.job import Job, Part
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import PartState
 from lavad.core.rules.effects import Effect, FinishPart, KillPart, effects_due, effects_of_end
-from proto import agent_pb2 as pb
+from lavad.wire.encode import ToAgent
 
 MAX_TEXTS = 1024
 OVERDUE = 10.0
@@ -32,7 +32,7 @@ class Session:
         self.host = host
         self.sequence = sequence
         """Highest start-order number the agent has seen."""
-        self.outgoing: asyncio.Queue[pb.ToAgent | None] = asyncio.Queue()
+        self.outgoing: asyncio.Queue[ToAgent | None] = asyncio.Queue()
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, Told] = OrderedDict()
@@ -118,7 +118,7 @@ class Session:
         if effects:
             self.wake.set()
 
-    def send(self, message: pb.ToAgent) -> None:
+    def send(self, message: ToAgent) -> None:
         """Put a message on the stream."""
         self.outgoing.put_nowait(message)
 

@@ -18,10 +18,11 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import fade
 from lavad.core.decide.depend.depend import ConditionQueue, local_of
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.decide.report import report
+from lavad.core.decide.report import parts
 from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End, Job
+from lavad.core.job.reports import EndedReport, StartedReport
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Soft
@@ -194,7 +195,8 @@ class Virtual:
         uid = job.run.uid
         if isinstance(event, ev.JobDispatched):
             for part in job.run.parts:
-                self._apply(report.started(self.cluster, job.key, uid, part.host, 1, self.now, "", self.now))
+                report = StartedReport(key=job.key, uid=uid, host=part.host, pid=1, started=self.now)
+                self._apply(parts.started(self.cluster, report, self.now))
             self._go_on(self.cluster.jobs.rows[event.key])
         elif isinstance(event, ev.JobSuspended):
             self._left[uid] = self._until.pop(uid, self.now) - self.now
@@ -238,4 +240,5 @@ class Virtual:
         self._until.pop(job.run.uid, None)
         self._left.pop(job.run.uid, None)
         for part in job.run.parts:
-            self._apply(report.ended(self.cluster, job.key, job.run.uid, part.host, end, True, self.now))
+            report = EndedReport(key=job.key, uid=job.run.uid, host=part.host, end=end, gone=True)
+            self._apply(parts.ended(self.cluster, report, self.now))

@@ -15,20 +15,22 @@ from config.values.address_range import is_within
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
+from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
+from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
-from lavad.core.lang.asks import Caller
 from lavad.core.plan.volatile import SoftUpdate
-from lavad.engine import Engine
+from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import Peeks
 from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
-from lavad.rpc import convert
 from lavad.rpc.auth import PeerAuth
 from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.reports import decisions
-from proto import agent_pb2 as pb
+from lavad.wire import decode, encode
+from lavad.wire.decode import CommandFrame, FromAgent, Reports
+from lavad.wire.encode import OrderMessage, ToAgent
+from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
 
 log = logging.getLogger(__name__)
@@ -37,10 +39,10 @@ UNDER_WAY = 64
 """Messages of reports of one host that may wait for their commit; more stay in the stream."""
 ACK_PAUSE = 0.02
 """Nobody waits for an acknowledgement, so those of a short time go together."""
-Handed = asyncio.Queue[tuple[asyncio.Future[Any], Sequence[pb.Report]]]
+Handed = asyncio.Queue[tuple[asyncio.Future[Any], Sequence[PartReport]]]
 
 if TYPE_CHECKING:
-    Context = grpc.aio.ServicerContext[pb.FromAgent, pb.ToAgent]
+    Context = grpc.aio.ServicerContext[FromAgent, ToAgent]
 
 
 class Agents(agent_pb2_grpc.AgentsServicer):
@@ -70,9 +72,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._since = clock()
         """What an earlier master sent, this one does not know."""
 
-    async def Session(self, requests: AsyncIterator[pb.FromAgent], context: Context) -> AsyncIterator[pb.ToAgent]:
+    async def Session(self, requests: AsyncIterator[FromAgent], context: Context) -> AsyncIterator[ToAgent]:
         """One host's stream, from its greeting to its end."""
-        hello = (await anext(aiter(requests))).hello
+        hello = decode.hello(await anext(aiter(requests)))
         why = self._auth.why_not_host(context, hello.host) or self._why_not(hello, _address(context))
         if why:
             log.warning("host %s refused: %s", hello.host, why)
@@ -80,7 +82,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         session = HostSession(hello.host, hello.sequence)
         self._sessions.heard[hello.host] = self._clock()
         self._sessions.open(session)
-        session.send(pb.ToAgent(welcome=self._welcome()))
+        session.send(self._welcome())
         handed: Handed = asyncio.Queue(UNDER_WAY)
         reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, handed)))
         acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
@@ -94,7 +96,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 task.cancel()
             log.info("host %s: stream ended", session.host)
 
-    def _why_not(self, hello: pb.Hello, address: str) -> str:
+    def _why_not(self, hello: Hello, address: str) -> str:
         cluster = self._engine.cluster
         conf = cluster.host_conf.get(hello.host)
         use = cluster.use.hosts.get(hello.host)
@@ -108,16 +110,10 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             return f"the host has obeyed a newer master (epoch {hello.epoch})"
         return ""
 
-    def _welcome(self) -> pb.Welcome:
+    def _welcome(self) -> ToAgent:
         cluster = self._engine.cluster
         beat, sample = self._periods
-        return pb.Welcome(
-            epoch=cluster.epoch,
-            incarnation=cluster.incarnation,
-            heartbeat=beat,
-            sample=sample,
-            cluster=cluster.conf.cluster,
-        )
+        return encode.welcome(Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster))
 
     async def _serve(self, session: HostSession, work: Coroutine[Any, Any, None]) -> None:
         """One of the tasks of a stream, which ends with it."""
@@ -133,21 +129,20 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         finally:
             session.close()
 
-    async def _read(self, session: HostSession, hello: pb.Hello, requests: AsyncIterator[pb.FromAgent], handed: Handed) -> None:
+    async def _read(self, session: HostSession, hello: Hello, requests: AsyncIterator[FromAgent], handed: Handed) -> None:
         await self._greet(session, hello)
         last: asyncio.Future[Any] | None = None
         async for message in requests:
             self._sessions.heard[session.host] = self._clock()
-            kind = message.WhichOneof("kind")
-            if kind == "reports":
-                reports = message.reports.reports
-                session.ending.update(_ends(reports))
-                last = self._engine.hand_in(decisions(reports, session.host), after=last)
-                await handed.put((last, reports))
-            elif kind == "heartbeat":
-                self._heartbeat(session, message.heartbeat)
-            elif kind == "peek":
-                self._peeks.came(message.peek)
+            match decode.read(message, session.host):
+                case Reports(reports=reports):
+                    session.ending.update(_ends(reports))
+                    last = self._engine.hand_in([_decision(report) for report in reports], after=last)
+                    await handed.put((last, reports))
+                case Heartbeat() as beat:
+                    self._heartbeat(session, beat)
+                case PeekData() as data:
+                    self._peeks.answered(data)
 
     async def _acknowledge(self, session: HostSession, handed: Handed) -> None:
         """Tell the host what is committed, in the order of its reports."""
@@ -162,9 +157,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 done += reports
             await self._end_unknown(session, done)
             session.ending.difference_update(_ends(done))
-            session.send(pb.ToAgent(acks=_acks(done)))
+            session.send(_acks(done))
 
-    async def _end_unknown(self, session: HostSession, reports: Sequence[pb.Report]) -> None:
+    async def _end_unknown(self, session: HostSession, reports: Sequence[PartReport]) -> None:
         """What a host says that it has, and is not about to end, though its attempt is over here, is to end."""
         unknown = [r for r in reports if not self._is_live(r, session.host) and r.uid not in session.ending]
         if not unknown:
@@ -173,21 +168,20 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             stale = {r.uid: r for r in unknown if not self._is_live(r, session.host)}
         if stale:
             log.warning("host %s: %d attempts that are over are ended there", session.host, len(stale))
-            session.send(pb.ToAgent(orders=pb.Orders(orders=[_kill(report) for report in stale.values()])))
+            session.send(encode.batch(_kill(report) for report in stale.values()))
 
-    def _is_live(self, report: pb.Report, host: str) -> bool:
+    def _is_live(self, report: PartReport, host: str) -> bool:
         job = self._engine.cluster.jobs.rows.get(report.key)
         return job is not None and job.run is not None and is_part(job.run, host, report.uid)
 
-    async def _greet(self, session: HostSession, hello: pb.Hello) -> None:
+    async def _greet(self, session: HostSession, hello: Hello) -> None:
         known = {part.uid: part.state for part in hello.parts}
-        facts = convert.facts(hello.facts)
 
         def was_sent(run: Attempt) -> bool:
             return run.dispatched < self._since or run.uid in self._sessions.sent.get(session.host, ())
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return Decided(events=greeted(cluster, session.host, facts, known, now, was_sent))
+            return Decided(events=greeted(cluster, session.host, hello.facts, known, now, was_sent))
 
         await self._engine.ask(decide)
         cluster = self._engine.cluster
@@ -200,32 +194,31 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             self._outbox.greeted(session)
         log.info("host %s: connected, %d parts, %d stale", session.host, len(hello.parts), len(stale))
 
-    def _end_stale(self, session: HostSession, stale: list[pb.PartStatus]) -> None:
+    def _end_stale(self, session: HostSession, stale: list[PartStatus]) -> None:
         """What an agent still has of attempts that are over or of another incarnation ends, and its ends are forgotten."""
-        orders = [_kill(part) for part in stale]
-        session.send(pb.ToAgent(orders=pb.Orders(orders=orders)))
-        session.send(pb.ToAgent(acks=pb.Acks(ended=[part.uid for part in stale])))
+        session.send(encode.batch(_kill(part) for part in stale))
+        session.send(encode.acks(part.uid for part in stale))
 
-    def _heartbeat(self, session: HostSession, beat: pb.Heartbeat) -> None:
+    def _heartbeat(self, session: HostSession, beat: Heartbeat) -> None:
         news = SoftUpdate(
-            load={session.host: dict(beat.load)} if beat.load else {},
-            usage=[(session.host, convert.usage(usage)) for usage in beat.usage],
+            load={session.host: beat.load} if beat.load else {},
+            usage=[(session.host, usage) for usage in beat.usage],
         )
         self._publish(news)
         self._sessions.renewed[session.host] = self._clock()
         lease = self._engine.cluster.conf.params.lease
-        session.send(pb.ToAgent(echo=pb.Echo(sent=beat.sent, lease=lease)))
+        session.send(encode.echo(beat.sent, lease))
 
-    async def Command(self, request: pb.CommandFrame, context: Context) -> AsyncIterator[pb.CommandFrame]:
+    async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:
         """A command of a user on an agent's host; the agent vouches for who it is."""
         host = self._auth.host_of(context)
         if host is None:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only an agent may vouch for users")
             return
-        caller = Caller(user=request.user, uid=request.uid, host=host)
+        caller = decode.caller(request, host)
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
-                yield pb.CommandFrame(frame=frame)
+                yield encode.command_frame(frame)
 
 
 def _address(context: Context) -> str:
@@ -234,8 +227,12 @@ def _address(context: Context) -> str:
     return peer.partition(":")[2].rpartition(":")[0].strip("[]")
 
 
-def _kill(of: pb.Report | pb.PartStatus) -> pb.Order:
-    return pb.Order(key=of.key, attempt=of.attempt, uid=of.uid, kill=pb.Kill())
+def _decision(report: PartReport) -> Decide:
+    return lambda cluster, now: Decided(events=decide_report(cluster, report, now))
+
+
+def _kill(of: PartReport | PartStatus) -> OrderMessage:
+    return encode.kill(KillOrder(of.key, of.attempt, of.uid))
 
 
 def _uids(job: Job, host: str) -> list[str]:
@@ -243,10 +240,11 @@ def _uids(job: Job, host: str) -> list[str]:
     return [] if run is None else [uid_of(run, part) for part in run.parts if part.host == host]
 
 
-def _ends(reports: Sequence[pb.Report]) -> list[str]:
-    return [r.uid for r in reports if r.WhichOneof("what") in ("ended", "gone", "refused")]
+def _ends(reports: Sequence[PartReport]) -> list[str]:
+    return [report.uid for report in reports if isinstance(report, EndedReport | GoneReport | RefusedReport)]
 
 
-def _acks(reports: Sequence[pb.Report]) -> pb.Acks:
-    over = [r.uid for r in reports if r.WhichOneof("what") in ("gone", "refused") or r.ended.gone]
-    return pb.Acks(number=max((report.number for report in reports), default=0), ended=over)
+def _acks(reports: Sequence[PartReport]) -> ToAgent:
+    """Up to the newest report; what is gone for good the host may forget."""
+    over = [report.uid for report in reports if report.is_last]
+    return encode.acks(over, max((report.serial for report in reports), default=0))

@@ -11,7 +11,6 @@ from config.model.queue import QueueConfig
 from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText, Spec
@@ -87,9 +86,9 @@ class QueueSite(World):
             run = self.job(key).run
             assert run is not None
             for part in run.parts if len(run.parts) > 1 else ():
-                self.apply(*report.prepared(self.cluster, key, run.uid, part.host, f"{part.host}:1", self.now))
+                self.hear("prepared", key, run.uid, part.host, f"{part.host}:1")
             for part in run.parts:
-                self.apply(*report.started(self.cluster, key, run.uid, part.host, 77, self.now, "/", self.now))
+                self.hear("started", key, run.uid, part.host, 77, self.now, "/")
         return begun
 
     def job(self, key: int) -> Job:
@@ -106,10 +105,10 @@ class QueueSite(World):
         run = self.job(key).run
         assert run is not None
         end = End(status=status << 8, at=self.now)
-        self.apply(*report.ended(self.cluster, key, run.uid, run.parts[0].host, end, True, self.now))
+        self.hear("ended", key, run.uid, run.parts[0].host, end, True)
 
     def fails(self, key: int, code: str) -> None:
         """Its one host refuses to start it."""
         run = self.job(key).run
         assert run is not None
-        self.apply(*report.refused(self.cluster, key, run.uid, run.parts[0].host, code, "exit code 1", self.now))
+        self.hear("refused", key, run.uid, run.parts[0].host, code, "exit code 1")

@@ -9,8 +9,8 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.decide.control.by_time import migrations
 from lavad.core.lang.states import JobState
+from lavad.core.rules.run_settings import run_settings
 from lavad.core.site.pend_reason import PendReason as R
-from lavad.hosts.orders import warning
 from lavad.queries.facts import exceptions
 from lavad.queries.frame.view import View
 from tests.scenario.queue_proofs import Proofs, other
@@ -368,9 +368,12 @@ def mig(site: QueueSite) -> None:
 
 @PROOFS.of("JOB_WARNING_ACTION JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION = URG\nJOB_ACTION_WARNING_TIME = 2")
 def job_warning(site: QueueSite) -> None:
-    of_queue = warning(site.cluster, site.spec_of(), site.text)
-    assert of_queue == {"warn_action": "URG", "warn_before": 120}
-    assert warning(site.cluster, site.spec_of(wa="INT", wt="5"), site.text) == {"warn_action": "INT", "warn_before": 300}
+    def warning(**options: str) -> tuple[str, int]:
+        found = run_settings(site.cluster, site.spec_of(**options), site.text, "h1")
+        return found.warn_action, found.warn_before
+
+    assert warning() == ("URG", 120)
+    assert warning(wa="INT", wt="5") == ("INT", 300)
 
 
 @PROOFS.of("JOB_OVERRUN JOB_UNDERRUN JOB_IDLE", "JOB_OVERRUN = 60\nJOB_UNDERRUN = 1\nJOB_IDLE = 0.1")

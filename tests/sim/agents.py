@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from lavad.core.job.job import End
+from lavad.core.job.reports import PartReport
 from lavad.core.rules.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
 from lavad.core.site.host import Facts
 from tests.sim.net import Stream
 from tests.sim.timeline import Timeline
 from tests.sim.watch import Watch
+from tests.support.worlds.reports import report_of
 
 HEARTBEAT = 10.0
 KILL_TIME = 8.0
@@ -31,25 +35,11 @@ class Order:
         self.lease = lease
 
 
-class Report:
-    """What travels back: the name of a decision in ``core.decide.report.report`` and its arguments."""
-
-    def __init__(self, what: str, key: int, uid: str, *values: object) -> None:
-        self.what = what
-        self.key = key
-        self.uid = uid
-        self.values = values
-
-    @property
-    def is_last(self) -> bool:
-        return self.what in ("gone", "refused") or (self.what == "ended" and self.values[1] is True)
-
-
 class Upstream(Protocol):
     """The master, as a host sees it."""
 
     def greet(self, host: Host, stream: Stream) -> None: ...
-    def hear(self, host: Host, stream: Stream, reports: list[Report]) -> None: ...
+    def hear(self, host: Host, stream: Stream, reports: list[PartReport]) -> None: ...
     def beat(self, host: Host, stream: Stream, sent: float) -> None: ...
 
 
@@ -91,7 +81,8 @@ class Host:
         self.parts: dict[str, Part] = {}
         self.refused: set[str] = set()
         self.high = 0
-        self.outbox: list[Report] = []
+        self.outbox: list[PartReport] = []
+        self._reports = 0
         self.stream: Stream | None = None
         self.upstream: Upstream | None = None
         self.lease_base = time.now
@@ -136,7 +127,7 @@ class Host:
                 part.deadline = max(part.deadline, sent + lease)
                 self._mind_lease(part)
 
-    def acked(self, reports: list[Report]) -> None:
+    def acked(self, reports: list[PartReport]) -> None:
         """The master has these."""
         self.outbox = [report for report in self.outbox if report not in reports]
         for report in reports:
@@ -147,12 +138,16 @@ class Host:
     def _talks(self) -> bool:
         return self.up and self.agent_up and self.stream is not None and self.stream.up
 
-    def _say(self, report: Report) -> None:
+    def _report(self, what: str, key: int, uid: str, *values: object) -> PartReport:
+        self._reports += 1
+        return replace(report_of(what, key, uid, self.name, *values), serial=self._reports)
+
+    def _say(self, report: PartReport) -> None:
         if self.agent_up:
             self.outbox.append(report)
             self._send([report])
 
-    def _send(self, reports: list[Report]) -> None:
+    def _send(self, reports: list[PartReport]) -> None:
         if self._talks() and self.upstream is not None and self.stream is not None and self.stream.welcomed:
             stream, upstream = self.stream, self.upstream
             stream.send("up", lambda: upstream.hear(self, stream, reports), twice=self.time.random.random() < 0.03)
@@ -180,7 +175,7 @@ class Host:
             ok = effect.number % 4 != 3
             number = effect.number
             delay = self.time.random.uniform(0.0, 2.0)
-            self.time.after(delay, lambda: self._say(Report("resized", part.key, part.uid, number, ok, "" if ok else "no")))
+            self.time.after(delay, lambda: self._say(self._report("resized", part.key, part.uid, number, ok, "" if ok else "no")))
 
     def _start(self, order: Order, effect: StartPart, part: Part | None) -> None:
         if part is not None:
@@ -195,7 +190,7 @@ class Host:
             self.watch.may_repeat.add(effect.key)
         if stale or self.time.random.random() < self.trouble:
             self.refused.add(effect.uid)  # the master may offer it anew before it hears of this
-            self._say(Report("refused", effect.key, effect.uid, "start", "an old order" if stale else "trouble"))
+            self._say(self._report("refused", effect.key, effect.uid, "start", "an old order" if stale else "trouble"))
             return
         for other in list(self.parts.values()):
             older = other.key == effect.key and other.attempt < effect.attempt and other.state != "gone"
@@ -205,21 +200,21 @@ class Host:
         self.parts[part.uid] = part
         self._mind_lease(part)
         if effect.two_phase and self.waits_for_go:
-            self._say(Report("prepared", part.key, part.uid, f"{self.name}:1"))
+            self._say(self._report("prepared", part.key, part.uid, f"{self.name}:1"))
         else:
             self._run(part)
 
     def _say_state(self, part: Part) -> None:
         if part.state == "prepared":
-            self._say(Report("prepared", part.key, part.uid, f"{self.name}:1"))
+            self._say(self._report("prepared", part.key, part.uid, f"{self.name}:1"))
         elif part.state == "running":
-            self._say(Report("started", part.key, part.uid, 77, self.time.now, "/"))
+            self._say(self._report("started", part.key, part.uid, 77, self.time.now, "/"))
 
     def _kill_order(self, effect: KillPart, part: Part | None) -> None:
         if part is None:
             self.refused.add(effect.uid)
         if part is None or part.state == "gone":
-            self._say(Report("gone", effect.key, effect.uid))
+            self._say(self._report("gone", effect.key, effect.uid))
         elif self.obeys_kill:
             self.time.after(self.time.random.uniform(0.001, 0.5), lambda: self.end(part, 9))
 
@@ -231,7 +226,7 @@ class Host:
                 part.left -= self.time.now - part.since
             else:
                 self._go_on(part)
-        self._say(Report("stopped", part.key, part.uid, stopped))
+        self._say(self._report("stopped", part.key, part.uid, stopped))
 
     def _wish(self, part: Part, effect: SignalPart) -> None:
         wish = effect.wish
@@ -241,7 +236,7 @@ class Host:
                 part.killing = True
                 delay = self.time.random.uniform(0.01, KILL_TIME)
                 self.time.after(delay, lambda: self.end(part, 9))
-        self._say(Report("granted", part.key, part.uid, wish.number, True, ""))
+        self._say(self._report("granted", part.key, part.uid, wish.number, True, ""))
 
     # -- processes -----------------------------------------------------------------------------------------------------
 
@@ -251,7 +246,7 @@ class Host:
         self.watch.started(part.key, part.uid, self.name, part.slots)
         self._go_on(part)
         if part.left > 1.0 or self.time.random.random() < 0.5:
-            self._say(Report("started", part.key, part.uid, 77, self.time.now, "/"))
+            self._say(self._report("started", part.key, part.uid, 77, self.time.now, "/"))
 
     def _go_on(self, part: Part) -> None:
         part.since = self.time.now
@@ -276,14 +271,14 @@ class Host:
             status = status if self.tells_truth else 512
             part.end = End(status=status, at=self.time.now, started=part.since, first_reason=reason)
             part.state = "gone" if self.time.random.random() < 0.7 else "ended"
-        self._say(Report("ended", part.key, part.uid, part.end, part.state == "gone"))
+        self._say(self._report("ended", part.key, part.uid, part.end, part.state == "gone"))
         if part.state == "ended":
             self.time.after(self.time.random.uniform(0.01, 3.0), lambda: self._clear(part))
 
     def _clear(self, part: Part) -> None:
         if self.parts.get(part.uid) is part and part.state == "ended":
             part.state = "gone"
-            self._say(Report("gone", part.key, part.uid))
+            self._say(self._report("gone", part.key, part.uid))
 
     def _mind_lease(self, part: Part) -> None:
         if part.deadline is None:
@@ -312,7 +307,7 @@ class Host:
             self.agent_up = True
             for part in self.parts.values():
                 if part.end is not None:
-                    self.outbox.append(Report("ended", part.key, part.uid, part.end, part.state == "gone"))
+                    self.outbox.append(self._report("ended", part.key, part.uid, part.end, part.state == "gone"))
                 else:
                     self._say_state(part)
 
@@ -328,7 +323,7 @@ class Host:
         self.outbox = []
         for part in self.parts.values():
             part.state = "gone"
-            self.outbox.append(Report("ended", part.key, part.uid, part.end, True))
+            self.outbox.append(self._report("ended", part.key, part.uid, part.end, True))
         self.refused = set()
         self.up = False
         self._cut()

@@ -15,9 +15,10 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.decide.report import report as reports
+from lavad.core.decide.report.report import decide_report
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
+from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
@@ -29,7 +30,7 @@ from lavad.hosts.sessions import Session, Sessions
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from lavad.store.batch import Batch, batch_of
-from tests.sim.agents import Host, Order, Report
+from tests.sim.agents import Host, Order
 from tests.sim.net import Stream
 from tests.sim.timeline import Timeline
 from tests.support.worlds.snapshot import snapshot
@@ -277,19 +278,17 @@ class Master:
                 session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == host.name])
         self._pump(session)
 
-    def hear(self, host: Host, stream: Stream, said: list[Report]) -> None:
+    def hear(self, host: Host, stream: Stream, said: list[PartReport]) -> None:
         """Reports arrive."""
         if not self.alive or self.streams.get(host.name) is not stream:
             return
         self.sessions.heard[host.name] = self.time.now
 
-        def bound(report: Report) -> Decide:
-            decide = getattr(reports, report.what)
-
+        def bound(report: PartReport) -> Decide:
             def on_cluster(cluster: Cluster, now: float) -> Decided:
                 if not stream.up:
                     raise Refused("What went before it was refused")
-                return Decided(events=decide(cluster, report.key, report.uid, host.name, *report.values, now))
+                return Decided(events=decide_report(cluster, report, now))
 
             return on_cluster
 
@@ -300,7 +299,7 @@ class Master:
                 stream.send("down", lambda: host.acked(said))
 
         for report in said:
-            self.time.tell(f"{host.name} -> master: {report.what} {report.uid} {report.values}")
+            self.time.tell(f"{host.name} -> master: {report}")
         self.ask_all([bound(report) for report in said], answer=done)
 
     def beat(self, host: Host, stream: Stream, sent: float) -> None:

@@ -5,8 +5,128 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+import msgspec
+from msgspec.structs import replace
+
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import JobControl, Limits
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.job import Job
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.resreq.sections import Use
+from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
+from lavad.core.rules.cpu_factor import scale
+from lavad.core.site.mail_to import mail_to
+
+LEAVE_GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL on a host that leaves a job, where DJOB_RESIZE_GRACE_PERIOD does not say otherwise."""
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent keeps to. Times in seconds, memory in MB."""
+
+    cluster: str
+    admins: tuple[str, ...]
+    limits: Limits
+    """As they count on the host that the settings are for."""
+    role_limits: tuple[Limits, ...]
+    nice: int
+    job_starter: str
+    gpu_mode: str
+    enforce_memory: bool
+    direct_output: bool
+    """LSB_STDOUT_DIRECT: output goes straight to the user's file."""
+    leased: bool
+    terminate_interval: int
+    run_warning: int
+    """Seconds from SIGUSR2 at the run limit to the kill sequence."""
+    warn_action: str
+    """What warns the job ``warn_before`` seconds before it is ended by a limit; "" and 0 for nothing."""
+    warn_before: int
+    requeue_exit_values: str
+    report_mail: str
+    host_pre_exec: tuple[str, ...]
+    host_post_exec: tuple[str, ...]
+    queue_pre_exec: str
+    queue_post_exec: str
+    pre_timeout: int
+    post_timeout: int
+    include_post: bool
+    job_controls: tuple[JobControl, ...]
+    effective_resreq: str
+    requested_mem: float
+
+
+def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunSettings:
+    """What holds for a job on a host. A profile's word goes before its queue's; host-based commands of both run."""
+    conf = cluster.conf
+    params = conf.params
+    queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
+    app = conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
+    warn_action, warn_before = _warning(text, app, queue)
+    return RunSettings(
+        cluster=conf.cluster,
+        admins=conf.admins,
+        limits=limits_on(cluster, spec, spec.limits, host),
+        role_limits=tuple(limits_on(cluster, spec, role.limits, host) for role in spec.roles),
+        nice=queue.nice if app.nice is None else app.nice,
+        job_starter=app.job_starter or queue.job_starter,
+        gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
+        enforce_memory="memory" in params.enforce or params.job_memlimit,
+        direct_output=params.stdout_direct,
+        leased=spec.rerunnable or spec.checkpoint is not None,
+        terminate_interval=params.terminate_interval,
+        run_warning=params.run_warning,
+        warn_action=warn_action,
+        warn_before=warn_before,
+        requeue_exit_values=spec.requeue or str(queue.requeue_exit_values),
+        report_mail=mail_to(spec, text, params.mail_to),
+        host_pre_exec=tuple(command for command in (queue.host_pre_exec, app.host_pre_exec) if command),
+        host_post_exec=tuple(command for command in (app.host_post_exec, queue.host_post_exec) if command),
+        queue_pre_exec=queue.pre_exec,
+        queue_post_exec=queue.post_exec,
+        pre_timeout=params.pre_timeout if app.job_preproc_timeout is None else app.job_preproc_timeout,
+        post_timeout=params.post_timeout if app.job_postproc_timeout is None else app.job_postproc_timeout,
+        include_post=params.include_post if app.job_include_postproc is None else app.job_include_postproc,
+        job_controls=app.job_controls or queue.job_controls,
+        effective_resreq=shown(queue.res_req, spec.resreq),
+        requested_mem=requested_mem(spec.resreq),
+    )
+
+
+def _warning(text: JobText, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
+    """Action and seconds before a limit, each the job's own, its profile's or its queue's; nothing unless both are said."""
+    action = text.warn_action or app.job_warning_action or queue.job_warning_action
+    before = text.warn_before or app.job_action_warning_time or queue.job_action_warning_time
+    return (action, before) if action and before else ("", 0)
+
+
+def limits_on(cluster: Cluster, spec: Spec, limits: Limits, host: str) -> Limits:
+    """Limits as they count on a host: CPU time is scaled to its speed, run time too unless ABS_RUNLIMIT is set."""
+    run = 1.0 if cluster.conf.params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
+    cpu = scale(cluster, spec.cpu_host or spec.from_host, host)
+    return replace(limits, run=_scaled(limits.run, run), cpu=_scaled(limits.cpu, cpu))
+
+
+def _scaled(seconds: int | None, factor: float) -> int | None:
+    return max(1, round(seconds * factor)) if seconds else seconds
+
+
+def lease_of(cluster: Cluster, spec: Spec) -> float:
+    """Seconds a rerunnable or checkpointable job may live on without news from the master; 0: no lease."""
+    if not spec.rerunnable and spec.checkpoint is None:
+        return 0.0
+    return cluster.conf.params.lease
+
+
+def leave_grace(cluster: Cluster, job: Job | None) -> float:
+    """DJOB_RESIZE_GRACE_PERIOD of the job's application profile: seconds that a host which leaves the job has.
+
+    None: the job is over, and its profile is not looked up.
+    """
+    app = cluster.conf.app_conf.get(cluster.specs.rows[job.spec].app) if job is not None else None
+    return LEAVE_GRACE if app is None or app.djob_resize_grace_period is None else app.djob_resize_grace_period
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ while :; do sleep 0.05; done
 
 
 def run(master: FakeMaster, host: AgentHost, restart: int = -1, **fields: object) -> pb.Order:
-    text = host.text(master, "job", script=JOB, output="out", checkpoint_dir="ckpt", checkpoint_method="app", **fields)
+    text = host.text(master, "job", script=JOB, output="out", checkpoint_folder="ckpt", checkpoint_method="app", **fields)
     order = start_order(master, text, restart=restart, restart_count=restart + 1)
     master.order(order, texts=(text,))
     out = host.folder / "work" / "out"

@@ -149,7 +149,7 @@ def test_reports_that_were_not_acknowledged_come_again_on_the_next_stream(master
     master.drop()
     master.wait_for(order.uid, "granted")
     assert master.wait_for(order.uid, "ended").ended.status == 9
-    assert [report.number for report in master.reports] == list(range(1, len(master.reports) + 1))
+    assert [report.serial for report in master.reports] == list(range(1, len(master.reports) + 1))
 
 
 def test_a_leased_job_dies_when_no_lease_comes(master: FakeMaster, host: AgentHost) -> None:

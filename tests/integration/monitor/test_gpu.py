@@ -85,7 +85,7 @@ def test_memory_and_use_of_a_rank_are_seen(gpus: GpuSource, tmp_path: Path):
             (simgpu.sim_uuid(HOST, 3), second): (500, 50),
         }
         usage = UsageSampler(gpus).sample({"uid": part.roots()})["uid"]
-        assert [(task.gpu_mem_mb, task.gpu_util) for task in usage.tasks] == [(3000, 70), (1000, 100), (0, 0)]
+        assert [(task.gpu_mem, task.gpu_util) for task in usage.tasks] == [(3000, 70), (1000, 100), (0, 0)]
         load = {one.uuid: one for one in gpus.load()}
         assert load[simgpu.sim_uuid(HOST, 1)].mem_used_mb == 3000
         assert load[simgpu.sim_uuid(HOST, 1)].util_percent == 70

@@ -82,7 +82,7 @@ class FakeMaster(pb_grpc.AgentsServicer):
             self.reports += reports
             if self.acknowledges:
                 ended = [report.uid for report in reports if report.HasField("ended")]
-                out.put(pb.ToAgent(acks=pb.Acks(number=reports[-1].number, ended=ended)))
+                out.put(pb.ToAgent(acks=pb.Acks(serial=reports[-1].serial, ended=ended)))
 
     def Command(self, request: pb.CommandFrame, context: grpc.ServicerContext) -> Iterator[pb.CommandFrame]:
         self.commands.append(request)

@@ -11,7 +11,6 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import silent
-from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import Attempt, End, Job, Outcome
 from lavad.core.job.spec import Spec
@@ -71,9 +70,9 @@ class Bench(World):
 
     def said(self, what: str, key: int, host: str, *values: Any, uid: str = "") -> list[str]:
         """A report comes in; the names of the events that it makes."""
-        decide = getattr(report, what)
-        events = decide(self.cluster, key, uid or self.uid(key), host, *values, self.now)
-        return [type(event).__name__ for event in self.take(events)]
+        events = self.hear(what, key, uid or self.uid(key), host, *values)
+        check_invariants(self.cluster)
+        return [type(event).__name__ for event in events]
 
     def start(self, key: int, host: str = "h1") -> None:
         """The job's part on this host runs."""

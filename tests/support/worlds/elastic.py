@@ -7,7 +7,6 @@ from typing import Any
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.resize import resize
-from lavad.core.decide.report import report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.resize import uid_of
 from lavad.core.lang.asks import Caller, Resize
@@ -49,10 +48,10 @@ def begin(world: World, key: int) -> None:
             uid = uid_of(run, part)
             for effect in [one for one in effects_due(job_of(world, key)) if one.host == part.host]:
                 if isinstance(effect, StartPart):
-                    world.apply(*report.prepared(world.cluster, key, uid, part.host, "a:1", world.now))
-                    world.apply(*report.started(world.cluster, key, uid, part.host, 7, world.now, "/", world.now))
+                    world.hear("prepared", key, uid, part.host, "a:1")
+                    world.hear("started", key, uid, part.host, 7, world.now, "/")
                 elif isinstance(effect, KillPart):
-                    world.apply(*report.gone(world.cluster, key, uid, part.host, world.now))
+                    world.hear("gone", key, uid, part.host)
     check_invariants(world.cluster)
 
 

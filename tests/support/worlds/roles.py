@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.report import tasks as decide
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import Attempt
 from lavad.core.job.roles import task_name
@@ -67,16 +66,12 @@ class Roles:
     def ended(self, rank: int, status: int = 0, number: int = 0, limit: TermReason = TermReason.NONE) -> list[str]:
         """A task ends; the names of the events that follow."""
         bench, run = self.bench, self.attempt
-        events = decide.task_ended(
-            bench.cluster, self.key, run.uid, self.host(rank), rank, number or run.tasks[rank].number, status, limit, bench.now
-        )
-        bench.take(events)
-        return [type(event).__name__ for event in events]
+        start = number or run.tasks[rank].number
+        return bench.said("task_ended", self.key, self.host(rank), rank, start, status, limit, uid=run.uid)
 
     def started(self, rank: int) -> None:
         bench, run = self.bench, self.attempt
-        args = (bench.cluster, self.key, run.uid, self.host(rank), rank, run.tasks[rank].number, 88, bench.now)
-        bench.take(decide.task_started(*args))
+        bench.said("task_started", self.key, self.host(rank), rank, run.tasks[rank].number, 88, uid=run.uid)
 
     def due(self, *kinds: type[Effect]) -> list[Effect]:
         return [effect for effect in effects_due(self.bench.job(self.key)) if isinstance(effect, kinds)]

@@ -13,6 +13,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import fade
 from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.report.report import decide_report
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End
 from lavad.core.job.spec import Spec
@@ -28,6 +29,7 @@ from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.worlds.reports import report_of
 
 QUIET = {
     "r15s": 0.0,
@@ -63,6 +65,12 @@ class World:
         """Fold events, as the engine does."""
         for event in events:
             apply(self.cluster, event)
+
+    def hear(self, what: str, key: int, uid: str, host: str, *values: Any) -> list[ev.Event]:
+        """An agent reports (as ``report_of`` has it), and what follows is applied."""
+        events = decide_report(self.cluster, report_of(what, key, uid, host, *values), self.now)
+        self.apply(*events)
+        return events
 
     def configure(self, conf: Conf | None = None, **changes: Any) -> None:
         """Take a configuration, or the one in force with changes."""

@@ -8,13 +8,11 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.report.leave import shrink_now
-from lavad.core.decide.report.report import ended, fenced, may_go, refused
-from lavad.core.job.job import Attempt, End, Job, Part
+from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
+from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import SUSPENDED, HostState, JobState, PartState
-from lavad.core.rules.effects import is_released
 from lavad.core.site.host import Facts
 from lavad.core.site.rights import may_switch_host
 
@@ -60,11 +58,7 @@ def _compare(
             found = ev.JobFound(at=now, key=job.key, state=job.before)
             return [found, ev.GangReleased(at=now, key=job.key, attempt=run.number)] if may_go(run) else [found]
         return []
-    if len(run.parts) > 1 and not is_released(run):
-        why = f"host {host} no longer has it prepared"
-        return refused(cluster, job.key, uid, host, "gone", why, now)
-    end = End(at=now, lost=f"host {host} no longer has it: the host or its starter was restarted")
-    return ended(cluster, job.key, uid, host, end, True, now)
+    return unknown(cluster, job, run, part, now)
 
 
 def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: bool) -> bool:

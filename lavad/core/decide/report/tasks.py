@@ -1,4 +1,4 @@
-"""What agents say of single tasks of jobs with roles, and what follows: a start again, or the job's verdict.
+"""What follows from what agents report of single tasks of jobs with roles: a start again, or the job's verdict.
 
 Rule: a report of another start than the task's current one is dropped; nothing starts again in a job that is to end.
 """
@@ -9,48 +9,49 @@ import signal
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.report.report import find_part
+from lavad.core.decide.report.parts import UNTIL_OVER, find_part
 from lavad.core.events.task import ended
 from lavad.core.job.job import Attempt, End, Job, TaskRun
+from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
 from lavad.core.job.roles import Judgement, Retry, on_end, task_name
-from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
-
-_ENDING = ("kill", "requeue", "migrate")
+from lavad.core.lang.states import TASK_OVER, TaskState
 
 
-def _find(cluster: Cluster, key: int, uid: str, host: str, rank: int, number: int) -> tuple[Job, Attempt, TaskRun] | None:
-    found = find_part(cluster, key, uid, host)
-    if found is None or not 0 <= rank < len(found[1].tasks):
+def _find(cluster: Cluster, report: TaskReport) -> tuple[Job, Attempt, TaskRun] | None:
+    found = find_part(cluster, report)
+    if found is None or not 0 <= report.rank < len(found[1].tasks):
         return None
     job, run, part = found
-    task = run.tasks[rank]
-    return (job, run, task) if run.parts[task.place] is part and task.number == number else None
+    task = run.tasks[report.rank]
+    return (job, run, task) if run.parts[task.place] is part and task.number == report.number else None
 
 
-def task_started(cluster: Cluster, key: int, uid: str, host: str, rank: int, number: int, pid: int, now: float) -> list[ev.Event]:
+def task_started(cluster: Cluster, report: TaskStartReport, now: float) -> list[ev.Event]:
     """A task runs that was started late, or again."""
-    found = _find(cluster, key, uid, host, rank, number)
+    found = _find(cluster, report)
     if found is None or found[2].state is not TaskState.WAITING:
         return []
-    name = task_name(cluster.specs.rows[found[0].spec], found[2])
-    return [ev.TaskStarted(at=now, key=key, attempt=found[1].number, rank=rank, number=number, pid=pid, name=name)]
+    job, run, task = found
+    name = task_name(cluster.specs.rows[job.spec], task)
+    return [
+        ev.TaskStarted(at=now, key=job.key, attempt=run.number, rank=report.rank, number=report.number, pid=report.pid, name=name)
+    ]
 
 
-def task_ended(
-    cluster: Cluster, key: int, uid: str, host: str, rank: int, number: int, status: int, limit: TermReason, now: float
-) -> list[ev.Event]:
+def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.Event]:
     """A task ended: it is started again, or decides the job, or is merely over."""
-    found = _find(cluster, key, uid, host, rank, number)
+    found = _find(cluster, report)
     if found is None or found[2].state in TASK_OVER:
         return []
     job, run, task = found
     spec = cluster.specs.rows[job.spec]
+    key, rank, status, limit = job.key, report.rank, report.status, report.limit
     event = ev.TaskEnded(
         at=now,
         key=key,
         attempt=run.number,
         rank=rank,
-        number=number,
+        number=report.number,
         status=status,
         limit=limit,
         name=task_name(spec, task),
@@ -58,7 +59,7 @@ def task_ended(
     if run.verdict is not None or run.refused:
         return [event] if run.leave else []  # it was ended with the job
     run = ended(run, event)
-    wishes = [wish for wish in run.wishes if wish.kind in _ENDING]
+    wishes = [wish for wish in run.wishes if wish.kind in UNTIL_OVER]
     if wishes:
         over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
@@ -67,7 +68,7 @@ def task_ended(
         case Retry(delay=delay, why=why):
             return [
                 event,
-                ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=number + 1, delay=delay, why=why),
+                ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=report.number + 1, delay=delay, why=why),
             ]
         case Judgement(end=verdict, again=again):
             return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again)]

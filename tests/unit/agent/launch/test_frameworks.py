@@ -16,8 +16,7 @@ from lavad.core.decide.submit import esubs as asked
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, Part
 from lavad.core.rules.effects import ReleasePart, links_of
-from lavad.hosts.orders import other_order
-from lavad.rpc import convert
+from lavad.wire import decode, encode
 from proto import agent_pb2 as pb
 
 TWO = [
@@ -186,11 +185,11 @@ def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]
     """What hosts report is what all are told, by way of the master's state."""
     link = ["10.0.0.1", 4000] if linked else ["", 0]
     said = [rendezvous.endpoint([*(link if place == 0 else ["", 0]), own, tasks]) for place, own in enumerate(ports)]
-    texts = [endpoint_text(convert.endpoint(one)) for one in said]
+    texts = [endpoint_text(decode.endpoint(one)) for one in said]
     parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
     root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
     effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
-    told = rendezvous.root_of(other_order(effect).release)
+    told = rendezvous.root_of(encode.order(effect).release)
     if linked or any(ports):
         assert told == [*link, ports if any(ports) else [], tasks]
     else:

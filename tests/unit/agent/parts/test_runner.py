@@ -120,7 +120,7 @@ def test_a_refused_attempt_stays_refused(bench: Bench) -> None:
         bench.order("u", start=True)
         assert bench.line.got == []
         reports = bench.runner.parts.outbox.take()
-        assert [(report.number, report.refused.code) for report in reports] == [(1, "lookup"), (2, "lookup")]
+        assert [(report.serial, report.refused.code) for report in reports] == [(1, "lookup"), (2, "lookup")]
         bench.order("v", start=True)
         bench.poked.clear()
         await bench.found()

@@ -97,12 +97,12 @@ def test_reports_are_kept_until_acknowledged_and_numbered_anew() -> None:
     box = Outbox()
     for uid in "abc":
         box.put(pb.Report(uid=uid))
-    assert [(r.number, r.uid) for r in box.take()] == [(1, "a"), (2, "b"), (3, "c")]
+    assert [(r.serial, r.uid) for r in box.take()] == [(1, "a"), (2, "b"), (3, "c")]
     assert box.empty
     box.acked(1)
     box.put(pb.Report(uid="d"))
     box.new_stream()
-    assert [(r.number, r.uid) for r in box.take()] == [(1, "b"), (2, "c"), (3, "d")]
+    assert [(r.serial, r.uid) for r in box.take()] == [(1, "b"), (2, "c"), (3, "d")]
     box.acked(3)
     box.new_stream()
     assert box.take() == []

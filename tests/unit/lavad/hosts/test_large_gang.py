@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from lavad.core.decide.report import report
 from lavad.core.job.spec import JobText
 from lavad.engine import Committed
 from lavad.hosts.job_text_cache import Texts
@@ -42,7 +41,7 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
 
     async def sent() -> list[tuple[str, pb.Order]]:
         batches = [(name, await outbox._orders(stream, due)) for name, stream in streams.items() if (due := stream.take())]
-        return [(name, order) for name, batch in batches for order in batch.orders]
+        return [(name, order) for name, batch in batches for order in batch.orders.orders]
 
     committed()
     starts = asyncio.run(sent())
@@ -51,12 +50,12 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
     assert all(order.start.hosts[order.start.place].host == name for name, order in starts)
     uid = starts[0][1].uid
     for name in names:
-        world.apply(*report.prepared(world.cluster, key, uid, name, "10.0.0.1:7", world.now))
+        world.hear("prepared", key, uid, name, "10.0.0.1:7")
         committed()
     goes = asyncio.run(sent())
     assert sorted(name for name, _ in goes) == names
     assert all(order.HasField("release") for _, order in goes)
     for name in names:
-        world.apply(*report.started(world.cluster, key, uid, name, 7, world.now, "/", world.now))
+        world.hear("started", key, uid, name, 7, world.now, "/")
         committed()
     assert asyncio.run(sent()) == []

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from lavad.core import events as ev
+from lavad.core.job.reports import PartReport
 from lavad.core.job.spec import JobText
 from lavad.engine import Engine
 from lavad.hosts.job_text_cache import Texts
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import OVERDUE, Session, Sessions
 from lavad.rpc.agents import Agents
-from proto import agent_pb2 as pb
+from tests.support.worlds.reports import report_of
 from tests.support.worlds.world import World
 
 
@@ -50,7 +51,7 @@ class Bench:
 
     def told(self) -> list[int]:
         """The jobs whose start goes out now."""
-        orders = asyncio.run(self.outbox._orders(self.session, self.session.take()))
+        orders = asyncio.run(self.outbox._orders(self.session, self.session.take())).orders
         known = {text.id for text in orders.texts} | {told.number for told in self.session.texts.values()}
         assert all(order.start.text in known for order in orders.orders)
         return [order.key for order in orders.orders if order.HasField("start")]
@@ -103,7 +104,7 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
     key = bench.dispatched()
     clock: Callable[[], float] = lambda: 0.0  # noqa: E731
 
-    async def kills(*reports: pb.Report) -> list[str]:
+    async def kills(*reports: PartReport) -> list[str]:
         engine = Engine(bench.world.cluster, cast(Any, None), clock, {})
         none = cast(Any, None)
         agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, clock, (1.0, 1.0))
@@ -112,9 +113,9 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
         orders = [] if sent.empty() else sent.get_nowait().orders.orders  # type: ignore[union-attr]
         return [order.uid for order in orders if order.HasField("kill")]
 
-    live = pb.Report(key=key, attempt=1, uid=bench.uid(key), started=pb.Started())
-    old = pb.Report(key=key, attempt=1, uid="old", started=pb.Started())
-    other = pb.Report(key=99, attempt=1, uid="other", stopped=pb.Stopped())
+    live = report_of("started", key, bench.uid(key), "h", 1, 1.0)
+    old = report_of("started", key, "old", "h", 1, 1.0)
+    other = report_of("stopped", 99, "other", "h", False)
     assert asyncio.run(kills(live)) == []
     assert asyncio.run(kills(live, old, other, old)) == ["old", "other"]
     bench.session.ending.add("old")

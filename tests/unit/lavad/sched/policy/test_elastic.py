@@ -9,7 +9,6 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.control.resize import resize
-from lavad.core.decide.report import report
 from lavad.core.job.job import End
 from lavad.core.job.resize import slots_of, uid_of
 from lavad.core.lang.asks import Refused, Resize
@@ -107,7 +106,7 @@ def test_a_refused_host_is_not_the_jobs_end_and_is_tried_again_later() -> None:
     run = run_of(world, key)
     uid = uid_of(run, run.parts[1])
     assert uid != run.uid
-    world.apply(*report.refused(world.cluster, key, uid, "h2", "start", "no room", world.now))
+    world.hear("refused", key, uid, "h2", "start", "no room")
     check_invariants(world.cluster)
     assert slots(world, key) == {"h1": 1}
     assert run_of(world, key).resize is None
@@ -163,7 +162,7 @@ def test_the_command_of_a_growth_decides_and_its_failure_undoes_it() -> None:
         told = next(one for one in effects_due(job_of(world, key)) if isinstance(one, TellHosts))
         assert (told.command, told.grow, told.changed) == ("/bin/grow", True, (("h2", 1),))
         run = run_of(world, key)
-        world.apply(*report.resized(world.cluster, key, run.uid, "h1", told.number, ok, "", world.now))
+        world.hear("resized", key, run.uid, "h1", told.number, ok, "")
         begin(world, key)
         world.now += 61
     assert slots(world, key) == {"h1": 1, "h2": 1}
@@ -198,11 +197,11 @@ def test_the_end_of_the_job_ends_hosts_that_just_join() -> None:
     cycle(world)
     run = run_of(world, key)
     end = End(at=world.now, started=world.now - 5)
-    world.apply(*report.ended(world.cluster, key, run.uid, "h1", end, True, world.now))
+    world.hear("ended", key, run.uid, "h1", end, True)
     check_invariants(world.cluster)
     assert key in world.cluster.jobs.rows
     due = effects_due(job_of(world, key))
     assert [type(one) for one in due] == [KillPart]
-    world.apply(*report.gone(world.cluster, key, due[0].uid, "h2", world.now))
+    world.hear("gone", key, due[0].uid, "h2")
     assert key not in world.cluster.jobs.rows
     assert world.cluster.finished[key].state is JobState.DONE

@@ -8,7 +8,6 @@ from config.model.queue import QueueConfig
 from config.model.values import Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
-from lavad.core.decide.report import report
 from lavad.core.job.resize import slots_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
@@ -82,7 +81,7 @@ def test_the_command_of_a_release_may_refuse_it() -> None:
         told = next(one for one in effects_due(job_of(world, key)) if isinstance(one, TellHosts))
         assert (told.grow, told.changed) == (False, ((other, 1),))
         assert slots(world, key) == before
-        world.apply(*report.resized(world.cluster, key, run.uid, run.parts[0].host, told.number, ok, "", world.now))
+        world.hear("resized", key, run.uid, run.parts[0].host, told.number, ok, "")
     begin(world, key)
     assert other not in slots(world, key)
 

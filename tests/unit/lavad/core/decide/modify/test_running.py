@@ -12,7 +12,6 @@ from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.restart_source import find_former
 from lavad.core.decide.control.revive import Finished
-from lavad.core.decide.report import report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End
 from lavad.core.job.spec import JobText
@@ -39,9 +38,9 @@ def start(bench: Bench, key: int) -> None:
     run = bench.job(key).run
     assert run is not None
     for part in run.parts:
-        bench.take(report.prepared(bench.cluster, key, run.uid, part.host, "a:1", bench.now))
+        bench.hear("prepared", key, run.uid, part.host, "a:1")
     for part in run.parts:
-        bench.take(report.started(bench.cluster, key, run.uid, part.host, 7, bench.now, "/", bench.now))
+        bench.hear("started", key, run.uid, part.host, 7, bench.now, "/")
 
 
 def test_limits_change_on_the_hosts_where_lsb_mod_all_jobs_allows_it(bench: Bench) -> None:
@@ -141,7 +140,7 @@ def test_exclude_keeps_it_away_from_the_host_for_good(bench: Bench) -> None:
     assert run is not None
     host = run.parts[0].host
     end = End(status=77 << 8, at=bench.now, started=bench.now - 1)
-    bench.take(report.ended(bench.cluster, key, run.uid, host, end, True, bench.now))
+    bench.hear("ended", key, run.uid, host, end, True)
     assert bench.job(key).barred == (host,)
     for other in ("h1", "h2", "h3"):
         bench.host_switch(other, closed=other != host)

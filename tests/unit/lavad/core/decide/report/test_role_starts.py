@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.decide.report import report
+from lavad.core.decide.report import parts
 from lavad.core.job.job import Wish
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask
@@ -86,7 +86,7 @@ def test_a_lost_host_takes_the_whole_job(bench: Bench, rerunnable: bool) -> None
     options: dict[str, Any] = {"r": True} if rerunnable else {}
     job = Roles(bench, role(count=8, restart="Always"), options=options).run()
     first, lost = (part.host for part in job.attempt.parts)
-    bench.take(report.fenced(bench.cluster, job.key, lost, bench.now))
+    bench.take(parts.fenced(bench.cluster, job.key, lost, bench.now))
     assert [part.state for part in job.attempt.parts] == [PartState.RUNNING, PartState.FENCED]
     assert job.ended(0, 9) == []
     assert job.due(KillPart)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.report import tasks as task_report
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import Attempt
 from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
-from lavad.core.lang.states import TASK_OVER, JobState, TaskState, TermReason
+from lavad.core.lang.states import TASK_OVER, JobState, TaskState
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
@@ -83,8 +80,7 @@ class Story:
                 assert name not in self.seen, "a task is started twice"
                 self.seen.add(name)
                 bench = self.bench
-                args: Any = (bench.cluster, self.key, run.uid, effect.host, effect.rank, effect.number, 7, bench.now)
-                bench.take(task_report.task_started(*args))
+                bench.said("task_started", self.key, effect.host, effect.rank, effect.number, 7, uid=run.uid)
         if run.judged:
             self.finish(run)
 
@@ -105,9 +101,7 @@ class Story:
         run = self.run
         assert run is not None
         task, bench = run.tasks[rank], self.bench
-        host = run.parts[task.place].host
-        args: Any = (bench.cluster, self.key, run.uid, host, rank, task.number, status, TermReason.NONE, bench.now)
-        bench.take(task_report.task_ended(*args))
+        bench.said("task_ended", self.key, run.parts[task.place].host, rank, task.number, status, uid=run.uid)
 
     def alive(self) -> list[int]:
         """Ranks that run something."""

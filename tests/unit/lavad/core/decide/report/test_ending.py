@@ -8,7 +8,7 @@ from config.model.queue import QueueConfig
 from config.model.values import RequeueExit
 from lavad.core import events as ev
 from lavad.core.decide.control import control
-from lavad.core.decide.report import suspect
+from lavad.core.decide.report import ending
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Requeue, Select
@@ -35,9 +35,9 @@ def run_of(rank: int, status: int = 256, slots: tuple[int, ...] = (2, 4, 2)) -> 
 )
 def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
     spec = Spec(user="u", queue="normal", slots=8, launch=launch)
-    assert suspect.first_failed(run_of(rank), spec) == ((host,) if host else ())
-    assert suspect.first_failed(run_of(rank, 0), spec) == ()
-    assert suspect.first_failed(run_of(0, slots=(8,)), spec) == ()
+    assert ending.first_failed_host(run_of(rank), spec) == ((host,) if host else ())
+    assert ending.first_failed_host(run_of(rank, 0), spec) == ()
+    assert ending.first_failed_host(run_of(0, slots=(8,)), spec) == ()
 
 
 def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Bench) -> None:

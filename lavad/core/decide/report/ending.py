@@ -1,0 +1,205 @@
+"""How a job goes on when every part of its attempt is over: it waits again, or it is finished."""
+
+from __future__ import annotations
+
+import os
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.job import Attempt, End, Job, Part, Wish
+from lavad.core.job.roles import delay_of
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, JobState, PartState, TermReason
+from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.requeue_exit import ExitRule, exit_rule
+
+_USERS_FAULT = {
+    "no_user": TermReason.TERM_OTHER,
+    "cwd": TermReason.TERM_CWD_NOTEXIST,
+    "output": TermReason.TERM_OTHER,
+    "input": TermReason.TERM_OTHER,
+    "secret": TermReason.TERM_OTHER,
+    "pre_abort": TermReason.TERM_OTHER,
+}
+"""Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
+_REFUSED = {"cwd": 2}
+"""Exit codes of what could not start; LSF documents this one (bsub -cwd)."""
+_PER_HOST = "torchrun"
+"""The launch that has one rank a host."""
+MAX_BACKOFF = 300.0
+"""Seconds at most between two starts of a job whose starts fail."""
+
+
+def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = None) -> list[ev.Event]:
+    """What follows once every part is over; nothing before. ``end``: of the only part, where no event of its own tells it."""
+    run = job.run
+    assert run is not None
+    if any(part.state not in OVER for part in run.parts):
+        return []
+    spec = cluster.specs.rows[job.spec]
+    again = _again(cluster, job, run, spec, now, end)
+    if again is not None:
+        return [again]
+    return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
+
+
+def find_kill(run: Attempt) -> Wish | None:
+    """The request that ends the attempt for good."""
+    return next((wish for wish in run.wishes if wish.kind == "kill"), None)
+
+
+def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+    """The event that lets the job wait again, if it is to."""
+    if find_kill(run) is not None:
+        return None
+    if (asked := _asked(job, run, spec, now, end)) is not None:
+        return asked
+    if run.again:
+        not_before = now + delay_of(job.retries - 1)
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, why=run.again, end=end, not_before=not_before)
+    if run.refused:
+        return None if run.refused_code in _USERS_FAULT else _start_again(cluster, job, run, spec, now, end)
+    if run.verdict is None:
+        return None
+    lost = next((part for part in run.parts if _is_lost(part)), None)
+    if run.verdict.lost or (lost is not None and run.verdict.status):
+        if not spec.rerunnable and spec.checkpoint is None:
+            return None
+        why = run.verdict.lost or (f"host {lost.host} was lost" if lost is not None else "")
+        avoid = lost_hosts(run)
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=avoid, end=end, why=why)
+    return _after_exit_value(cluster, job, run, spec, now, end)
+
+
+def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+    """brequeue or bmig."""
+    verdict = run.verdict
+    done = verdict is not None and not verdict.lost and verdict.status == 0
+    for wish in run.wishes:
+        if done and (wish.kind == "requeue" or spec.checkpoint is None):
+            return None  # it was done before the request reached it
+        if wish.kind == "requeue":
+            return ev.JobRequeued(
+                at=now,
+                key=job.key,
+                reason=PendReason.JOB_REQUEUED,
+                state=wish.state,
+                end=end,
+                top=True,
+                avoid=hung_hosts(run),
+                why="requeued by " + wish.by,
+            )
+        if wish.kind == "migrate":
+            avoid = tuple(part.host for part in run.parts)
+            why = "migrated by " + wish.by
+            return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
+    return None
+
+
+def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+    """After a start that failed: later and elsewhere; held, or no more, where the queue says so of pre-execution."""
+    state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
+    reason, why = PendReason.JOB_START_FAIL, run.refused
+    queue = cluster.queue_conf.get(spec.queue)
+    if run.refused_code == "pre_exec":
+        reason = PendReason.JOB_PRE_EXEC
+        if queue is not None and queue.local_max_preexec_retry is not None and job.failures >= queue.local_max_preexec_retry:
+            if queue.local_max_preexec_retry_action == "EXIT":
+                return None
+            state, why = JobState.PSUSP, f"{why}: it was retried LOCAL_MAX_PREEXEC_RETRY times"
+    return ev.JobRequeued(
+        at=now,
+        key=job.key,
+        reason=reason,
+        why=why,
+        failures=job.failures + 1,
+        state=state,
+        not_before=now + delay,
+        avoid=tuple(dict.fromkeys(job.avoid)),
+        end=end,
+    )
+
+
+def _after_exit_value(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+    """REQUEUE_EXIT_VALUES."""
+    verdict = run.verdict
+    assert verdict is not None
+    exit_code = os.waitstatus_to_exitcode(verdict.status)
+    rule = exit_rule(cluster.conf, spec)
+    often = rule.most is not None and job.requeues >= rule.most
+    if verdict.limit is not TermReason.NONE or not rule.requeue.wants(exit_code) or often:
+        return None
+    return ev.JobRequeued(
+        at=now,
+        key=job.key,
+        reason=PendReason.JOB_REQUEUED,
+        end=end,
+        requeues=job.requeues + 1,
+        barred=tuple(part.host for part in run.parts) if rule.requeue.excludes(exit_code) else (),
+        avoid=first_failed_host(run, spec),
+        # the first time at once, then ever later: a job that always ends so must not keep the cluster busy with itself
+        not_before=now + delay_of(job.requeues),
+        why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
+    )
+
+
+def _is_lost(part: Part) -> bool:
+    """Whether its host was lost before it had ended there."""
+    return part.state is PartState.FENCED if part.end is None else bool(part.end.lost)
+
+
+def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
+    verdict = run.verdict
+    killed = find_kill(run)
+    if verdict is None:
+        reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
+        status = 9 if killed else _REFUSED.get(run.refused_code, 255) << 8
+        return ev.JobFinished(
+            at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason,
+            why=run.refused or (killed.said if killed is not None else ""), end=end,
+        )  # fmt: skip
+    reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""
+    if reason is TermReason.NONE and killed is not None and verdict.status:
+        reason = killed.reason
+    if verdict.lost:
+        reason = TermReason.TERM_UNKNOWN
+    elif verdict.first_rank >= 0 and verdict.status:
+        why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
+    elif killed is not None and reason is killed.reason:
+        why = killed.said
+    good = verdict.status == 0 or rule.is_success(os.waitstatus_to_exitcode(verdict.status))
+    ok = good and not verdict.lost and reason is TermReason.NONE
+    status = verdict.status if not verdict.lost else 255 << 8
+    if killed is not None and killed.done and not verdict.lost:
+        ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: whoever waits for it goes on
+    state = JobState.DONE if ok else JobState.EXIT
+    post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
+    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
+
+
+# -- hosts to blame: the next attempt goes elsewhere if it can -----------------------------------------------------------
+
+
+def first_failed_host(run: Attempt, spec: Spec) -> tuple[str, ...]:
+    """The host of the rank that failed first. One host alone is not to blame: it may be the only one."""
+    if run.verdict is None or run.verdict.first_rank < 0 or not run.verdict.status or len(run.parts) < 2:
+        return ()
+    rank = run.verdict.first_rank
+    for part in run.parts:
+        rank -= 1 if spec.launch.partition("(")[0] == _PER_HOST else part.slots
+        if rank < 0:
+            return (part.host,)
+    return ()
+
+
+def hung_hosts(run: Attempt) -> tuple[str, ...]:
+    """The hosts of ranks that were named as hanging."""
+    return tuple(dict.fromkeys(suspect.host for suspect in run.suspects if suspect.how != "all"))
+
+
+def lost_hosts(run: Attempt) -> tuple[str, ...]:
+    """Hosts that fell silent, and of a job on several those that lost their part."""
+    several = len(run.parts) > 1
+    return tuple(
+        part.host for part in run.parts if part.state is PartState.FENCED or (several and part.end is not None and part.end.lost)
+    )

@@ -1,0 +1,266 @@
+"""What follows from what agents report of parts: prepared, started, refused, ended, gone, and a host that leaves a running job.
+
+A report of another attempt than the current one is dropped. A host leaves a job because it was told to, or because it was lost
+while the job can go on with less.
+Rule: where one report makes several events, the attempt is followed by the very folds that will apply them.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report.ending import after_last_part, find_kill
+from lavad.core.events.part import with_end, with_fence, with_part
+from lavad.core.events.resize import left, shrank
+from lavad.core.job.endpoint import endpoint_text
+from lavad.core.job.job import Attempt, End, Job, Part
+from lavad.core.job.reports import (
+    CheckpointReport,
+    EndedReport,
+    GoneReport,
+    GrantedReport,
+    PartReport,
+    PreparedReport,
+    RefusedReport,
+    ResizeReport,
+    StartedReport,
+    StoppedReport,
+)
+from lavad.core.job.resize import is_complete, may_lose, portion, uid_of
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import OVER, JobState, PartState
+from lavad.core.rules.effects import is_released
+
+UNTIL_OVER = ("kill", "requeue", "migrate")
+"""Requests that are done only when the attempt is over."""
+
+
+def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part] | None:
+    """The live part that a report is about."""
+    job = cluster.jobs.rows.get(report.key)
+    if job is None or job.run is None:
+        return None
+    for part in job.run.parts:
+        if part.host == report.host and part.state not in OVER and uid_of(job.run, part) == report.uid:
+            return job, job.run, part
+    return None
+
+
+def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Event]:
+    """A host is ready for its part; when all are, and none is silent, the gang is released."""
+    found = find_part(cluster, report)
+    if found is None or found[2].state is not PartState.OFFERED:
+        return []
+    job, run, part = found
+    address = endpoint_text(report.endpoint)
+    events: list[ev.Event] = [
+        ev.PartPrepared(at=now, key=job.key, attempt=run.number, host=part.host, address=address, door=report.door)
+    ]
+    if part.grown:
+        return events if part.leaving else [*events, ev.GangReleased(at=now, key=job.key, attempt=run.number)]
+    if job.state is not JobState.UNKWN and may_go(with_part(run, part.host, state=PartState.PREPARED)):
+        events.append(ev.GangReleased(at=now, key=job.key, attempt=run.number))
+    return events
+
+
+def may_go(run: Attempt) -> bool:
+    """Whether a gang waits for nothing but its release."""
+    ready = all(part.state is PartState.PREPARED for part in run.parts)
+    return ready and not run.refused and run.verdict is None
+
+
+def started(cluster: Cluster, report: StartedReport, now: float) -> list[ev.Event]:
+    """A part runs."""
+    found = find_part(cluster, report)
+    if found is None or found[2].state is PartState.RUNNING or found[2].end is not None:
+        return []
+    job, run, part = found
+    events: list[ev.Event] = [
+        ev.PartStarted(
+            at=now, key=job.key, attempt=run.number, host=part.host, pid=report.pid, started=report.started, cwd=report.cwd
+        )
+    ]
+    if run.resize is not None:
+        events += _grown(job.key, with_part(run, part.host, state=PartState.RUNNING), now)
+    return events
+
+
+def stopped(cluster: Cluster, report: StoppedReport, now: float) -> list[ev.Event]:
+    """A part's processes are stopped, or go on."""
+    found = find_part(cluster, report)
+    if found is None or found[2].stopped == report.stopped:
+        return []
+    job, run, part = found
+    return [ev.PartStopped(at=now, key=job.key, attempt=run.number, host=part.host, stopped=report.stopped)]
+
+
+def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Event]:
+    """A request was carried out on a host; a kill stays until the end shows it."""
+    found = find_part(cluster, report)
+    if found is None:
+        return []
+    job, run, _ = found
+    if not any(wish.number == report.wish and wish.kind not in UNTIL_OVER for wish in run.wishes):
+        return []
+    return [ev.WishGranted(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)]
+
+
+def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list[ev.Event]:
+    """A whole checkpoint is on disk."""
+    found = find_part(cluster, report)
+    if found is None or found[1].checkpoint >= report.generation:
+        return []
+    return [ev.CheckpointMade(at=now, key=report.key, attempt=found[1].number, generation=report.generation)]
+
+
+def resized(cluster: Cluster, report: ResizeReport, now: float) -> list[ev.Event]:
+    """The notification command of a resize has ended on the first host."""
+    found = find_part(cluster, report)
+    if found is None or found[1].resize is None or found[1].resize.number != report.number:
+        return []
+    run = found[1]
+    return [ev.JobResized(at=now, key=report.key, attempt=run.number, number=report.number, ok=report.ok, why=report.why)]
+
+
+def refused(cluster: Cluster, report: RefusedReport, now: float) -> list[ev.Event]:
+    """A host would not start its part; the gang is over, and the job waits again or ends with the reason."""
+    found = find_part(cluster, report)
+    return [] if found is None else _refused(cluster, *found, report.code, report.why, now)
+
+
+def _refused(cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, why: str, now: float) -> list[ev.Event]:
+    if part.end is not None or is_released(run):
+        return _ended(cluster, job, run, part, End(at=now, lost=f"host {part.host} would not go on with it: {why}"), True, now)
+    event = ev.PartRefused(at=now, key=job.key, attempt=run.number, host=part.host, code=code, why=why)
+    run = replace(with_part(run, part.host, state=PartState.GONE), refused=why, refused_code=code)
+    return [event, *after_last_part(cluster, replace(job, run=run, avoid=(*job.avoid, part.host)), now)]
+
+
+def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
+    """A part's job process ended. One that its lease ended is lost: the job would have gone on."""
+    found = find_part(cluster, report)
+    return [] if found is None else _ended(cluster, *found, report.end, report.gone, now)
+
+
+def _ended(cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone: bool, now: float) -> list[ev.Event]:
+    host = part.host
+    if end.first_reason == "lease" and not end.lost:
+        end = replace(end, lost=f"host {host} did not hear the master for the lease of the job")
+    if run.elastic and _goes_on_without(job, cluster.specs.rows[job.spec], part, end):
+        return _leaves(cluster, job, part, end, gone, now)
+    if len(run.parts) == 1 and gone and part.end is None and not run.spent[2]:
+        return after_last_part(cluster, replace(job, run=_final(run, part, end)), now, end)
+    events: list[ev.Event] = []
+    if part.end is None:
+        events.append(ev.PartEnded(at=now, key=job.key, attempt=run.number, host=host, end=end))
+        run = with_end(run, host, end)
+    if gone:
+        events.append(ev.PartGone(at=now, key=job.key, attempt=run.number, host=host))
+        run = with_part(run, host, state=PartState.GONE)
+    return events + after_last_part(cluster, replace(job, run=run), now)
+
+
+def _final(run: Attempt, part: Part, end: End) -> Attempt:
+    return replace(run, verdict=run.verdict if run.judged else end, parts=(replace(part, end=end, state=PartState.GONE),))
+
+
+def gone(cluster: Cluster, report: GoneReport, now: float) -> list[ev.Event]:
+    """Nothing of a part is left on its host. Without an end before it, a part that may have run is lost."""
+    found = find_part(cluster, report)
+    if found is None:
+        return []
+    job, run, part = found
+    host = part.host
+    if part.leaving:
+        return _leaves(cluster, job, part, part.end, True, now)
+    if run.verdict is None and part.end is None and not run.refused and find_kill(run) is None:
+        if len(run.parts) > 1 and not is_released(run):
+            return _refused(cluster, job, run, part, "gone", "the host no longer had it", now)
+        return _ended(cluster, job, run, part, End(at=now, lost=f"host {host} no longer had it"), True, now)
+    event = ev.PartGone(at=now, key=job.key, attempt=run.number, host=host, post=report.post)
+    run = with_part(run, host, state=PartState.GONE, post=report.post)
+    return [event, *after_last_part(cluster, replace(job, run=run), now)]
+
+
+def unknown(cluster: Cluster, job: Job, run: Attempt, part: Part, now: float) -> list[ev.Event]:
+    """A host that greets no longer knows a part that it had: the gang is over, or the part is lost."""
+    if part.state in OVER:
+        return []
+    if len(run.parts) > 1 and not is_released(run):
+        return _refused(cluster, job, run, part, "gone", f"host {part.host} no longer has it prepared", now)
+    end = End(at=now, lost=f"host {part.host} no longer has it: the host or its starter was restarted")
+    return _ended(cluster, job, run, part, end, True, now)
+
+
+def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
+    """The lease of a silent host is over: its part can no longer run there."""
+    job = cluster.jobs.rows[key]
+    assert job.run is not None
+    run = job.run
+    part = next(part for part in run.parts if part.host == host)
+    lost = End(at=now, lost=f"host {host} was lost")
+    if run.elastic and _goes_on_without(job, cluster.specs.rows[job.spec], part, lost):
+        return _leaves(cluster, job, part, lost, True, now)
+    event = ev.PartFenced(at=now, key=key, attempt=run.number, host=host)
+    return [event, *after_last_part(cluster, replace(job, run=with_fence(run, host, now)), now)]
+
+
+# -- a host leaves -------------------------------------------------------------------------------------------------------
+
+
+def _goes_on_without(job: Job, spec: Spec, part: Part, end: End) -> bool:
+    """Whether the attempt goes on without a part that has ended like this."""
+    if part.leaving:
+        return True
+    return _was_lost(part, end) and may_lose(job, spec, part.host)
+
+
+def _was_lost(part: Part, end: End) -> bool:
+    # a rank below 0: its shepherd ended it because the link to the first host was lost
+    unlinked = bool(end.status) and end.first_rank < 0 and bool(end.first_reason)
+    return bool(end.lost) or unlinked or (part.grown and part.state is not PartState.RUNNING)
+
+
+def _leaves(cluster: Cluster, job: Job, part: Part, end: End | None, gone: bool, now: float) -> list[ev.Event]:
+    """A host leaves the attempt, which may be the last thing that it waited for."""
+    run = job.run
+    assert run is not None
+    events: list[ev.Event] = []
+    why = end.lost or end.first_reason if end is not None else ""
+    began = not part.grown or part.state is PartState.RUNNING
+    if not part.leaving and (began or not gone):
+        shrink = shrink_now(job, run, part, why, now)
+        events.append(shrink)
+        run = shrank(run, shrink)
+    if part.end is None and end is not None and not gone:
+        events.append(ev.PartEnded(at=now, key=job.key, attempt=run.number, host=part.host, end=end))
+        run = with_part(run, part.host, end=end)
+    if gone:
+        event = ev.PartLeft(at=now, key=job.key, attempt=run.number, host=part.host, end=end, why=why)
+        events.append(event)
+        run = left(run, event)
+    grown = _grown(job.key, run, now)
+    run = replace(run, resize=None) if grown else run
+    return events + grown + after_last_part(cluster, replace(job, run=run), now)
+
+
+def shrink_now(job: Job, run: Attempt, part: Part, why: str, now: float) -> ev.JobShrank:
+    """A host is lost: it is to leave, whatever the job thinks of it, and the job is told."""
+    return ev.JobShrank(
+        at=now,
+        key=job.key,
+        attempt=run.number,
+        number=run.resizes + 1,
+        parts=(portion(part, part.slots),),
+        forced=True,
+        why=why,
+    )
+
+
+def _grown(key: int, run: Attempt, now: float) -> list[ev.Event]:
+    """A growth of which all hosts are there is over, unless a command has to agree."""
+    if run.resize is None or run.resize.command or not is_complete(run):
+        return []
+    return [ev.JobResized(at=now, key=key, attempt=run.number, number=run.resize.number)]

@@ -1,0 +1,44 @@
+"""Requirements of queue and job as one text, as ``bjobs -l`` and LSB_EFFECTIVE_RSRCREQ have it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.ways import ways
+
+DEFAULT_ORDER = "order[r15s:pg]"
+
+
+@lru_cache(maxsize=4096)
+def shown(queue: str, job: str) -> str:
+    """The requirements of a queue and of a job as one, with what holds where none says otherwise."""
+    try:
+        req = resreq.combine(resreq.parse(queue), resreq.parse(job))
+    except resreq.ResReqError:
+        return job
+    return _text(req)
+
+
+@lru_cache(maxsize=4096)
+def chosen(queue: str, job: str, way: int) -> str:
+    """The one of the alternatives that a job was placed by."""
+    try:
+        found = ways(resreq.parse(queue), resreq.parse(job))
+    except resreq.ResReqError:
+        return job
+    return _text(found[way].whole) if way < len(found) else shown(queue, job)
+
+
+def _text(req: resreq.ResReq) -> str:
+    if req.compound:
+        return "+".join((f"{count}*" if count else "") + f"{{{_text(part)}}}" for count, part in req.compound)
+    if req.alternatives:
+        return resreq.show(req)
+    text = resreq.show(req)
+    if not req.order:
+        head, bracket, rest = text.partition("] ") if text.startswith("select[") else ("", "", text)
+        text = f"{head}{bracket}{DEFAULT_ORDER} {rest}" if bracket else f"{text} {DEFAULT_ORDER}".strip()
+        if not bracket and not text.startswith("select["):
+            text = f"{DEFAULT_ORDER} {rest}".strip()
+    return text if text.startswith("select[") else f"select[type == local] {text}"

@@ -1,0 +1,117 @@
+"""What agents say, as records of the core. Rule: an unknown kind, of an agent of another version, is read as nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from lavad.core.job import reports
+from lavad.core.job.endpoint import Endpoint
+from lavad.core.job.job import End, TaskEnd
+from lavad.core.job.reports import PartReport
+from lavad.core.lang.asks import Caller
+from lavad.core.lang.states import TermReason
+from lavad.core.plan.volatile import PartUsage, TaskUsage
+from lavad.core.site.gpu_links import LETTERS
+from lavad.core.site.host import Facts, Gpu
+from lavad.wire.byname import record_of
+from lavad.wire.records import Heartbeat, Hello, PartStatus, PeekData
+from proto import agent_pb2 as pb
+
+FromAgent: TypeAlias = pb.FromAgent
+CommandFrame: TypeAlias = pb.CommandFrame
+_About: TypeAlias = dict[str, Any]
+
+
+class Reports(msgspec.Struct, frozen=True):
+    """Reports of one message, in their order."""
+
+    reports: tuple[PartReport, ...]
+
+
+def hello(message: FromAgent) -> Hello:
+    """The greeting, with which a stream begins."""
+    found = message.hello
+    return record_of(Hello, found, facts=facts(found.facts), parts=tuple(record_of(PartStatus, one) for one in found.parts))
+
+
+def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None:
+    """A later message of a host's stream."""
+    match message.WhichOneof("kind"):
+        case "reports":
+            return Reports(tuple(report(one, host) for one in message.reports.reports))
+        case "heartbeat":
+            beat = message.heartbeat
+            return Heartbeat(sent=beat.sent, load=dict(beat.load), usage=tuple(usage(one) for one in beat.usage))
+        case "peek":
+            return record_of(PeekData, message.peek)
+    return None
+
+
+def caller(frame: CommandFrame, host: str) -> Caller:
+    """Who sends a command, as the agent of the host vouches."""
+    return Caller(user=frame.user, uid=frame.uid, host=host)
+
+
+def facts(message: pb.Facts) -> Facts:
+    """What an agent says its host is; what it does not know has a default."""
+    gpus = tuple(record_of(Gpu, gpu, links="".join(LETTERS.get(link, "-") for link in gpu.links)) for gpu in message.gpus)
+    return record_of(
+        Facts,
+        message,
+        ncpus=message.ncpus or 1,
+        type=message.type or "UNKNOWN",
+        model=message.model or "UNKNOWN",
+        cpu_factor=message.cpu_factor or 1.0,
+        gpus=gpus,
+    )
+
+
+def usage(message: pb.Usage) -> PartUsage:
+    """What a part uses now."""
+    return record_of(PartUsage, message, tasks=tuple(record_of(TaskUsage, task) for task in message.tasks))
+
+
+def end(message: pb.Ended) -> End:
+    """How a part ended."""
+    return record_of(
+        End,
+        message,
+        tasks=tuple(record_of(TaskEnd, task) for task in message.tasks),
+        first_rank=message.first_rank if message.first_reason else -1,
+        limit=_limit(message.limit),
+    )
+
+
+def endpoint(message: pb.Endpoint) -> Endpoint:
+    """Where a prepared part can be reached."""
+    return record_of(Endpoint, message)
+
+
+def _limit(name: str) -> TermReason:
+    """A limit that an agent enforced."""
+    return TermReason.__members__.get(name, TermReason.NONE)
+
+
+def report(message: pb.Report, host: str) -> PartReport:
+    """A report about a part on a host."""
+    read_kind = _KINDS.get(message.WhichOneof("what") or "")
+    about: _About = {"host": host, "key": message.key, "attempt": message.attempt, "uid": message.uid, "serial": message.serial}
+    return PartReport(**about) if read_kind is None else read_kind(message, about)
+
+
+_KINDS: dict[str, Callable[[pb.Report, _About], PartReport]] = {
+    "prepared": lambda m, about: record_of(reports.PreparedReport, m.prepared, endpoint=endpoint(m.prepared.endpoint), **about),
+    "started": lambda m, about: record_of(reports.StartedReport, m.started, **about),
+    "ended": lambda m, about: reports.EndedReport(end=end(m.ended), gone=m.ended.gone, **about),
+    "gone": lambda m, about: record_of(reports.GoneReport, m.gone, **about),
+    "refused": lambda m, about: record_of(reports.RefusedReport, m.refused, **about),
+    "stopped": lambda m, about: record_of(reports.StoppedReport, m.stopped, **about),
+    "granted": lambda m, about: record_of(reports.GrantedReport, m.granted, **about),
+    "checkpointed": lambda m, about: record_of(reports.CheckpointReport, m.checkpointed, **about),
+    "resized": lambda m, about: record_of(reports.ResizeReport, m.resized, **about),
+    "task_started": lambda m, about: record_of(reports.TaskStartReport, m.task_started, **about),
+    "task_ended": lambda m, about: record_of(reports.TaskEndReport, m.task_ended, limit=_limit(m.task_ended.limit), **about),
+}

@@ -1,0 +1,110 @@
+"""No field is forgotten between the records of the core and the messages of the wire."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from google.protobuf.message import Message
+
+from config.model.values import JobControl, Limits
+from lavad.core.job import reports
+from lavad.core.job.endpoint import Endpoint
+from lavad.core.job.job import End, TaskEnd, Wish
+from lavad.core.job.reports import PartReport
+from lavad.core.job.spec import Checkpoint, JobText, Policy, Role, RoleText, Spec
+from lavad.core.plan.volatile import PartUsage, TaskUsage
+from lavad.core.rules import effects as eff
+from lavad.core.rules.run_settings import RunSettings, run_settings
+from lavad.core.site.host import Facts, Gpu
+from lavad.wire import encode, records
+from proto import agent_pb2 as pb
+from tests.support.worlds.world import World
+
+ABOUT = set(PartReport.__struct_fields__)
+PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
+    (records.Hello, pb.Hello, set()),
+    (records.Welcome, pb.Welcome, set()),
+    (records.PartStatus, pb.PartStatus, {"pid"}),
+    (records.Heartbeat, pb.Heartbeat, set()),
+    (records.Peek, pb.Peek, set()),
+    (records.PeekData, pb.PeekData, set()),
+    (Facts, pb.Facts, set()),
+    (Gpu, pb.Gpu, set()),
+    (PartUsage, pb.Usage, set()),
+    (TaskUsage, pb.TaskUsage, set()),
+    (End, pb.Ended, {"gone"}),
+    (TaskEnd, pb.TaskEnd, set()),
+    (Endpoint, pb.Endpoint, set()),
+    (Limits, pb.Limits, set()),
+    (JobControl, pb.Control, set()),
+    (reports.PreparedReport, pb.Prepared, ABOUT),
+    (reports.StartedReport, pb.Started, ABOUT),
+    (reports.GoneReport, pb.Gone, ABOUT),
+    (reports.RefusedReport, pb.PartRefused, ABOUT),
+    (reports.StoppedReport, pb.Stopped, ABOUT),
+    (reports.GrantedReport, pb.Granted, ABOUT),
+    (reports.CheckpointReport, pb.Checkpointed, ABOUT),
+    (reports.ResizeReport, pb.Resized, ABOUT),
+    (reports.TaskStartReport, pb.TaskStarted, ABOUT),
+    (reports.TaskEndReport, pb.TaskEnded, ABOUT),
+    (records.KillOrder, pb.Kill, {"key", "attempt", "uid"}),
+    (records.StartOrder, pb.Start, {"key", "attempt", "uid", "hosts"}),
+    (eff.StopPart, pb.Stop, set(eff.Effect.__struct_fields__)),
+    (eff.StartTask, pb.StartTask, set(eff.Effect.__struct_fields__)),
+    (eff.FinishPart, pb.Finish, set(eff.Effect.__struct_fields__)),
+    (eff.TellHosts, pb.Hosts, set(eff.Effect.__struct_fields__)),
+    (Wish, pb.Signal, {"number", "wish", "at", "by", "state", "done", "said"}),
+]
+"""Record, message, and what only one of them has."""
+
+
+@pytest.mark.parametrize(("record", "message", "alone"), PAIRS, ids=lambda one: getattr(one, "__name__", ""))
+def test_record_and_message_have_the_same_fields(record: type[msgspec.Struct], message: type[Message], alone: set[str]) -> None:
+    assert set(record.__struct_fields__) ^ set(message.DESCRIPTOR.fields_by_name) == alone
+
+
+def order() -> records.TextOrder:
+    spec = Spec(user="u", queue="q", roles=(Role(name="r"),), checkpoint=Checkpoint("/c"), policy=Policy())
+    text = JobText(command="c", roles=(RoleText(),))
+    settings = run_settings(World().cluster, spec, text, "h1")
+    return records.TextOrder(id=1, job=1, name="n", submitted=1.0, spec=spec, text=text, env={}, settings=settings)
+
+
+def test_all_of_a_text_is_given() -> None:
+    assert set(encode.text_fields(order())) == set(pb.JobText.DESCRIPTOR.fields_by_name)
+
+
+def _names(text: str) -> set[str]:
+    return set(text.split())
+
+
+NOT_SENT = {
+    Spec: _names(
+        "slots gpu hosts exclusive cpu_host run_host estimate priority begin checkpoint dependency user_group requeue "
+        "never_rerun autoresize resize_command policy migrate_after reservation"
+    ),
+    JobText: _names("on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
+    Policy: {"success", "backoff", "actions"},
+    RunSettings: {"role_limits"},
+    Role: {"resreq", "restart", "spread", "actions"},
+    RoleText: set(),
+}
+"""What an agent need not know, and what it is told in another form."""
+
+
+@pytest.mark.parametrize("record", NOT_SENT, ids=lambda one: one.__name__)
+def test_what_is_not_sent_is_named(record: type[msgspec.Struct]) -> None:
+    message = pb.Role if record in (Role, RoleText) else pb.JobText
+    sent = set(message.DESCRIPTOR.fields_by_name)
+    assert set(record.__struct_fields__) - sent == NOT_SENT[record]
+
+
+def test_what_bmod_changes_has_the_type_that_the_text_has() -> None:
+    text = pb.JobText.DESCRIPTOR.fields_by_name
+    for field in pb.Amend.DESCRIPTOR.fields:
+        assert (field.type, field.is_repeated) == (text[field.name].type, text[field.name].is_repeated)
+
+
+def test_the_fields_of_a_role() -> None:
+    both = set(Role.__struct_fields__) | set(RoleText.__struct_fields__)
+    assert set(pb.Role.DESCRIPTOR.fields_by_name) <= both
