@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -53,7 +54,8 @@ def one_round(sock: socket.socket, reader: FrameReader, seq: int, count: int, sl
             if waiting:
                 sock.sendall(pack({"do": "forget", "uids": waiting}))
                 waiting = []
-        for frame in reader.feed(sock.recv(1 << 20)):
+        frames: list[dict[str, Any]] = reader.feed(sock.recv(1 << 20))
+        for frame in frames:
             for report in frame.get("reports", ()):
                 if report["is"] == "ended" and report.get("gone"):
                     done += 1

@@ -9,16 +9,20 @@ the agent: output does not pass a process that many jobs share, and an agent tha
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import struct
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from agent.starter.blaunch.taskrun import TaskRun, arguments
+from agent.starter.blaunch.taskrun import TaskRun
+from agent.starter.process.account import Used
+from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.commands import read_request
+from agent.starter.protocol.part import BlaunchSpec
+from agent.starter.protocol.reports import Address, Root
 from agent.starter.system import kernel
 from agent.starter.system.rlimits import Limits
 from agent.starter.system.stdio import Refused
@@ -26,6 +30,9 @@ from agent.starter.system.watch import READ, WRITE, Watch
 from agent.starter.wire import taskwire as wire
 from agent.starter.wire.frames import same
 from agent.starter.wire.pipe import receive
+
+if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
+    from agent.starter.blaunch.tasknet import LeafNet, RootNet
 
 MAX_UNSENT = 256 << 20
 VARIABLE = "LAVA_TASKS"
@@ -46,51 +53,48 @@ class Client:
 
 
 class TaskHub:
-    """The tasks of one part. ``why_not`` says why none may start now, "" when one may."""
+    """The tasks of one part; they start only while ``progress`` says that it runs."""
 
-    def __init__(self, spec: Spec, limits: Limits, watch: Watch, why_not: Callable[[], str]) -> None:
-        serve: dict[str, Any] = spec.get("serve")
-        self.used = [0.0, 0.0, 0]
-        """Seconds of user and system time, and the largest peak memory (KB), of the tasks that have ended."""
+    def __init__(self, spec: Spec, serve: BlaunchSpec, limits: Limits, watch: Watch, progress: Progress) -> None:
+        self.used = Used()
+        """What the tasks that have ended used."""
         self._spec = spec
         self._limits = limits
         self._watch = watch
-        self._why_not = why_not
-        self._place = int(serve["place"])
-        seats = serve.get("seats")
-        names = [str(name) for name in serve["hosts"]]
-        self._elastic = seats is not None
-        self._hosts: dict[int, str] = dict(zip(seats or range(len(names)), names, strict=True))
+        self._progress = progress
+        self._place = serve.place
+        self._elastic = serve.seats is not None
+        self._hosts: dict[int, str] = dict(zip(serve.seats or range(len(serve.hosts)), serve.hosts, strict=True))
         self._names = dict(self._hosts)
         """All that there ever were."""
-        self._token = spec.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[len("LAVA_TOKEN=") :]
+        self._token = spec.token
         self._clients: set[Client] = set()
         self._asked: dict[int, tuple[Client, int, int]] = {}  # number -> client, its number, place
         self._last = 0
         self._tasks: dict[tuple[int, int], TaskRun] = {}
         self._by_pid: dict[int, TaskRun] = {}
         self._listener: socket.socket | None = None
-        self._net: Any = None
+        self._net: RootNet | LeafNet | None = None
 
     def open(self) -> None:
         """Listen to the job's processes, and make ready for the other hosts; Refused when that cannot be."""
-        link = self._spec.get("star")
+        link = self._spec.part.star
         try:
             self._listen()
             if link:
                 from agent.starter.blaunch import tasknet
                 from agent.starter.wire.link import Identity
 
-                identity = Identity(link["cert"], link["key"])
+                identity = Identity(link.cert, link.key)
                 if self._place == 0:
-                    bind = link.get("bind") or "127.0.0.1"
+                    bind = link.bind or "127.0.0.1"
                     self._net = tasknet.RootNet(
                         len(self._hosts), bind, identity, self._watch, self._arrived, self._lost, self._elastic
                     )
                 else:
                     self._net = tasknet.LeafNet(self._place, identity, self._watch, self._arrived, self._lost)
         except OSError as e:
-            raise Refused("bad", f"link of {self._spec.get('title', '')}: {e.strerror or e}") from None
+            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
 
     def _listen(self) -> None:
         name = "lava-" + os.urandom(12).hex()
@@ -101,10 +105,9 @@ class TaskHub:
         self._watch.add(self._listener.fileno(), self._accept)
         self._spec.env[VARIABLE] = f"{VARIABLE}={name}".encode()
 
-    def address(self) -> list[Any] | None:
+    def address(self) -> Address | None:
         """Where the other hosts connect to."""
-        found: list[Any] | None = self._net.address() if self._net else None
-        return found
+        return self._net.address() if self._net else None
 
     def hosts(self, seats: dict[int, str]) -> None:
         """The job has these hosts now; the tasks on one that is gone end with it."""
@@ -113,7 +116,7 @@ class TaskHub:
         if self._net:
             self._net.expect(seats)
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """The part runs."""
         if self._net:
             self._net.go(root)
@@ -162,17 +165,15 @@ class TaskHub:
 
     def _ask(self, client: Client, frame: wire.Frame) -> None:
         try:
-            asked = json.loads(frame.body)
-            name = str(asked["host"])
-            good = arguments(asked["words"]) and frame.number not in client.numbers
-        except (ValueError, LookupError, TypeError, RecursionError):
-            good, name = False, ""
-        if not good:
+            name = read_request(frame.body).host
+            if frame.number in client.numbers:
+                raise ProtocolError("the number of another task")
+        except ProtocolError:
             self._refuse(client, frame.number, "this is not a command")
             return
         place = self._find(name)
         if place is None:
-            self._refuse(client, frame.number, f"{name}: not a host of job {self._spec.get('title', '')}")
+            self._refuse(client, frame.number, f"{name}: not a host of job {self._spec.title}")
             return
         self._last += 1
         client.numbers[frame.number] = self._last
@@ -270,14 +271,14 @@ class TaskHub:
         def say(kind: int, body: bytes) -> None:
             self._pass_on(wire.Frame(kind, origin, origin, number, body))
 
-        why = self._why_not()
+        why = self._progress.why_no_task()
         if why or (origin, number) in self._tasks:
             say(wire.FAIL, (why or "asked twice").encode())
             return
         task = TaskRun(self._watch, say)
         self._tasks[origin, number] = task
         try:
-            task.start(self._spec, json.loads(frame.body), self._limits)
+            task.start(self._spec, read_request(frame.body), self._limits)
         except (ValueError, LookupError, TypeError, AttributeError) as e:
             task.close()
             say(wire.FAIL, f"this cannot be started: {type(e).__name__}".encode())
@@ -306,9 +307,7 @@ class TaskHub:
         task = self._by_pid.pop(seen[0], None)
         if task is None:
             return
-        self.used[0] += seen[2]
-        self.used[1] += seen[3]
-        self.used[2] = max(int(self.used[2]), seen[4])
+        self.used.add(seen)
         task.ended(seen)
         self._sweep()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from agent.starter.protocol.reports import Address, Root
 from agent.starter.system.watch import Watch
 from agent.starter.wire import taskwire as wire
 from agent.starter.wire.link import HANDSHAKE_SECONDS, Identity, Peer, connect, listen
@@ -20,6 +20,7 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 MAX_UNSENT = 256 << 20
 
+TaskPeer = Peer[wire.Frame]
 Take = Callable[[wire.Frame], None]
 Lost = Callable[[int], None]
 
@@ -46,18 +47,18 @@ class RootNet:
         self._watch = watch
         self._take = take
         self._lost = lost
-        self._strangers: list[Peer] = []
-        self._peers: dict[int, Peer] = {}
+        self._strangers: list[TaskPeer] = []
+        self._peers: dict[int, TaskPeer] = {}
         self._waiting: dict[int, Waiting] = {place: Waiting() for place in range(1, nodes)}
         self._listener = listen(bind)
         watch.add(self._listener.fileno(), self._accept)
 
-    def address(self) -> list[Any]:
+    def address(self) -> Address:
         """Where the leaves connect to."""
         host, port = self._listener.getsockname()[:2]
-        return [host, port]
+        return Address(host, port)
 
-    def go(self, _: list[Any] | None) -> None:
+    def go(self, _: Root | None) -> None:
         """The other hosts have a minute to join from now."""
         for waiting in self._waiting.values():
             waiting.until = time.monotonic() + JOIN_SECONDS
@@ -99,15 +100,15 @@ class RootNet:
         peer = Peer(sock, self._identity, True, self._watch, self._took, _ignore, self._ended, wire.FrameReader())
         self._strangers.append(peer)
 
-    def _took(self, peer: Peer, frame: wire.Frame) -> None:
-        if peer.state is None:
+    def _took(self, peer: TaskPeer, frame: wire.Frame) -> None:
+        if peer.place is None:
             self._greeted(peer, frame)
         elif frame.to == 0:
             self._take(frame)
         elif not self.send(frame) and wire.is_for_task(frame) and frame.kind != wire.ABANDON:
             self.send(wire.Frame(wire.FAIL, frame.origin, frame.origin, frame.number, b"its host is not reached"))
 
-    def _greeted(self, peer: Peer, frame: wire.Frame) -> None:
+    def _greeted(self, peer: TaskPeer, frame: wire.Frame) -> None:
         place = frame.origin
         if frame.kind != wire.HELLO or place < 1 or (place >= self._nodes and not self._elastic):
             peer.close()
@@ -116,14 +117,14 @@ class RootNet:
         former = self._peers.get(place)
         if former is not None and not former.closed:
             former.end("it came again")
-        peer.state, peer.name = place, str(place)
+        peer.place, peer.name = place, str(place)
         self._peers[place] = peer
         waiting = self._waiting.pop(place, None)
         for ready in waiting.frames if waiting else ():
             peer.send_bytes(ready)
 
-    def _ended(self, peer: Peer, _: str) -> None:
-        place = peer.state
+    def _ended(self, peer: TaskPeer, _: str) -> None:
+        place = peer.place
         if place is None or self._peers.get(place) is not peer:
             return
         del self._peers[place]
@@ -165,8 +166,8 @@ class LeafNet:
         self._watch = watch
         self._take = take
         self._lost = lost
-        self._root: tuple[str, int] | None = None
-        self._peer: Peer | None = None
+        self._root: Root | None = None
+        self._peer: TaskPeer | None = None
         self._waiting: Waiting | None = Waiting()
         self._again: float | None = None
         self._pause = FIRST_PAUSE
@@ -176,10 +177,10 @@ class LeafNet:
         """A leaf is not connected to."""
         return
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """Connect to the root."""
         if root:
-            self._root = (str(root[0]), int(root[1]))
+            self._root = root
             self._connect()
 
     def _connect(self) -> None:
@@ -187,7 +188,7 @@ class LeafNet:
         self._again = None
         self._since = time.monotonic()
         try:
-            sock = connect(*self._root)
+            sock = connect(self._root.host, self._root.port)
         except (OSError, ValueError, OverflowError):
             self._later()
             return
@@ -215,20 +216,20 @@ class LeafNet:
         self._waiting.frames.append(wire.pack(frame))
         return True
 
-    def _opened(self, peer: Peer, _: str) -> None:
+    def _opened(self, peer: TaskPeer, _: str) -> None:
         self._pause = FIRST_PAUSE
         peer.send_bytes(wire.pack(wire.Frame(wire.HELLO, 0, self._place, 0, json.dumps({"place": self._place}).encode())))
         waiting, self._waiting = self._waiting, None
         for ready in waiting.frames if waiting else ():
             peer.send_bytes(ready)
 
-    def _took(self, _: Peer, frame: wire.Frame) -> None:
+    def _took(self, _: TaskPeer, frame: wire.Frame) -> None:
         if frame.kind == wire.LOST:
             self._lost(frame.origin)
         elif frame.to == self._place:
             self._take(frame)
 
-    def _ended(self, peer: Peer, _: str) -> None:
+    def _ended(self, peer: TaskPeer, _: str) -> None:
         if peer is not self._peer:
             return
         was_open = peer.open
@@ -263,5 +264,5 @@ class LeafNet:
             self._peer.close()
 
 
-def _ignore(_: Peer, __: str) -> None:
+def _ignore(_: TaskPeer, __: str) -> None:
     pass

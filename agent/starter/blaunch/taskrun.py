@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from agent.starter.process import tasks
 from agent.starter.process.spec import Spec, encode_env
+from agent.starter.protocol.commands import Shell, TaskRequest
 from agent.starter.system import kernel, proctree
 from agent.starter.system.binding import bound
 from agent.starter.system.rlimits import Limits
@@ -35,7 +35,7 @@ _NOT_PASSED_ON = ("PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "O
 _RANKS_OWN = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
 
 
-def environment(spec: Spec, given: Mapping[str, Any], task_id: int) -> dict[str, bytes]:
+def environment(spec: Spec, given: Mapping[str, str], task_id: int) -> dict[str, bytes]:
     """The part's variables, the caller's over them; what makes a process a rank of another launch is not passed on."""
     passed = {
         name: value
@@ -45,16 +45,15 @@ def environment(spec: Spec, given: Mapping[str, Any], task_id: int) -> dict[str,
     return {**spec.env, **encode_env(passed), "LSF_PM_TASKID": b"LSF_PM_TASKID=%d" % task_id}
 
 
-def program(asked: Mapping[str, Any], env: Mapping[str, bytes]) -> list[str]:
+def program(asked: TaskRequest, env: Mapping[str, bytes]) -> list[str]:
     """What is run: the words themselves, or the words joined by blanks for a shell, as rsh does."""
-    words = [str(word) for word in asked["words"]]
-    how = asked.get("shell", "sh")
-    if how == "none":
-        return words
-    if how == "login":
+    if asked.shell is Shell.NONE:
+        return list(asked.words)
+    line = " ".join(asked.words)
+    if asked.shell is Shell.LOGIN:
         shell = os.fsdecode(env.get("SHELL", b"")[6:]) or SHELL
-        return [shell, "-l", "-c", " ".join(words)]
-    return [SHELL, "-c", " ".join(words)]
+        return [shell, "-l", "-c", line]
+    return [SHELL, "-c", line]
 
 
 class TaskRun:
@@ -68,18 +67,18 @@ class TaskRun:
         self._due: float | None = None
         self._groups: set[int] = set()
 
-    def start(self, spec: Spec, asked: Mapping[str, Any], limits: Limits) -> None:
+    def start(self, spec: Spec, asked: TaskRequest, limits: Limits) -> None:
         """Start it; what a shell would say of a program that is not there is said on its standard error."""
-        env = environment(spec, asked.get("env") or {}, int(asked.get("task", 1)))
+        env = environment(spec, asked.env, asked.task)
         argv = program(asked, env)
         self._enter(asked, spec)
         theirs: list[int] = []
         try:
-            fds = self._pipes(bool(asked.get("stdin")), theirs)
+            fds = self._pipes(asked.stdin, theirs)
             path = os.fsdecode(env["PATH"][5:]) if "PATH" in env else None
             programs = tasks.candidates(argv[0], path)
-            with bound(spec.get("bind")) as said:
-                self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, int(spec.get("nice", 0)))
+            with bound(spec.part.bind) as said:
+                self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, spec.part.nice)
             if said:
                 self._flow.say(wire.DATA, wire.data(wire.ERR, said))
         except (OSError, ValueError) as e:
@@ -96,11 +95,10 @@ class TaskRun:
         else:
             self._finish()
 
-    def _enter(self, asked: Mapping[str, Any], spec: Spec) -> None:
-        fallback = spec.get("cwd_else", [])
-        for folder in (asked.get("cwd"), spec.get("cwd"), *([fallback] if isinstance(fallback, str) else fallback), "/tmp"):
+    def _enter(self, asked: TaskRequest, spec: Spec) -> None:
+        for folder in (asked.cwd, spec.part.cwd, *spec.part.cwd_else, "/tmp"):
             try:
-                os.chdir(str(folder or "/"))
+                os.chdir(folder or "/")
                 return
             except (OSError, ValueError):
                 continue
@@ -191,11 +189,6 @@ class TaskRun:
         """The part is over."""
         self._flow.say = _unheard
         self._finish()
-
-
-def arguments(body: Sequence[Any]) -> bool:
-    """Whether these can be the words of a command."""
-    return bool(body) and all(isinstance(word, str) and "\0" not in word for word in body)
 
 
 def _unheard(_: int, __: bytes) -> None:

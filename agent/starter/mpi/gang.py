@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from agent.starter.mpi.pmi import Abort, Action, Barrier, Broken, Pmi, Send
 from agent.starter.mpi.rankio import ERR, OUT, RankOutput
@@ -17,9 +17,14 @@ from agent.starter.process import account
 from agent.starter.process.account import Task
 from agent.starter.process.prepare import Files
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.part import GangLink, LinkRole, TaskSpec
+from agent.starter.protocol.reports import Address, End, FirstFailure, HostUse, Root
 from agent.starter.system.stdio import Refused, open_output, write_all
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
+
+if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
+    from agent.starter.mpi.gangnet import LeafNet, NetEvent, RootNet
 
 EOF_TO_EXIT = 0.5
 DONE_SECONDS = 10.0
@@ -27,16 +32,30 @@ DONE_SECONDS = 10.0
 
 def is_gang(spec: Spec) -> bool:
     """More than one plain process: its output goes through pipes, and one failure ends all."""
-    return bool(spec.get("led") or spec.get("pmi") or spec.get("link") or spec.get("label") or len(spec.tasks) > 1)
+    part = spec.part
+    return bool(part.led or part.pmi or part.link or part.label or len(spec.tasks) > 1)
+
+
+class GangEvent(Enum):
+    """What a gang has come to; whoever runs the part takes it from ``Gang.events``."""
+
+    READY = "ready"
+    """The tasks may start."""
+    FAILED = "failed"
+    """End the tasks that run."""
+    OVER = "over"
+    """Nothing of the gang may be left to wait for: look."""
 
 
 class Gang:
-    """``say`` gets ready (start the tasks), failed (end them) and over (look whether this is the end)."""
+    """The ranks of one part."""
 
-    def __init__(self, spec: Spec, host: str, files: Files, watch: Watch, say: Callable[[str], None]) -> None:
-        self.first: dict[str, Any] | None = None
+    def __init__(self, spec: Spec, host: str, files: Files, watch: Watch) -> None:
+        self.events: list[GangEvent] = []
+        """What nobody has taken yet."""
+        self.first: FirstFailure | None = None
         self.failed = False
-        self.use: dict[str, Any] | None = None
+        self.use: HostUse | None = None
         """What the agent saw of this host's ranks, for the first host."""
         self._failed_at: float | None = None
         self._killed = False
@@ -45,100 +64,110 @@ class Gang:
         self._host = host
         self._files = files
         self._watch = watch
-        self._say = say
-        self._ranks = [int(t.get("rank", -1)) for t in spec.tasks]
+        self._ranks = [t.rank for t in spec.tasks]
         self._tasks: list[Task] = []
         self._to_start = len(self._ranks)
-        self._led = bool(spec.get("led"))
-        labels = {int(t.get("rank", -1)): str(t.get("label") or t.get("rank", -1)) for t in spec.tasks}
-        self._output = RankOutput(watch, labels if spec.get("label") else {}, self._put)
+        self._led = spec.part.led
+        labels = {t.rank: t.label or str(t.rank) for t in spec.tasks}
+        self._output = RankOutput(watch, labels if spec.part.label else {}, self._put)
         self._pmi_of: dict[int, socket.socket] = {}
         self._eof_at: dict[int, float] = {}
         self._childs: list[int] = []
         self._stdin = -1
-        self._net: Any = None
+        self._root: RootNet | None = None
+        """The link to the other hosts, on the first one."""
+        self._leaf: LeafNet | None = None
+        """The same on every other one."""
         self._terminal: Terminal | None = None
-        self._is_leaf = (spec.get("link") or {}).get("role") == "leaf"
-        pmi = spec.get("pmi")
-        self._pmi: Pmi | None = None
-        if pmi:
-            self._pmi = Pmi(str(pmi["kvsname"]), int(pmi["size"]), str(pmi.get("mapping") or ""), self._ranks)
+        pmi = spec.part.pmi
+        self._pmi: Pmi | None = Pmi(pmi.kvsname, pmi.size, pmi.mapping, self._ranks) if pmi else None
 
     def give_output_to(self, terminal: Terminal | None) -> None:
         """The user of an interactive part gets what the ranks write; while they do not read, the ranks wait."""
         self._terminal = terminal
-        if terminal is not None:
-            terminal.resume = self._go_on
 
-    def _go_on(self, may: bool) -> None:
-        self._output.pause(not may)
-        if self._net and not self._is_leaf:
-            self._net.pause(not may)
+    def pause_output(self, paused: bool) -> None:
+        """The user does not read, or does again."""
+        self._output.pause(paused)
+        if self._root:
+            self._root.pause(paused)
+
+    @property
+    def _net(self) -> RootNet | LeafNet | None:
+        return self._root or self._leaf
 
     # -- hosts -------------------------------------------------------------------------------------------------------
 
     def listen(self) -> None:
         """Make ready for the other hosts; Refused when that cannot be."""
-        link = self._spec.get("link")
-        if not link:
+        if (link := self._spec.part.link) is None:
             return
+        try:
+            self._link(link)
+        except OSError as e:
+            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
+
+    def _link(self, link: GangLink) -> None:
         from agent.starter.mpi import gangnet
         from agent.starter.wire.link import Identity
 
-        try:
-            identity = Identity(link["cert"], link["key"])
-            if link["role"] == "root":
-                bind = link.get("bind") or "127.0.0.1"
-                elastic = bool(link.get("elastic"))
-                self._net = gangnet.RootNet(int(link["nodes"]), bind, identity, self._watch, self._net_says, elastic)
-            else:
-                self._net = gangnet.LeafNet(self._host, identity, self._watch, self._net_says)
-        except OSError as e:
-            raise Refused("bad", f"link of {self._spec.get('title', '')}: {e.strerror or e}") from None
+        identity = Identity(link.cert, link.key)
+        if link.role is LinkRole.ROOT:
+            bind = link.bind or "127.0.0.1"
+            self._root = gangnet.RootNet(link.nodes, bind, identity, self._watch, self._from_net, link.elastic)
+        else:
+            self._leaf = gangnet.LeafNet(self._host, identity, self._watch, self._from_net)
 
-    def address(self) -> list[Any] | None:
+    def address(self) -> Address | None:
         """Where leaves connect to."""
-        found: list[Any] | None = self._net.address() if self._net else None
-        return found
+        return self._root.address() if self._root else None
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """Start, or connect first."""
         if self._net:
             self._net.go(root)
         else:
-            self._say("ready")
+            self.events.append(GangEvent.READY)
 
-    def _net_says(self, what: str, content: Any) -> None:
-        if what in ("ready", "over"):
-            self._say(what)
-        elif what == "barrier" and self._pmi:
-            self._act(self._pmi.release(content))
-        elif what == "out":
-            self._write(*content)
-        elif what in ("fail", "end"):
-            self._fail(content, tell=what == "fail")
-        elif what == "room":
-            self._output.pause(not content)
+    def _from_net(self, event: NetEvent) -> None:
+        from agent.starter.mpi import gangnet
+
+        match event:
+            case gangnet.Linked():
+                self.events.append(GangEvent.READY)
+            case gangnet.PeerOver():
+                self.events.append(GangEvent.OVER)
+            case gangnet.BarrierPassed(puts):
+                if self._pmi:
+                    self._act(self._pmi.release(puts))
+            case gangnet.Output(stream, lines):
+                self._write(stream, lines)
+            case gangnet.Failed(first):
+                self._fail(first)
+            case gangnet.EndedByRoot(first):
+                self._fail(first, tell=False)
+            case gangnet.Room(free):
+                self._output.pause(not free)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
-    def files_of(self, task: dict[str, Any]) -> tuple[dict[str, str], tuple[int, int, int], list[int]]:
+    def files_of(self, task: TaskSpec) -> tuple[dict[str, str], tuple[int, int, int], list[int]]:
         """(environment, files 0 1 2, further files to inherit) of a task; ``started`` closes the child's ends."""
-        rank = int(task.get("rank", -1))
+        rank = task.rank
         first = self._ranks and rank == min(self._ranks)
         stdin = self._files.stdin if first else self._null()
-        out = self._own(open_output(task["stdout"]) if task.get("stdout") else self._output.new(rank, OUT))
+        out = self._own(open_output(task.stdout) if task.stdout else self._output.new(rank, OUT))
         err = out
-        if task.get("stderr"):
-            err = self._own(open_output(task["stderr"]))
-        elif self._spec.get("stderr") is not None and not task.get("stdout"):
+        if task.stderr:
+            err = self._own(open_output(task.stderr))
+        elif self._spec.part.stderr is not None and not task.stdout:
             err = self._own(self._output.new(rank, ERR))
         if not self._pmi:
             return {}, (stdin, out, err), []
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._pmi_of[rank] = ours
-        self._watch.add(ours.fileno(), lambda _: self._pmi_event(rank))
+        self._watch.add(ours.fileno(), lambda _: self._pmi_ready(rank))
         fd = self._own(theirs.detach())
         env = {
             "PMI_FD": str(fd),
@@ -177,31 +206,31 @@ class Gang:
                 pass
         status = task.status or 0
         if self._led:
-            return  # what it means, the master says
+            return  # the master interprets this exit
         if self._quits:
             return
         if status:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            self._fail({"rank": task.rank, "status": status, "reason": f"rank {task.rank} {how} on {self._host}"})
+            self._fail(FirstFailure(task.rank, status, f"rank {task.rank} {how} on {self._host}"))
         elif self._pmi and self._pmi.unfinished(task.rank):
             self._fail_unfinished(task.rank)
 
     def _fail_unfinished(self, rank: int) -> None:
         reason = f"rank {rank} on {self._host} ended without MPI_Finalize"
-        self._fail({"rank": rank, "status": 1 << 8, "reason": reason})
+        self._fail(FirstFailure(rank, 1 << 8, reason))
 
-    def _fail(self, first: dict[str, Any], tell: bool = True) -> None:
+    def _fail(self, first: FirstFailure, tell: bool = True) -> None:
         if self.failed:
             return
         self.failed = True
         self.first = first
         self._failed_at = time.monotonic()
-        if self._net and (tell or not self._is_leaf):
+        if self._net and (tell or self._root):
             self._net.fail(first)
-        self._say("failed")
+        self.events.append(GangEvent.FAILED)
 
-    def finish(self, first: dict[str, Any] | None, leave: bool) -> None:
+    def finish(self, first: FirstFailure | None, leave: bool) -> None:
         """The master has decided the end, on all hosts: end the tasks, or (``leave``) let them end."""
         if self.failed:
             return
@@ -209,13 +238,13 @@ class Gang:
         self.first = first
         if not leave:
             self._failed_at = time.monotonic()
-            self._say("failed")
+            self.events.append(GangEvent.FAILED)
 
     def quit(self) -> None:
         """The job goes on without this host: its tasks may end as they like."""
         self._quits = True
         if self._net and not self.failed:
-            self._net.fail({"rank": -1, "status": 9, "reason": f"{self._host} has left the job"})
+            self._net.fail(FirstFailure(-1, 9, f"{self._host} has left the job"))
 
     def leave(self, tell: bool) -> None:
         """This host's part is being killed: the other hosts must not wait for it. Untold, they see the link break."""
@@ -225,7 +254,7 @@ class Gang:
             if self._net and not tell:
                 self._net.close()
             elif self._net:
-                self._net.fail({"rank": -1, "status": 9, "reason": f"the part on {self._host} was killed"})
+                self._net.fail(FirstFailure(-1, 9, f"the part on {self._host} was killed"))
 
     def over(self) -> bool:
         """True when nothing of the gang is left to wait for."""
@@ -235,19 +264,18 @@ class Gang:
         if not self._net:
             return True
         self._output.drain()
-        if self._is_leaf:
-            self._net.done(account.story_of_leaf(self._host, self._tasks, self.use))
-        return bool(self._net.over(self._failed_at))
+        if self._leaf:
+            self._leaf.done(account.end_of_host(self._host, self._tasks, self.use))
+        return self._net.over(self._failed_at)
 
-    def verdict(self) -> dict[str, Any]:
-        """What END has of it: the rank that failed first; on the first host, what the other hosts told of their tasks."""
-        others = self._net.others if self._net and not self._is_leaf else []
-        return {"first": self.first, "others": others} if others else {"first": self.first}
+    def completed(self, end: End) -> End:
+        """The end of the part, with who failed first and, on the first host, what the other hosts told of their tasks."""
+        return end._replace(first=self.first, others=tuple(self._root.others) if self._root else ())
 
     def status(self) -> int:
         """The wait status of the gang."""
         if self.first is not None:
-            return int(self.first["status"])
+            return self.first.status
         if self._killed:
             return next((t.status for t in self._tasks if t.status), 9)
         return 0
@@ -292,12 +320,9 @@ class Gang:
         self._net.on_time()
         if self._failed_at is not None and now >= self._failed_at + DONE_SECONDS:
             self._failed_at = float("-inf")
-            self._say("over")
+            self.events.append(GangEvent.OVER)
 
     # -- pmi ---------------------------------------------------------------------------------------------------------
-
-    def _pmi_event(self, rank: int) -> None:
-        self._pmi_ready(rank)
 
     def _pmi_ready(self, rank: int) -> bool:
         sock = self._pmi_of.get(rank)
@@ -331,9 +356,9 @@ class Gang:
             elif isinstance(action, Abort):
                 status = (action.code & 0xFF or 1) << 8
                 reason = f"rank {action.rank} on {self._host} called abort with code {action.code}"
-                self._fail({"rank": action.rank, "status": status, "reason": reason})
+                self._fail(FirstFailure(action.rank, status, reason))
             elif isinstance(action, Broken):
-                self._fail({"rank": action.rank, "status": 1 << 8, "reason": action.text})
+                self._fail(FirstFailure(action.rank, 1 << 8, action.text))
 
     def _barrier(self, puts: dict[str, str]) -> None:
         assert self._pmi is not None
@@ -354,13 +379,13 @@ class Gang:
             return
         if sent != len(action.data):
             # Every answer is awaited before the next question: a full socket means a rank that does not read.
-            self._fail({"rank": action.rank, "status": 1 << 8, "reason": f"rank {action.rank} does not read its PMI"})
+            self._fail(FirstFailure(action.rank, 1 << 8, f"rank {action.rank} does not read its PMI"))
 
     # -- output ------------------------------------------------------------------------------------------------------
 
     def _put(self, stream: int, lines: bytes) -> None:
-        if self._is_leaf:
-            self._net.out(stream, lines)
+        if self._leaf:
+            self._leaf.out(stream, lines)
         else:
             self._write(stream, lines)
 

@@ -6,20 +6,65 @@ Frames to the root: hello, in (barrier), out (lines), fail, done (with what its 
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from agent.starter.protocol.codec import Json, ProtocolError, read, write
+from agent.starter.protocol.reports import Address, FirstFailure, HostEnd, Root
 from agent.starter.system.watch import Watch
-from agent.starter.wire.link import HANDSHAKE_SECONDS, Identity, Peer, connect, listen
+from agent.starter.wire.frames import FrameReader
+from agent.starter.wire.link import HANDSHAKE_SECONDS, Identity, Peer, PeerState, connect, listen
 
 JOIN_SECONDS = 60.0
 DONE_SECONDS = 10.0
 MAX_UNSENT = 4 << 20
 
-# (what, content): ready, barrier, out, fail, end, over, room
-Say = Callable[[str, Any], None]
+
+class Linked(NamedTuple):
+    """The tasks may start."""
+
+
+class BarrierPassed(NamedTuple):
+    """Every host is in the barrier; what all of them put since the last one."""
+
+    puts: Mapping[str, str]
+
+
+class Output(NamedTuple):
+    """Whole lines of another host's ranks."""
+
+    stream: int
+    lines: bytes
+
+
+class Failed(NamedTuple):
+    """Another host or the link to it has failed: the other hosts are to be told."""
+
+    first: FirstFailure
+
+
+class EndedByRoot(NamedTuple):
+    """The first host ends the job on all hosts."""
+
+    first: FirstFailure
+
+
+class PeerOver(NamedTuple):
+    """Another host is done or lost: it may be the end."""
+
+
+class Room(NamedTuple):
+    """Whether there is room for more output on the link."""
+
+    free: bool
+
+
+NetEvent = Linked | BarrierPassed | Output | Failed | EndedByRoot | PeerOver | Room
+Say = Callable[[NetEvent], None]
+HostPeer = Peer[Json]
 
 
 class RootNet:
@@ -32,10 +77,10 @@ class RootNet:
         self._watch = watch
         self._identity = identity
         self._say = say
-        self._peers: list[Peer] = []
-        self._joined: list[Peer] = []
+        self._peers: list[HostPeer] = []
+        self._joined: list[HostPeer] = []
         self._done = 0
-        self.others: list[dict[str, Any]] = []
+        self.others: list[HostEnd] = []
         """What the other hosts told of their tasks."""
         self._puts: dict[str, str] = {}
         self._in_barrier = 0
@@ -44,15 +89,15 @@ class RootNet:
         self._listener = listen(bind)
         self._watch.add(self._listener.fileno(), self._accept)
 
-    def address(self) -> list[Any]:
+    def address(self) -> Address:
         """Where the leaves connect to."""
         host, port = self._listener.getsockname()[:2]
-        return [host, port]
+        return Address(host, port)
 
-    def go(self, _: list[Any] | None) -> None:
+    def go(self, _: Root | None) -> None:
         """The tasks may start at once; the other hosts have a minute to join."""
         self._join_by = time.monotonic() + JOIN_SECONDS
-        self._say("ready", None)
+        self._say(Linked())
 
     def barrier(self, puts: dict[str, str]) -> None:
         """This host is in the barrier."""
@@ -64,11 +109,11 @@ class RootNet:
         if self._in_barrier > self._others:
             merged, self._puts, self._in_barrier = self._puts, {}, 0
             self._to_all({"f": "barrier", "puts": merged})
-            self._say("barrier", merged)
+            self._say(BarrierPassed(merged))
 
-    def fail(self, first: dict[str, Any]) -> None:
+    def fail(self, first: FirstFailure) -> None:
         """The gang ends: tell the other hosts."""
-        self._to_all({"f": "end", "first": first})
+        self._to_all({"f": "end", "first": write(first)})
 
     def pause(self, paused: bool) -> None:
         """Read nothing from the other hosts while what they say cannot be passed on."""
@@ -83,7 +128,7 @@ class RootNet:
         if failed_at is not None and not any(p.open and not p.closed for p in self._joined):
             return True
         if self._elastic:
-            return all(peer.state != "joined" for peer in self._joined)
+            return all(peer.state is not PeerState.JOINED for peer in self._joined)
         return self._done >= self._others
 
     def wake_at(self) -> float | None:
@@ -98,7 +143,7 @@ class RootNet:
         missing = self._others - len(self._joined)
         if missing > 0 and not self._elastic:
             reason = f"{missing} of the job's hosts did not connect"
-            self._say("fail", {"rank": -1, "status": 255 << 8, "reason": reason})
+            self._say(Failed(FirstFailure(-1, 255 << 8, reason)))
 
     def close(self) -> None:
         """Close everything."""
@@ -108,7 +153,7 @@ class RootNet:
         for peer in self._peers:
             peer.close()
 
-    def _to_all(self, frame: dict[str, Any]) -> None:
+    def _to_all(self, frame: Json) -> None:
         for peer in list(self._joined):
             peer.send(frame)
 
@@ -125,13 +170,13 @@ class RootNet:
         if len(self._peers) > 2 * self._others + 8:
             sock.close()
             return
-        self._peers.append(Peer(sock, self._identity, True, self._watch, self._took, _ignore, self._lost))
+        self._peers.append(Peer(sock, self._identity, True, self._watch, self._took, _ignore, self._lost, FrameReader()))
 
-    def _took(self, peer: Peer, frame: dict[str, Any]) -> None:
+    def _took(self, peer: HostPeer, frame: Json) -> None:
         what = frame.get("f")
         if what == "hello" and peer not in self._joined:
             peer.name = str(frame.get("host"))
-            peer.state = "joined"
+            peer.state = PeerState.JOINED
             self._joined.append(peer)
             peer.pause(self._paused)
             if len(self._joined) >= self._others:
@@ -139,28 +184,28 @@ class RootNet:
         elif peer not in self._joined:
             peer.close()
         elif what == "in":
-            self._one_in(frame["puts"])
+            self._one_in(_puts(frame))
         elif what == "out":
-            self._say("out", (int(frame["s"]), frame["d"].encode("latin-1")))
-        elif what == "fail" and self._elastic and int(frame["first"].get("rank", -1)) < 0:
-            peer.state = "left"
-            self._say("over", None)
+            self._say(Output(int(str(frame["s"])), str(frame["d"]).encode("latin-1")))
+        elif what == "fail" and self._elastic and read(FirstFailure, frame.get("first")).rank < 0:
+            peer.state = PeerState.LEFT
+            self._say(PeerOver())
         elif what == "fail":
-            self._say("fail", frame["first"])
-        elif what == "done" and peer.state in ("joined", "left"):
-            peer.state = "done"
+            self._say(Failed(read(FirstFailure, frame.get("first"))))
+        elif what == "done" and peer.state in (PeerState.JOINED, PeerState.LEFT):
+            peer.state = PeerState.DONE
             self._done += 1
-            if isinstance(frame.get("of"), dict):
-                self.others.append(frame["of"])
+            with contextlib.suppress(ProtocolError):
+                self.others.append(read(HostEnd, frame.get("of")))
             peer.send({"f": "bye"})
-            self._say("over", None)
+            self._say(PeerOver())
 
-    def _lost(self, peer: Peer, why: str) -> None:
-        if peer.state == "joined":
-            peer.state = "lost"
+    def _lost(self, peer: HostPeer, why: str) -> None:
+        if peer.state is PeerState.JOINED:
+            peer.state = PeerState.LOST
             if not self._elastic:
-                self._say("fail", {"rank": -1, "status": 255 << 8, "reason": f"link to {peer.name} lost: {why}"})
-            self._say("over", None)
+                self._say(Failed(FirstFailure(-1, 255 << 8, f"link to {peer.name} lost: {why}")))
+            self._say(PeerOver())
 
 
 class LeafNet:
@@ -171,7 +216,7 @@ class LeafNet:
         self._identity = identity
         self._watch = watch
         self._say = say
-        self._peer: Peer | None = None
+        self._peer: HostPeer | None = None
         self._name = "the first host"
         self._join_by: float | None = None
         self._done_at: float | None = None
@@ -182,19 +227,19 @@ class LeafNet:
         """A leaf is not connected to."""
         return
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """Connect; the tasks start when the link is there."""
         if not root:
             self._lost(None, "its address was not given")
             return
         try:
-            self._name = str(root[0])
-            sock: socket.socket = connect(self._name, int(root[1]))
-        except (OSError, LookupError, ValueError, TypeError, OverflowError) as e:
+            self._name = root.host
+            sock: socket.socket = connect(self._name, root.port)
+        except (OSError, ValueError, OverflowError) as e:
             self._lost(None, getattr(e, "strerror", None) or str(e))
             return
         self._join_by = time.monotonic() + HANDSHAKE_SECONDS
-        self._peer = Peer(sock, self._identity, False, self._watch, self._took, self._opened, self._lost)
+        self._peer = Peer(sock, self._identity, False, self._watch, self._took, self._opened, self._lost, FrameReader())
 
     def barrier(self, puts: dict[str, str]) -> None:
         """This host is in the barrier."""
@@ -205,15 +250,15 @@ class LeafNet:
         self._send({"f": "out", "s": stream, "d": lines.decode("latin-1")})
         self._look_at_room()
 
-    def fail(self, first: dict[str, Any]) -> None:
+    def fail(self, first: FirstFailure) -> None:
         """The gang failed here."""
-        self._send({"f": "fail", "first": first})
+        self._send({"f": "fail", "first": write(first)})
 
-    def done(self, story: dict[str, Any]) -> None:
+    def done(self, end: HostEnd) -> None:
         """No task runs here any more, and all output was sent."""
         if self._done_at is None:
             self._done_at = time.monotonic()
-            self._send({"f": "done", "of": story})
+            self._send({"f": "done", "of": write(end)})
 
     def over(self, _: float | None) -> bool:
         """The root knows that this host is done, or cannot be told."""
@@ -243,7 +288,7 @@ class LeafNet:
         if self._peer is not None:
             self._peer.close()
 
-    def _send(self, frame: dict[str, Any]) -> None:
+    def _send(self, frame: Json) -> None:
         if self._peer is not None:
             self._peer.send(frame)
 
@@ -251,28 +296,35 @@ class LeafNet:
         full = self._peer is not None and not self._peer.closed and self._peer.waiting > MAX_UNSENT
         if full is not self._full:
             self._full = full
-            self._say("room", not full)
+            self._say(Room(not full))
 
-    def _opened(self, peer: Peer, _: str) -> None:
+    def _opened(self, peer: HostPeer, _: str) -> None:
         self._join_by = None
         peer.send({"f": "hello", "host": self._host})
-        self._say("ready", None)
+        self._say(Linked())
 
-    def _took(self, _: Peer, frame: dict[str, Any]) -> None:
+    def _took(self, _: HostPeer, frame: Json) -> None:
         what = frame.get("f")
         if what == "barrier":
-            self._say("barrier", frame["puts"])
+            self._say(BarrierPassed(_puts(frame)))
         elif what == "end":
-            self._say("end", frame["first"])
+            self._say(EndedByRoot(read(FirstFailure, frame.get("first"))))
         elif what == "bye":
             self._bye = True
-            self._say("over", None)
+            self._say(PeerOver())
 
-    def _lost(self, _: Peer | None, why: str) -> None:
+    def _lost(self, _: HostPeer | None, why: str) -> None:
         if not self._bye and self._done_at is None:
-            self._say("fail", {"rank": -1, "status": 255 << 8, "reason": f"link to {self._name} lost: {why}"})
-        self._say("over", None)
+            self._say(Failed(FirstFailure(-1, 255 << 8, f"link to {self._name} lost: {why}")))
+        self._say(PeerOver())
 
 
-def _ignore(_: Peer, __: str) -> None:
+def _puts(frame: Json) -> dict[str, str]:
+    puts = frame.get("puts")
+    if not isinstance(puts, dict):
+        raise ProtocolError("a barrier without puts")
+    return puts
+
+
+def _ignore(_: HostPeer, __: str) -> None:
     pass

@@ -1,4 +1,4 @@
-"""Ending what a part has on its host: asked first, then killed, again and again until nothing is left.
+"""What ends a part: its lease, and the signals that go to whatever it has on its host until nothing is left.
 
 Rule: it is this process's descendants that are ended, whatever they did with sessions and groups.
 """
@@ -8,19 +8,38 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 
-from agent.starter.system import proctree
+from agent.starter.process.progress import Timer, Timers
+from agent.starter.system import kernel, proctree
 
 LONGEST_PAUSE = 0.5
+LOOK_AT_LEASE = 5.0
+"""Seconds after which a lease is looked at again: poll() does not count the time that a machine sleeps."""
+
+
+class Lease:
+    """A deadline in seconds of CLOCK_BOOTTIME that can be moved, or none."""
+
+    __slots__ = ("deadline",)
+
+    def __init__(self, deadline: float | None) -> None:
+        self.deadline = deadline
+
+    def renew(self, deadline: float) -> None:
+        """A leased part gets a new deadline; one without a lease stays without."""
+        if self.deadline is not None:
+            self.deadline = deadline
+
+    def left(self) -> float | None:
+        """Seconds until it passes (0 or less: it has); None without a lease."""
+        return None if self.deadline is None else self.deadline - kernel.boottime()
 
 
 class Ending:
-    """Sets the timers ``kill`` and ``sweep`` of a part; ``stuck`` is called when something may not be killed by this user."""
+    """Ends the processes of a part: asked first, then killed, again and again. Sets its timers KILL and SWEEP."""
 
-    def __init__(self, timers: dict[str, float], stuck: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._stuck = stuck
         self._pause = 0.01
 
     def ask(self, seconds: float, *before: int) -> None:
@@ -28,12 +47,12 @@ class Ending:
         groups = proctree.below([os.getpid()])
         for sig in (*before, signal.SIGTERM):
             proctree.signal_groups(groups, sig)
-        self._timers["kill"] = time.monotonic() + float(seconds)
+        self._timers[Timer.KILL] = time.monotonic() + seconds
 
-    def sweep(self) -> None:
-        """SIGKILL everything that is there now; the next sweep is due soon."""
+    def sweep(self) -> bool:
+        """SIGKILL everything that is there now; the next sweep is due soon. False: this user may not kill some of it."""
         own = os.getpid()
-        if not proctree.kill_all(lambda: proctree.below([own])):
-            self._stuck()
+        allowed = proctree.kill_all(lambda: proctree.below([own]))
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
-        self._timers["sweep"] = time.monotonic() + self._pause
+        self._timers[Timer.SWEEP] = time.monotonic() + self._pause
+        return allowed

@@ -7,116 +7,111 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 from agent.starter.blaunch.taskhub import TaskHub
 from agent.starter.mpi.gang import Gang, is_gang
 from agent.starter.mpi.rendezvous import Rendezvous
+from agent.starter.part.task_start import Surroundings
 from agent.starter.process import account, prepare
+from agent.starter.process.account import Used
 from agent.starter.process.ports import Ports
+from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
-from agent.starter.system import rlimits, scratch, shm
+from agent.starter.protocol.orders import Seat
+from agent.starter.protocol.part import LinkRole
+from agent.starter.protocol.reports import Address, End, HostUse, Root
+from agent.starter.system import kernel, rlimits, scratch, shm
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
-from agent.starter.terminal.terminal import Hear, Terminal
+from agent.starter.terminal.terminal import Terminal
 
 
-class Outfit:
-    """``say``: what the gang says; ``hear``: what the user of an interactive part does; ``why_no_task``: why no further
-    task may start in the part, "" when one may.
-    """
+class PartResources:
+    """Of one part; ``gang`` and ``terminal`` queue what happens there for the part to take."""
 
-    def __init__(
-        self, spec: Spec, host: str, watch: Watch, say: Callable[[str], None], hear: Hear, why_no_task: Callable[[], str]
-    ) -> None:
+    def __init__(self, spec: Spec, host: str, watch: Watch, progress: Progress) -> None:
         self.cwd = ""
         self.files = prepare.Files()
         self.limits = rlimits.NO_CHANGE
         self.gang: Gang | None = None
-        self._spec, self._host, self._watch = spec, host, watch
         self.terminal: Terminal | None = None
         self.held_up = False
         """The tasks wait for the user of an interactive part."""
-        self._say, self._hear, self._why_no_task = say, hear, why_no_task
+        self._spec, self._host, self._watch, self._progress = spec, host, watch, progress
         self._hub: TaskHub | None = None
         self._ports: Ports | None = None
         self._rendezvous: Rendezvous | None = None
 
     def make(self) -> None:
         """Everything that can be refused; Refused says what."""
-        spec = self._spec
-        os.umask(int(spec.get("umask", 0o022)))
+        spec, part = self._spec, self._spec.part
+        os.umask(part.umask)
         self.cwd = prepare.enter_folder(spec)
         spec.env.update(encode_env(prepare.read_secrets(spec)))
-        if (own := spec.get("tmpdir")) and (why := scratch.make_own(own)):
+        if part.tmpdir and (why := scratch.make_own(part.tmpdir)):
             raise Refused("cwd", f"TMPDIR {why}")
-        if spec.get("ports"):
-            self._ports = Ports(asked := spec.get("ports"))
-            if "serve" in asked:
-                self._rendezvous = Rendezvous(self._ports.keep(int(asked["serve"])), str(asked["address"]), self._watch)
+        if part.ports:
+            self._ports = Ports(part.ports)
+            if part.ports.serve is not None:
+                self._rendezvous = Rendezvous(self._ports.keep(part.ports.serve), part.ports.address, self._watch)
         gang = is_gang(spec)
-        leaf = gang and spec.get("link", {}).get("role") == "leaf"
-        self.files = prepare.open_files(spec, with_output=not leaf)
+        writes_elsewhere = gang and part.link is not None and part.link.role is LinkRole.LEAF
+        self.files = prepare.open_files(spec, with_output=not writes_elsewhere)
         self.limits = spec.limits()
-        if spec.get("interactive"):
-            self.terminal = Terminal(spec, self._watch, self._hear)
+        if part.interactive:
+            self.terminal = Terminal(spec, part.interactive, self._watch)
             self.terminal.open()
         if gang:
-            self.gang = Gang(spec, self._host, self.files, self._watch, self._say)
+            self.gang = Gang(spec, self._host, self.files, self._watch)
             self.gang.give_output_to(self.terminal)
             self.gang.listen()
-        if spec.get("serve"):
-            self._hub = TaskHub(spec, self.limits, self._watch, self._why_no_task)
+        if part.serve:
+            self._hub = TaskHub(spec, part.serve, self.limits, self._watch, self._progress)
             self._hub.open()
 
-    def address(self) -> list[Any] | None:
-        """[host, port, ports, port for tasks]: what the other hosts must know before they go; None for nothing."""
+    def address(self) -> Address | None:
+        """What the other hosts must know before they go; None for nothing."""
         found = [at for one in (self.gang, self._hub) if one and (at := one.address())]
-        ports = self._ports.numbers if self._ports else []
+        ports = tuple(self._ports.numbers) if self._ports else ()
         if not found and not ports:
             return None
-        host, port = found[0] if found else ("", 0)
-        return [host, port, ports, found[1][1] if len(found) > 1 else 0]
+        link = found[0] if found else Address()
+        return link._replace(ports=ports, tasks_port=found[1].port if len(found) > 1 else 0)
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """The part runs: marks are filled, links made; a gang says when its tasks may start."""
         if self._ports:
             self._ports.fill(self._spec, root)
         if self._hub:
-            self._hub.go([root[0], root[3]] if self._has_two_links and root else root)
+            two_links = bool(self._spec.part.link and self._spec.part.star)
+            self._hub.go(root._replace(port=root.tasks_port) if two_links and root else root)
         if self.gang:
             self.gang.go(root)
 
-    @property
-    def _has_two_links(self) -> bool:
-        return bool(self._spec.get("link") and self._spec.get("star"))
-
     def may_start(self) -> bool:
-        """Whether the processes may start; the user of an interactive part must have come, and is heard when they do."""
+        """Whether the processes may start; the user of an interactive part must be there first."""
         self.held_up = self.terminal is not None and not self.terminal.go()
         return not self.held_up
 
-    @property
-    def fds(self) -> tuple[int, int, int]:
-        """What the processes get as 0, 1 and 2."""
-        return self.files.stdin, self.files.stdout, self.files.stderr
+    def surroundings(self) -> Surroundings:
+        """What the tasks get."""
+        fds = (self.files.stdin, self.files.stdout, self.files.stderr)
+        return Surroundings(fds, self.limits, self.terminal.tty if self.terminal else -1, self.gang)
 
-    @property
-    def tty(self) -> int:
-        """The processes' side of a pseudo-terminal, -1 without one."""
-        return self.terminal.tty if self.terminal else -1
+    def hosts_changed(self, hosts: tuple[Seat, ...]) -> None:
+        """The job has these hosts now."""
+        if self._hub:
+            self._hub.hosts({one.seat: one.host for one in hosts})
 
-    def told(self, order: dict[str, Any]) -> None:
-        """``hosts``: the job has these now; ``leave``: this one is to leave it, and how tasks end here is of no account;
-        ``note``: what the agent saw of this host's ranks, for the report of the first host.
-        """
-        if order["do"] == "hosts" and self._hub:
-            self._hub.hosts({int(seat): str(host) for seat, host in order["hosts"]})
-        elif order["do"] == "leave" and self.gang:
+    def leave(self) -> None:
+        """The job goes on without this host: how tasks end here says nothing about it."""
+        if self.gang:
             self.gang.quit()
-        elif order["do"] == "note" and self.gang:
-            self.gang.use = dict(order["use"])
+
+    def note(self, use: HostUse) -> None:
+        """What the agent saw of this host's ranks, for the report of the first host."""
+        if self.gang:
+            self.gang.use = use
 
     def starts(self) -> None:
         """The processes start now."""
@@ -132,20 +127,19 @@ class Outfit:
         if not self.gang:
             self.files.close()
 
-    def ended(self, seen: tuple[int, int, float, float, int]) -> None:
+    def ended(self, seen: kernel.Ended) -> None:
         """A child that is no task of the part's own has ended."""
         if self._hub:
             self._hub.ended(seen)
 
-    def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> account.End:
-        """END of the part; what its ranks left in their pipes is written before, and the user is told last."""
+    def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> End:
+        """The end of the part; what its ranks left in their pipes is written before, and the user is told last."""
         if self.gang:
             self.gang.flush()
-        end = account.end_record(tasks, status, started, expired)
-        end["cwd"] = self.cwd
+        end = account.end_of(tasks, status, started, expired, self._hub.used if self._hub else Used())
+        end = end._replace(cwd=self.cwd)
         if self.gang:
-            end |= self.gang.verdict()
-        account.add_used(end, self._hub.used if self._hub else [0.0, 0.0, 0])
+            end = self.gang.completed(end)
         if self.terminal:
             self.terminal.ended(status)
         return end
@@ -164,17 +158,18 @@ class Outfit:
 
     def close(self, started: float, failed: bool) -> None:
         """The part is gone."""
+        part = self._spec.part
         if failed:
             shm.clear(started)
-        if self._spec.get("tmpdir"):
-            scratch.remove(self._spec.get("tmpdir"))
+        if part.tmpdir:
+            scratch.remove(part.tmpdir)
         for one in (self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()
         self.files.close()
         self.files.remove_jobfile()
-        for task in self._spec.tasks if self._spec.get("clean_scratch") else ():
-            if task.get("scratch"):
-                scratch.remove(task["scratch"])
+        for task in self._spec.tasks if part.clean_scratch else ():
+            if task.scratch:
+                scratch.remove(task.scratch)
         if self.terminal:
             self.terminal.gone()

@@ -9,70 +9,71 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
 
-from agent.starter.mpi.gang import Gang
-from agent.starter.part.begin import as_refused, begin, begin_setup, why_setup_failed
-from agent.starter.part.ending import Ending
-from agent.starter.part.part_resources import Outfit
-from agent.starter.part.role_tasks import Led
+from agent.starter.mpi.gang import Gang, GangEvent
+from agent.starter.part import task_start
+from agent.starter.part.ending import LOOK_AT_LEASE, Ending, Lease
+from agent.starter.part.part_resources import PartResources
+from agent.starter.part.part_tasks import PartTasks
 from agent.starter.process import account, prepare
-from agent.starter.process.account import Task
-from agent.starter.process.phase import Phase, why_no_task
-from agent.starter.process.signals import Signals
+from agent.starter.process.progress import Phase, Progress, Timer, Timers
 from agent.starter.process.spec import Spec
+from agent.starter.protocol import reports
+from agent.starter.protocol.orders import Scope
+from agent.starter.protocol.reports import Ended, FirstFailure, FromShepherd, Root
 from agent.starter.system import kernel
-from agent.starter.system.lease import LOOK_AGAIN, Lease
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
-from agent.starter.terminal.terminal import Terminal
-from agent.starter.wire import frames
+from agent.starter.terminal.terminal import Attached, Left, OutputPaused, Signalled, Terminal, UserEvent
 
 STARTED_AFTER = 0.010
 TERM_TO_KILL = 1.0
 
-# A report of the part, as an object or as JSON.
-Tell = Callable[[dict[str, Any] | bytes], None]
-
 
 class PartRun:
-    """A part on this host. ``tell`` sends a report of it to the starter; ``watch`` calls back when files are ready."""
+    """A part on this host. What is to be told of it is queued in ``reports``, for the shepherd to take."""
 
-    def __init__(self, spec: Spec, end_fd: int, host: str, watch: Watch, tell: Tell) -> None:
+    def __init__(self, spec: Spec, end_fd: int, host: str, watch: Watch) -> None:
         self.spec = spec
         self.uid = spec.uid
-        self.phase = Phase.PREPARING
-        self.killing = self.silent = False
+        self.silent = False
+        """Nobody is left to report to, and a kill leaves no end."""
+        self.reports: list[FromShepherd] = []
         self._end_fd = end_fd
-        self._tell = tell
-        self._lease = Lease(spec.get("deadline"))
+        self._progress = Progress(spec.title)
+        self._lease = Lease(spec.part.deadline)
         self._expired = self._posts = False
-        self._posts_always = bool(spec.get("post_always"))
-        self._tasks: list[Task] = []
-        self._by_pid: dict[int, Task] = {}
+        self._posts_always = spec.part.post_always
         self._setup_pid = self._post = 0
-        self._outfit = Outfit(spec, host, watch, self._gang_says, self._user_does, self._why_no_task)
-        self._led = Led(spec, tell) if spec.get("led") else None
-        self._started = 0.0
-        self._timers: dict[str, float] = {}
-        self.signals = Signals(self._by_pid, self._timers, lambda sig: tell({"uid": self.uid, "is": "deaf", "sig": sig}))
-        self._ending = Ending(self._timers, lambda: self._tell({"uid": self.uid, "is": "stuck"}))
-        self._ended_report: bytes | None = None
+        self._timers: Timers = {}
+        self.resources = PartResources(spec, host, watch, self._progress)
+        self._tasks = PartTasks(spec, self.resources, self._timers)
+        self._ending = Ending(self._timers)
+        self._ended: Ended | None = None
+        """Its end, on disk and not told yet."""
+
+    @property
+    def phase(self) -> Phase:
+        """Where it is."""
+        return self._progress.phase
+
+    @property
+    def killing(self) -> bool:
+        """Whether everything is being killed."""
+        return self._progress.killing
 
     @property
     def terminal(self) -> Terminal | None:
         """Its user's, if it is interactive; it may outlive the part."""
-        return self._outfit.terminal
+        return self.resources.terminal
 
     @property
     def _gang(self) -> Gang | None:
-        return self._outfit.gang
+        return self.resources.gang
 
-    def _user_does(self, what: str, sig: int) -> None:
-        """Only an interactive part has a user."""
-
-    def _why_no_task(self) -> str:
-        return why_no_task(self.phase, self.killing, self.spec.get("title", self.uid))
+    def _tell(self, report: FromShepherd | None) -> None:
+        if report is not None:
+            self.reports.append(report)
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -82,8 +83,8 @@ class PartRun:
 
     def _begin(self) -> None:
         self._prepare()
-        if command := self.spec.get("pre_exec"):
-            self._setup_pid = begin_setup(self.spec, command, {})
+        if command := self.spec.part.pre_exec:
+            self._setup_pid = task_start.begin_setup(self.spec, command, {})
         else:
             self._ready()
 
@@ -91,30 +92,42 @@ class PartRun:
         try:
             step()
         except (Refused, OSError, LookupError, TypeError, ValueError, AttributeError) as e:
-            self._refuse(as_refused(e, self.spec))
+            self._refuse(task_start.as_refused(e, self.spec))
 
-    def go(self, root: list[Any] | None) -> None:
+    def go(self, root: Root | None) -> None:
         """The second phase of a two-phase part."""
         if self.phase is Phase.PREPARED and not self.killing:
             self._or_refuse(lambda: self._go(root))
 
     def start_task(self, rank: int, number: int, delay: float) -> None:
-        """Start a task of a led part, late or again."""
-        if self._led and self.phase is Phase.RUNNING and not self.killing:
-            self._led.ask(rank, number, delay)
+        """Start a task of a role job, late or again."""
+        if self._tasks.role and self.phase is Phase.RUNNING and not self.killing:
+            self._tasks.role.ask(rank, number, delay)
             self._start_due()
 
-    def finish(self, first: dict[str, Any] | None, leave: bool) -> None:
-        """The tasks of a led part have decided its end: end what runs, or (``leave``) wait for it."""
-        if self._led and self._gang and not self._led.finishing and not self.killing:
-            self._led.finish()
+    def finish(self, first: FirstFailure | None, leave: bool) -> None:
+        """The master has decided that a role job ends: end what runs, or (``leave``) wait for it."""
+        if self._tasks.role and self._gang and not self._tasks.role.finishing and not self.killing:
+            self._tasks.role.finish()
             self._gang.finish(first, leave)
+            self.take_events()
             self._end_when_over()
             self.look()
 
-    def told(self, order: dict[str, Any]) -> None:
-        """News of the job's hosts."""
-        self._outfit.told(order)
+    def signal(self, sig: int, scope: Scope, within: float = 0.0) -> None:
+        """Send a signal; one that nobody catches in time is reported where only catchers get it."""
+        if scope is Scope.CATCHING:
+            self._tell_ignored(self._tasks.signals.ask(sig, within))
+        else:
+            self._tasks.signals.send(sig, scope is Scope.TASKS)
+
+    def _tell_ignored(self, sig: int | None) -> None:
+        if sig is not None:
+            self._tell(reports.SignalIgnored(self.uid, sig))
+
+    def end_task(self, rank: int) -> None:
+        """SIGKILL one task and all below it."""
+        self._tasks.signals.end_task(rank)
 
     def renew(self, deadline: float) -> None:
         """Move the lease deadline."""
@@ -124,24 +137,28 @@ class PartRun:
         """SIGKILL everything, again and again until nothing is left. ``posts``: post-execution follows as after any end."""
         if self.phase is Phase.GONE or (self.phase is Phase.POST and self._posts_always):
             return
-        self.killing = True
+        self._progress.killing = True
         self._posts = posts
-        self._timers.pop("kill", None)
+        self._timers.pop(Timer.KILL, None)
         if self._gang:
             self._gang.leave(tell=not self.silent)
-        self._ending.sweep()
+        self._sweep()
         self.look()
+
+    def _sweep(self) -> None:
+        if not self._ending.sweep():
+            self._tell(reports.Stuck(self.uid))
 
     # -- time --------------------------------------------------------------------------------------------------------
 
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        times += [at for one in (self._outfit, self._led) if one and (at := one.wake_at()) is not None]
+        times += [at for one in (self.resources, self._tasks.role) if one and (at := one.wake_at()) is not None]
         due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
         if left is not None:
-            left = min(left, LOOK_AGAIN)
+            left = min(left, LOOK_AT_LEASE)
             due = left if due is None else min(due, left)
         return None if due is None else max(0.0, due)
 
@@ -151,27 +168,29 @@ class PartRun:
         if left is not None and left <= 0 and not self._expired and self.phase is not Phase.GONE:
             self._expired, self._posts_always = True, False
             self.kill()
-        self._outfit.on_time()
+        self.resources.on_time()
+        self.take_events()
         self._start_due()
         if not self._timers:
             return
         now = time.monotonic()
-        due = [name for name, at in self._timers.items() if at <= now]
-        for name in due:
-            self._timers.pop(name, None)
-            if name == "started":
-                self._report_started()
-            elif name == "ask":
-                self.signals.ask_again()
-            elif name == "sweep":
-                self._ending.sweep()
-            elif name == "kill" and self._gang and self.phase is Phase.RUNNING:
-                # Only the tasks: the end is still to come from the other hosts, with their last lines.
-                self._ending.sweep()
-            elif name == "kill":
-                self.kill()
+        due = [timer for timer, at in self._timers.items() if at <= now]
+        for timer in due:
+            self._timers.pop(timer, None)
+            self._on_timer(timer)
         if due:
             self.look()
+
+    def _on_timer(self, timer: Timer) -> None:
+        if timer is Timer.STARTED:
+            self._report_started()
+        elif timer is Timer.ASK:
+            self._tell_ignored(self._tasks.signals.ask_again())
+        elif timer is Timer.SWEEP or (self._gang and self.phase is Phase.RUNNING):
+            # At KILL only the tasks of a gang: the end is still to come from the other hosts, with their last lines.
+            self._sweep()
+        else:
+            self.kill()
 
     # -- children ----------------------------------------------------------------------------------------------------
 
@@ -185,17 +204,15 @@ class PartRun:
             if pid < 0:
                 self._no_child()
                 return
-            task = self._by_pid.pop(pid, None)
-            if task is not None:
-                task.ended(seen)
-                self._task_over(task)
+            if self._tasks.ended(seen):
+                self.take_events()
                 self._end_when_over()
             else:
-                self._outfit.ended(seen)
+                self.resources.ended(seen)
             os.waitpid(pid, 0)
             if pid == self._setup_pid:
                 self._setup_ended(seen[1])
-        if self._ended_report is not None:
+        if self._ended is not None:
             self._tell_end(gone=False)
             self._clear()
         elif self.phase is Phase.POST and not self._setup_pid:
@@ -205,9 +222,9 @@ class PartRun:
         if self.killing and self.phase in (Phase.PREPARING, Phase.PREPARED, Phase.RUNNING):
             self._end_when_over(force=True)
         if self.phase is Phase.ENDED:
-            posts = self.spec.get("post_exec") and self._started and not self.silent
+            posts = self.spec.part.post_exec and self._tasks.began and not self.silent
             if posts and (not self.killing or self._posts or self._posts_always):
-                if self._ended_report is not None:
+                if self._ended is not None:
                     self._tell_end(gone=False)
                 self._start_post()
             else:
@@ -218,29 +235,29 @@ class PartRun:
     def _clear(self) -> None:
         """The tasks have ended and something of the part is left: ask it to end, then end it."""
         if self.killing:
-            self._ending.sweep()
-        elif "kill" not in self._timers:
-            self._ending.ask(self.spec.get("grace", 2.0))
+            self._sweep()
+        elif Timer.KILL not in self._timers:
+            self._ending.ask(self.spec.part.grace)
 
     # -- before ------------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         left = self._lease.left()
         if left is not None and left <= 0:
-            raise Refused("stale", f"the lease of {self.spec.get('title', self.uid)} had passed before it started")
-        self._outfit.make()
+            raise Refused("stale", f"the lease of {self.spec.title} had passed before it started")
+        self.resources.make()
 
     def _ready(self) -> None:
-        if not self.spec.get("two_phase"):
+        if not self.spec.part.two_phase:
             self._go(None)
             return
-        self.phase = Phase.PREPARED
-        door = {"door": self.terminal.address()} if self.terminal else {}
-        self._tell({"uid": self.uid, "is": "prepared", "addr": self._outfit.address(), **door})
+        self._progress.phase = Phase.PREPARED
+        door = self.terminal.address() if self.terminal else ""
+        self._tell(reports.Prepared(self.uid, self.resources.address(), door))
 
     def _refuse(self, e: Refused) -> None:
-        self._tell({"uid": self.uid, "is": "refused", "code": e.code, "reason": e.reason})
-        self.phase = Phase.ENDED
+        self._tell(reports.Refused(self.uid, e.code, e.reason))
+        self._progress.phase = Phase.ENDED
         self.kill()
 
     def _setup_ended(self, status: int) -> None:
@@ -249,131 +266,123 @@ class PartRun:
         if self.phase is not Phase.PREPARING or self.killing:
             return
         if status:
-            self._refuse(why_setup_failed(self.spec, status))
+            self._refuse(task_start.why_setup_failed(self.spec, status))
         else:
             self._or_refuse(self._ready)
 
     def _start_post(self) -> None:
-        self.phase, self.killing = Phase.POST, False
-        self._timers.pop("sweep", None)
-        more = {"LSB_JOBEXIT_STAT": str(self._final_status())}
+        self._progress.phase, self._progress.killing = Phase.POST, False
+        self._timers.pop(Timer.SWEEP, None)
+        more = {"LSB_JOBEXIT_STAT": str(self._tasks.status())}
         try:
             prepare.enter_folder(self.spec)
-            self._setup_pid = begin_setup(self.spec, self.spec.get("post_exec"), more)
+            self._setup_pid = task_start.begin_setup(self.spec, self.spec.part.post_exec or "", more)
         except Refused:
             self._gone()
         os.chdir("/")
 
     # -- run ---------------------------------------------------------------------------------------------------------
 
-    def _go(self, root: list[Any] | None) -> None:
-        self.phase = Phase.RUNNING
-        self._outfit.go(root)
+    def _go(self, root: Root | None) -> None:
+        self._progress.phase = Phase.RUNNING
+        self.resources.go(root)
+        self.take_events()
         if not self._gang:
             self._start_tasks()
 
     def _start_tasks(self) -> None:
-        if not self._outfit.may_start():
+        if not self.resources.may_start():
             return
-        self._started = time.time()
-        self._outfit.starts()
-        for spec in self._led.first() if self._led else self.spec.tasks:
-            self._start_task(spec)
-            if self._gang and self._gang.failed:
-                break
-        self._outfit.started()
-        os.chdir("/")
-        self._timers["started"] = time.monotonic() + STARTED_AFTER
-        if self._tasks:
+        self._tasks.start()
+        self._timers[Timer.STARTED] = time.monotonic() + STARTED_AFTER
+        self.take_events()
+        if not self._tasks.none_yet:
             self._end_when_over()
-            if self._ended_report is not None:
+            if self._ended is not None:
                 self.look()
 
     def _start_due(self) -> None:
         """Start the tasks that were ordered and whose time has come."""
-        if not self._led or self.phase is not Phase.RUNNING or self.killing:
+        if not self._tasks.role or self.phase is not Phase.RUNNING or self.killing:
             return
-        for of in self._led.due():
-            self._start_task({**of, "cwd": of.get("cwd") or self._outfit.cwd})
-            self._led.started(self._tasks[-1])
-            os.chdir("/")
-
-    def _start_task(self, of: dict[str, Any]) -> None:
-        task = Task(int(of.get("rank", -1)), 0)
-        self._tasks.append(task)
-        begin(task, of, self.spec, self._outfit.fds, self._gang, self._outfit.limits, self._outfit.tty)
-        if task.pid:
-            self._by_pid[task.pid] = task
-        if self._gang:
-            self._gang.started(task)
-            if task.status is not None:
-                self._task_over(task)
-
-    def _task_over(self, task: Task) -> None:
-        if self._gang:
-            self._gang.task_ended(task)
-        if self._led:
-            self._led.ended(task)
+        self._tasks.start_due()
+        self.take_events()
 
     def _report_started(self) -> None:
         if self.phase is Phase.RUNNING:
-            self._tell({"uid": self.uid, "is": "started", **account.start_record(self._tasks, self._started)})
+            self._tell(self._tasks.started_report())
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
-    def _final_status(self) -> int:
-        if self._gang:
-            return self._gang.status()
-        status = self._tasks[0].status if self._tasks else None
-        return int(signal.SIGKILL) if status is None else status
-
     def _end_when_over(self, force: bool = False) -> None:
         """END goes to disk when no task runs any more, before the last one is reaped."""
-        if self._by_pid or self.phase in (Phase.ENDED, Phase.POST, Phase.GONE):
+        if self._tasks.running or self.phase in (Phase.ENDED, Phase.POST, Phase.GONE):
             return
-        if not force and not self.killing and (self.phase is not Phase.RUNNING or not (self._tasks or self._gang)):
+        if not force and not self.killing and (self.phase is not Phase.RUNNING or (self._tasks.none_yet and not self._gang)):
             return
         if self._gang and not force and not self.killing and not self._gang.over():
             return
-        self.phase = Phase.ENDED
-        end = self._outfit.end(self._tasks, self._final_status(), self._started, self._expired)
-        # Encoded once, for disk and report alike.
-        self._ended_report = frames.text({"uid": self.uid, "is": "ended", "end": end})
+        self._progress.phase = Phase.ENDED
+        self._ended = Ended(self.uid, self._tasks.end(self._expired))
         if not self.silent:
-            account.write_end(self._end_fd, self._ended_report)
+            account.write_end(self._end_fd, self._ended)
 
     def _tell_end(self, gone: bool) -> None:
-        report, self._ended_report = self._ended_report, None
-        assert report is not None
-        self._tell(report[:-1] + b',"gone":true}' if gone else report)
+        if self._ended is not None:
+            self._tell(self._ended._replace(gone=gone))
+        self._ended = None
 
     def _gone(self) -> None:
-        if self._ended_report is not None:
+        if self._ended is not None:
             self._tell_end(gone=True)
         else:
-            self._tell({"uid": self.uid, "is": "gone", "post": self._post})
-        self._close()
-
-    def _close(self) -> None:
-        self.phase = Phase.GONE
+            self._tell(reports.Gone(self.uid, self._post))
+        self._progress.phase = Phase.GONE
         self._timers.clear()
-        self._outfit.close(self._started, bool(self._started and (self.killing or self._final_status())))
-        if not self._started:
+        self.resources.close(self._tasks.began, bool(self._tasks.began and (self.killing or self._tasks.status())))
+        if not self._tasks.began:
             os.chdir("/")
 
-    # -- gang --------------------------------------------------------------------------------------------------------
+    # -- what happens at the links and at the terminal -----------------------------------------------------------------
 
-    def _gang_says(self, what: str) -> None:
-        """``ready``: its tasks may start; ``failed``: end them; ``over``: nothing more to wait for."""
-        if what == "ready" and not (self._led and self._led.finishing):
-            if not self.killing and self.phase is Phase.RUNNING:
-                self._start_tasks()
-        elif what == "failed":
-            if self._led:
-                self._led.fail()
+    def take_events(self) -> None:
+        """Act on what the gang has come to and what the user has done; tell what is to be told of single tasks."""
+        gang, terminal = self._gang, self.terminal
+        while gang and gang.events:
+            self._take_of_gang(gang.events.pop(0))
+        while terminal and terminal.events:
+            self._take_of_user(terminal.events.pop(0))
+        self.reports += self._tasks.reports
+        self._tasks.reports.clear()
+
+    def _take_of_gang(self, event: GangEvent) -> None:
+        if event is GangEvent.READY:
+            finishing = self._tasks.role is not None and self._tasks.role.finishing
+            if not finishing and not self.killing and self.phase is Phase.RUNNING:
+                self._or_refuse(self._start_tasks)
+        elif event is GangEvent.FAILED:
+            if self._tasks.role:
+                self._tasks.role.abort()
             if not self.killing and self.phase in (Phase.RUNNING, Phase.PREPARED):
                 self._ending.ask(TERM_TO_KILL)
         else:
             self._end_when_over()
-            if self._ended_report is not None:
+            if self._ended is not None:
                 self.look()
+
+    def _take_of_user(self, event: UserEvent) -> None:
+        if isinstance(event, OutputPaused):
+            if self._gang:
+                self._gang.pause_output(event.paused)
+            return
+        if self.killing or self.phase is not Phase.RUNNING:
+            return
+        match event:
+            case Signalled(sig):
+                self.signal(sig, Scope.GROUPS)
+            case Attached() if self.resources.held_up:
+                self._or_refuse(self._start_tasks)
+            case Left() if self._tasks.began:
+                self._ending.ask(self.spec.part.grace, signal.SIGHUP, signal.SIGCONT)
+            case Left():
+                self.kill()

@@ -5,18 +5,19 @@ Rule: whatever happens to agent and starter, its processes end by the lease, by 
 
 from __future__ import annotations
 
-import base64
 import signal
 import socket
 import time
-from typing import Any
 
-from agent.starter.part import writing
-from agent.starter.part.interactiverun import InteractiveRun
+from agent.starter.part import user_files
 from agent.starter.part.partrun import PartRun
-from agent.starter.process import prepare
-from agent.starter.process.phase import Phase
+from agent.starter.process.progress import Phase
 from agent.starter.process.spec import Spec, Template
+from agent.starter.protocol import orders
+from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.orders import ToPart, ToShepherd, read_order
+from agent.starter.protocol.part import uid_of
+from agent.starter.protocol.reports import FromShepherd, Gone, Killing, Refused, write_report
 from agent.starter.system import kernel
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.terminal.terminal import Terminal
@@ -53,6 +54,8 @@ class Shepherd:
                 continue
             self._watch.wait(self._pause())
             ended = wake.came()
+            if self._part:
+                self._part.take_events()
             if self._part and ended:
                 self._part.look()
             if self._part:
@@ -60,7 +63,7 @@ class Shepherd:
             for terminal in self._terminals:
                 terminal.on_time()
             self._terminals = [terminal for terminal in self._terminals if not terminal.done]
-            self._rest_if_gone()
+            self._settle()
 
     def _pause(self) -> float | None:
         """How long to wait. The next part often comes at once: only one that rests is shown as idle."""
@@ -74,7 +77,12 @@ class Shepherd:
         self._titled -= 1
         return IDLE_TITLE_AFTER
 
-    def _rest_if_gone(self) -> None:
+    def _settle(self) -> None:
+        """Send what the part has to tell; when it is gone, be free for the next one."""
+        if self._part:
+            reports, self._part.reports = self._part.reports, []
+            for report in reports:
+                self._tell(report)
         if self._part and self._part.phase is Phase.GONE:
             if self._part.terminal and not self._part.terminal.done:
                 self._terminals.append(self._part.terminal)
@@ -82,15 +90,16 @@ class Shepherd:
 
     def _from_starter(self, _: int) -> None:
         try:
-            orders = self._starter.read()
-        except frames.FrameError:
-            orders = None
-        if orders is None:
+            found = self._starter.read()
+            wanted = None if found is None else [read_order(one) for one in found]
+        except (frames.FrameError, ProtocolError):
+            wanted = None
+        if wanted is None:
             self._starter_gone()
             return
-        for order in orders:
+        for order in wanted:
             self._obey(order)
-            self._rest_if_gone()
+            self._settle()
 
     def _starter_gone(self) -> None:
         """Nobody is left to report to: ends that are there go to disk, the rest is killed without one."""
@@ -102,85 +111,67 @@ class Shepherd:
             self._part.look()
             self._part.silent = True
             self._part.kill()
-            self._rest_if_gone()
+            self._settle()
 
-    def _tell(self, report: dict[str, Any] | bytes) -> None:
-        if self._alone:
+    def _tell(self, report: FromShepherd) -> None:
+        if not self._alone:
+            self._starter.send(write_report(report))
+
+    def _obey(self, order: orders.Order | ToShepherd) -> None:
+        match order:
+            case orders.Begin():
+                self._begin(order)
+            case orders.Template(number, fields):
+                if len(self._templates) >= KEPT_TEMPLATES:
+                    self._templates.pop(next(iter(self._templates)))
+                self._templates[number] = Template(fields)
+            case orders.Read():
+                self._tell(user_files.read(order))
+            case orders.FindFolders():
+                self._tell(user_files.find_folders(order))
+            case orders.Append() | orders.Deliver():
+                self._tell(user_files.write(order))
+            case orders.Greet() | orders.List() | orders.Start() | orders.Forget():
+                pass  # for the starter alone
+            case _:
+                if self._part is not None:
+                    self._obey_for_part(self._part, order)
+
+    def _obey_for_part(self, part: PartRun, order: ToPart) -> None:
+        if not orders.is_about(order, part.uid):
             return
-        if isinstance(report, bytes):
-            self._starter.send_frame(frames.frame(report))
-        else:
-            self._starter.send(report)
+        match order:
+            case orders.Kill(_, posts):
+                self._tell(Killing(part.uid))
+                part.kill(posts)
+            case orders.Signal(_, sig, scope, within):
+                part.signal(sig, scope, within)
+            case orders.Go(_, root):
+                part.go(root)
+            case orders.StartTask(_, rank, number, delay):
+                part.start_task(rank, number, delay)
+            case orders.EndTask(_, rank):
+                part.end_task(rank)
+            case orders.Finish(_, first, leave):
+                part.finish(first, leave)
+            case orders.Note(_, use):
+                part.resources.note(use)
+            case orders.JobHosts(_, hosts):
+                part.resources.hosts_changed(hosts)
+            case orders.Leave():
+                part.resources.leave()
+            case orders.Renew(deadline):
+                part.renew(deadline)
 
-    def _obey(self, order: dict[str, Any]) -> None:
-        do = order["do"]
-        if do == "part":
-            self._begin(order)
-        elif do == "template":
-            if len(self._templates) >= KEPT_TEMPLATES:
-                self._templates.pop(next(iter(self._templates)))
-            self._templates[order["t"]] = Template(order["fields"])
-        elif do == "read":
-            self._tell(_read(order))
-        elif do == "folders":
-            self._tell(_folders(order))
-        elif do in ("append", "deliver"):
-            self._tell(writing.write(order))
-        elif self._part is not None and order.get("uid") == self._part.uid:
-            self._obey_for_part(self._part, do, order)
-
-    def _obey_for_part(self, part: PartRun, do: str, order: dict[str, Any]) -> None:
-        if do == "kill":
-            self._tell({"uid": part.uid, "is": "killing"})
-            part.kill(bool(order.get("posts")))
-        elif do == "signal":
-            if order.get("scope") == "catching":
-                part.signals.ask(int(order["sig"]), float(order.get("within") or 0.0))
-            else:
-                part.signals.send(int(order["sig"]), order.get("scope") == "tasks")
-        elif do == "go":
-            part.go(order.get("root"))
-        elif do == "task":
-            part.start_task(int(order["rank"]), int(order["number"]), float(order.get("delay") or 0.0))
-        elif do == "end_task":
-            part.signals.end_task(int(order["rank"]))
-        elif do == "finish":
-            part.finish(order.get("first"), bool(order.get("leave")))
-        elif do in ("note", "hosts", "leave"):
-            part.told(order)
-        elif do == "renew":
-            part.renew(float(order["deadline"]))
-
-    def _begin(self, order: dict[str, Any]) -> None:
+    def _begin(self, order: orders.Begin) -> None:
         try:
-            spec = Spec(self._templates[order["t"]], order["p"])
+            spec = Spec(self._templates[order.t], order.p)
         except (LookupError, TypeError, ValueError, AttributeError) as e:
-            uid = order["p"].get("uid")
-            self._tell({"uid": uid, "is": "refused", "code": "bad", "reason": f"part {uid}: {type(e).__name__}: {e}"})
-            self._tell({"uid": uid, "is": "gone"})
+            uid = uid_of(order.p)
+            self._tell(Refused(uid, "bad", f"part {uid}: {type(e).__name__}: {e}"))
+            self._tell(Gone(uid))
             return
         self._titled = 2
-        kernel.set_title(f"lava-shepherd {spec.get('title', '')}")
-        kind = InteractiveRun if spec.get("interactive") else PartRun
-        self._part = kind(spec, self._end_fd, self._host, self._watch, self._tell)
+        kernel.set_title(f"lava-shepherd {spec.title}")
+        self._part = PartRun(spec, self._end_fd, self._host, self._watch)
         self._part.begin()
-
-
-def _folders(order: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"is": "folders", "id": order["id"], "names": []}
-    try:
-        answer["names"] = prepare.folders_with(str(order["path"]), str(order["prefix"]), str(order["having"]))
-    except (OSError, ValueError) as e:
-        answer["error"] = getattr(e, "strerror", None) or str(e)
-    return answer
-
-
-def _read(order: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"is": "data", "id": order["id"]}
-    path = str(order.get("path"))
-    try:
-        data, size = prepare.read_slice(path, int(order.get("offset") or 0), int(order.get("limit") or 0))
-        answer.update(data=base64.b64encode(data).decode("ascii"), size=size)
-    except (OSError, ValueError) as e:
-        answer["error"] = f"{path}: {getattr(e, 'strerror', None) or e}"
-    return answer

@@ -1,4 +1,4 @@
-"""What a part's tasks used and how they ended: the END record, and its place on disk.
+"""What a part's tasks used and how they ended: its end, and the place of that on disk.
 
 Rule: an end is on disk before the process is reaped and before anybody is told.
 """
@@ -9,12 +9,11 @@ import json
 import os
 import resource
 import time
-from typing import Any
 
+from agent.starter.protocol.codec import ProtocolError, read, text
+from agent.starter.protocol.reports import End, Ended, EndedTask, HostEnd, HostUse, RunningTask, Started, write_report
 from agent.starter.system import kernel, proctree
 from agent.starter.system.disk import append
-
-End = dict[str, Any]
 
 
 class Task:
@@ -36,68 +35,72 @@ class Task:
         _, self.status, self.utime, self.stime, self.maxrss_kb = seen
         self.at = time.time()
 
-    def record(self) -> dict[str, Any]:
-        """Its entry in END."""
-        return {
-            "rank": self.rank,
-            "pid": self.pid,
-            "status": self.status,
-            "utime": round(self.utime, 6),
-            "stime": round(self.stime, 6),
-            "maxrss_kb": self.maxrss_kb,
-            "at": self.at,
-        }
+    def record(self) -> EndedTask:
+        """Its entry in the end of the part."""
+        utime, stime = round(self.utime, 6), round(self.stime, 6)
+        return EndedTask(self.rank, self.pid, self.status, utime, stime, self.maxrss_kb, self.at)
 
 
-def start_record(tasks: list[Task], started: float) -> dict[str, Any]:
+class Used:
+    """What further processes of a part used: seconds of user and system time, and their largest peak memory in KB."""
+
+    __slots__ = ("maxrss_kb", "stime", "utime")
+
+    def __init__(self) -> None:
+        self.utime = 0.0
+        self.stime = 0.0
+        self.maxrss_kb = 0
+
+    def add(self, seen: kernel.Ended) -> None:
+        """One of them has ended."""
+        self.utime += seen[2]
+        self.stime += seen[3]
+        self.maxrss_kb = max(self.maxrss_kb, seen[4])
+
+
+def started(uid: str, tasks: list[Task], at: float) -> Started:
     """The tasks that run, since when, and whose children they are."""
-    running = [{"rank": t.rank, "pid": t.pid, "starttime": proctree.starttime(t.pid)} for t in tasks if t.pid]
-    return {"tasks": running, "at": started, "shepherd": os.getpid()}
+    running = tuple(RunningTask(t.rank, t.pid, proctree.starttime(t.pid)) for t in tasks if t.pid)
+    return Started(uid, running, at, os.getpid())
 
 
-def end_record(tasks: list[Task], status: int, started: float, lease: bool) -> End:
-    """END of the protocol: sums of times, the largest peak memory, and the status that counts.
-
-    A process started by vfork has its parent's peak in its own: one that is not above ``shepherd_kb`` is not known.
-    """
-    return {
-        "status": status,
-        "at": time.time(),
-        "started": started,
-        "utime": round(sum(t.utime for t in tasks), 6),
-        "stime": round(sum(t.stime for t in tasks), 6),
-        "maxrss_kb": max((t.maxrss_kb for t in tasks), default=0),
-        "tasks": [t.record() for t in tasks],
-        "first": None,
-        "lease": lease,
-        "shepherd_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    }
+def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used) -> End:
+    """The end of a part: sums of times, the largest peak memory, and the status that counts."""
+    return End(
+        status=status,
+        at=time.time(),
+        started=began,
+        utime=round(sum(t.utime for t in tasks) + used.utime, 6),
+        stime=round(sum(t.stime for t in tasks) + used.stime, 6),
+        maxrss_kb=max((used.maxrss_kb, *(t.maxrss_kb for t in tasks))),
+        tasks=tuple(t.record() for t in tasks),
+        first=None,
+        lease=lease,
+        shepherd_kb=_own_peak(),
+    )
 
 
-def story_of_leaf(host: str, tasks: list[Task], use: dict[str, Any] | None) -> dict[str, Any]:
+def end_of_host(host: str, tasks: list[Task], use: HostUse | None) -> HostEnd:
     """What the first host is told of another one's tasks; ``use``: what its agent saw of them, if it saw them."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {
-        "host": host,
-        "utime": round(sum(t.utime for t in tasks), 6),
-        "stime": round(sum(t.stime for t in tasks), 6),
-        "mem": sum(t.maxrss_kb for t in tasks if t.maxrss_kb > peak),
-        "tasks": len(tasks),
-        "use": use,
-    }
+    peak = _own_peak()
+    return HostEnd(
+        host=host,
+        utime=round(sum(t.utime for t in tasks), 6),
+        stime=round(sum(t.stime for t in tasks), 6),
+        mem=sum(t.maxrss_kb for t in tasks if t.maxrss_kb > peak),
+        tasks=len(tasks),
+        use=use,
+    )
 
 
-def add_used(end: End, used: list[float]) -> None:
-    """Add what further processes used: seconds of user and system time, and their largest peak memory in KB."""
-    end["utime"] = round(end["utime"] + used[0], 6)
-    end["stime"] = round(end["stime"] + used[1], 6)
-    end["maxrss_kb"] = max(end["maxrss_kb"], int(used[2]))
+def _own_peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def write_end(fd: int, line: bytes) -> None:
-    """Append an end (JSON with uid and end) and wait for the disk; a full disk must not keep it from being told."""
+def write_end(fd: int, ended: Ended) -> None:
+    """Append an end and wait for the disk; a full disk must not keep it from being told."""
     try:
-        append(fd, line + b"\n")
+        append(fd, text(write_report(ended)) + b"\n")
         os.fdatasync(fd)
     except OSError:
         pass
@@ -113,8 +116,8 @@ def read_ends(path: str) -> dict[str, End]:
         return found
     for line in lines:
         try:
-            entry = json.loads(line)
-            found[str(entry["uid"])] = dict(entry["end"])
-        except (ValueError, KeyError, TypeError):
+            ended = read(Ended, json.loads(line))
+        except (ValueError, ProtocolError):
             continue
+        found[ended.uid] = ended.end
     return found

@@ -11,26 +11,26 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from typing import Any
 
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.part import PortsSpec, TaskSpec
+from agent.starter.protocol.reports import Root
 from agent.starter.system.stdio import Refused
 
 _MARK = re.compile(r"@LAVA_PORT_(\d+)_(\d+)@")
 
 
 class Ports:
-    """The ``ports`` field of a part: place and hosts, count, first candidate, and the range ``low`` … ``low + of``."""
+    """The ports of one part: ``numbers``, in the order in which the job's marks count them."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
+    def __init__(self, asked: PortsSpec) -> None:
         self.numbers: list[int] = []
-        self._place = int(asked["place"])
-        self._hosts = int(asked["hosts"])
+        self._place = asked.place
+        self._hosts = asked.hosts
         self._names: list[socket.socket] = []
         self._held: list[socket.socket] = []
-        low, of = int(asked["low"]), int(asked["of"])
-        begin = int(asked["first"]) - low
-        wanted = int(asked["count"])
+        low, of, wanted = asked.low, asked.of, asked.count_
+        begin = asked.first - low
         for step in range(of):
             if len(self.numbers) == wanted:
                 return
@@ -54,9 +54,9 @@ class Ports:
         self._held.append(held)
         self.numbers.append(port)
 
-    def fill(self, spec: Spec, root: list[Any] | None) -> None:
+    def fill(self, spec: Spec, root: Root | None) -> None:
         """Put the ports of all hosts where marks stand for them; Refused when the master did not tell them."""
-        told = root[2] if root else []
+        told = root.ports if root else ()
         known = {(place, number): port for place, ports in enumerate(told) for number, port in enumerate(ports)}
         known |= {(self._place, number): port for number, port in enumerate(self.numbers)}
 
@@ -66,9 +66,8 @@ class Ports:
                 raise Refused("ports", f"the port of host {int(match[1]) + 1} of {self._hosts} is not known")
             return str(found)
 
-        fields = spec.fields
-        fields["argv"] = [_MARK.sub(port, word) for word in fields.get("argv") or [""]]
-        fields["tasks"] = [_filled(task, port) for task in spec.tasks]
+        argv = tuple(_MARK.sub(port, word) for word in spec.part.argv or ("",))
+        spec.part = spec.part._replace(argv=argv, tasks=tuple(_filled(task, port) for task in spec.tasks))
         for name, value in spec.env.items():
             if b"@LAVA_PORT_" in value:
                 spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
@@ -91,11 +90,10 @@ class Ports:
         self._names.clear()
 
 
-def _filled(task: dict[str, Any], port: Callable[[re.Match[str]], str]) -> dict[str, Any]:
-    filled = {**task, "env": {name: _MARK.sub(port, value) for name, value in task["env"].items()}}
-    if "argv" in task:
-        filled["argv"] = [_MARK.sub(port, word) for word in task["argv"]]
-    return filled
+def _filled(task: TaskSpec, port: Callable[[re.Match[str]], str]) -> TaskSpec:
+    env = {name: _MARK.sub(port, value) for name, value in task.env.items()}
+    argv = None if task.argv is None else tuple(_MARK.sub(port, word) for word in task.argv)
+    return task._replace(env=env, argv=argv)
 
 
 def _bound(port: int) -> socket.socket:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import Any
 
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.part import JobFile
 from agent.starter.system.stdio import Refused, open_input, open_output, spooled_input
 
 SECRET_BYTES = 64 << 10
@@ -44,14 +44,11 @@ class Files:
 
 def enter_folder(spec: Spec) -> str:
     """Make the part's folder the current one, or the first of its fall-backs: the one that it is."""
-    cwd = spec.get("cwd", "/")
-    fallback = spec.get("cwd_else", [])
-    folders = [cwd, *([fallback] if isinstance(fallback, str) else fallback)]
-    why = ""
-    for folder in folders:
+    cwd, why = spec.part.cwd, ""
+    for folder in (cwd, *spec.part.cwd_else):
         try:
             os.chdir(folder)
-            return str(folder)
+            return folder
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))
     raise Refused("cwd", f"working folder {cwd}: {why}")
@@ -59,7 +56,7 @@ def enter_folder(spec: Spec) -> str:
 
 def read_secrets(spec: Spec) -> dict[str, str]:
     """Variables whose values lie in files that nobody but the user can read; a line end after the last line is no part of one."""
-    return {name: _secret(name, path) for name, path in spec.get("secrets", {}).items()}
+    return {name: _secret(name, path) for name, path in spec.part.secrets.items()}
 
 
 def _secret(name: str, path: str) -> str:
@@ -91,15 +88,15 @@ def _secret(name: str, path: str) -> str:
 
 def open_files(spec: Spec, with_output: bool) -> Files:
     """Job file, input and output of a part; ``with_output`` is False on a host whose ranks write elsewhere."""
-    files = Files()
+    files, part = Files(), spec.part
     try:
-        _write_jobfile(spec.get("jobfile"), files)
-        data = spec.get("input")
-        files.stdin = open_input(spec.get("stdin")) if data is None else spooled_input(data)
+        if part.jobfile is not None:
+            _write_jobfile(part.jobfile, files)
+        files.stdin = open_input(part.stdin) if part.input is None else spooled_input(part.input)
         if with_output:
-            stdout, stderr = spec.get("stdout"), spec.get("stderr")
+            stdout, stderr = part.stdout, part.stderr
             files.stdout = open_output(stdout)
-            same = stderr is None or (stdout is not None and stderr.get("path") == stdout.get("path"))
+            same = stderr is None or (stdout is not None and stderr.path == stdout.path)
             files.stderr = files.stdout if same else open_output(stderr)
         else:
             files.stdout = files.stderr = open_output(None)
@@ -110,42 +107,21 @@ def open_files(spec: Spec, with_output: bool) -> Files:
     return files
 
 
-def _write_jobfile(jobfile: dict[str, Any] | None, files: Files) -> None:
-    if not jobfile:
-        return
-    path = jobfile["path"]
-    mode = int(jobfile.get("mode", 0o700))
+def _write_jobfile(jobfile: JobFile, files: Files) -> None:
+    path = jobfile.path
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         # A name that others can write to must not lead this write elsewhere: the file is new, or it fails.
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            view = memoryview(jobfile["text"].encode("utf-8", "surrogateescape"))
+            view = memoryview(jobfile.text.encode("utf-8", "surrogateescape"))
             while view:
                 view = view[os.write(fd, view) :]
-            os.fchmod(fd, mode)
+            os.fchmod(fd, jobfile.mode)
         finally:
             os.close(fd)
     except (OSError, ValueError) as e:
         raise Refused("jobfile", f"job file {path}: {getattr(e, 'strerror', None) or e}") from None
-    if jobfile.get("remove"):
+    if jobfile.remove:
         files.jobfile = path
-
-
-def folders_with(path: str, prefix: str, having: str) -> list[str]:
-    """The names below ``path`` that begin with ``prefix`` and have an entry named ``having`` in them."""
-    names = [name for name in os.listdir(path) if name.startswith(prefix)]
-    return [name for name in names if os.path.lexists(os.path.join(path, name, having))]
-
-
-def read_slice(path: str, offset: int, limit: int) -> tuple[bytes, int]:
-    """(bytes from ``offset``, file size) of a plain file; OSError when it cannot be read or is no plain file."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "not a plain file")
-        return os.pread(fd, max(0, min(limit, 16 << 20)), max(0, offset)), found.st_size
-    finally:
-        os.close(fd)

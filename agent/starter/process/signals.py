@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from agent.starter.process.account import Task
+from agent.starter.process.progress import Timer, Timers
 from agent.starter.system import proctree
 
 LOOK_AGAIN = 0.1
@@ -69,13 +70,12 @@ class Catching:
 class Signals:
     """Signals to a part: to its tasks, to every process group, or to the tasks that catch them (``ask``).
 
-    ``running``: the tasks by pid; ``deaf`` is told of a signal that nobody has caught. Sets the timer ``ask`` of the part.
+    ``running``: the tasks by pid. Sets the timer ASK of the part.
     """
 
-    def __init__(self, running: Mapping[int, Task], timers: dict[str, float], deaf: Callable[[int], None]) -> None:
+    def __init__(self, running: Mapping[int, Task], timers: Timers) -> None:
         self._running = running
         self._timers = timers
-        self._deaf = deaf
         self._asking: Catching | None = None
 
     def send(self, sig: int, tasks_only: bool = False) -> None:
@@ -84,17 +84,20 @@ class Signals:
             proctree.send(pid, sig)
         proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
 
-    def ask(self, sig: int, within: float) -> None:
-        """Signal the tasks that catch it, as soon as they do; told when none has within so many seconds."""
+    def ask(self, sig: int, within: float) -> int | None:
+        """Signal the tasks that catch it, as soon as they do within so many seconds; as ``ask_again``."""
         self._asking = Catching(sig, within)
-        self.ask_again()
+        return self.ask_again()
 
-    def ask_again(self) -> None:
-        """The timer is due."""
-        if self._asking and not self._asking.send(self._running):
-            self._timers["ask"] = time.monotonic() + LOOK_AGAIN
-        elif self._asking and self._asking.in_vain:
-            self._deaf(self._asking.sig)
+    def ask_again(self) -> int | None:
+        """The timer is due. The signal, when its time is over and nobody has caught it."""
+        asking = self._asking
+        if asking is None:
+            return None
+        if not asking.send(self._running):
+            self._timers[Timer.ASK] = time.monotonic() + LOOK_AGAIN
+            return None
+        return asking.sig if asking.in_vain else None
 
     def end_task(self, rank: int) -> None:
         """SIGKILL one task and all below it."""

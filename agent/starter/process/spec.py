@@ -1,4 +1,4 @@
-"""A part as the shepherd sees it: the template that many parts share, and what is its own.
+"""The description of a part made ready to run: over its template, with the environment as exec wants it.
 
 Rule: what does not change from part to part is computed once for each template.
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
+from agent.starter.protocol.codec import Json, read_over
+from agent.starter.protocol.part import NO_RANK, PartSpec, TaskSpec, read_template
 from agent.starter.system import rlimits
 
 Env = dict[str, bytes]
 
 
-def encode_env(env: Mapping[str, Any]) -> Env:
+def encode_env(env: Mapping[str, object]) -> Env:
     """Variables as exec wants them, by name; what cannot be a variable is left out."""
     return {
         name: os.fsencode(f"{name}={value}")
@@ -24,49 +25,52 @@ def encode_env(env: Mapping[str, Any]) -> Env:
 
 
 class Template:
-    """The fields that parts share, with the environment ready for exec."""
+    """What parts share, with the environment ready for exec."""
 
-    __slots__ = ("env", "fields", "limits")
+    __slots__ = ("env", "limits", "part")
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.fields = fields
-        self.env = encode_env(fields.get("env") or {})
+    def __init__(self, fields: Json) -> None:
+        self.part = read_template(fields)
+        self.env = encode_env(self.part.env)
         self.limits: rlimits.Limits | None = None
 
 
 class Spec:
-    """One part: fields of its own over those of its template, the environment merged."""
+    """One part: its description, its environment and its PATH. Changed only before its tasks start."""
 
-    __slots__ = ("_template", "env", "fields", "path", "uid")
+    __slots__ = ("_template", "env", "part", "path", "uid")
 
-    def __init__(self, template: Template, own: dict[str, Any]) -> None:
+    def __init__(self, template: Template, own: Json) -> None:
         self._template = template
-        self.fields: dict[str, Any] = {**template.fields, **own}
-        self.uid: str = self.fields["uid"]
-        self.env: Env = {**template.env, **encode_env(own.get("env") or {})}
+        self.part: PartSpec = read_over(template.part, own)
+        self.uid = self.part.uid
+        self.env: Env = {**template.env, **encode_env(self.part.env)}
         self.env["LAVA_ATTEMPT"] = os.fsencode(f"LAVA_ATTEMPT={self.uid}")
         path = self.env.get("PATH")
         self.path = os.fsdecode(path[5:]) if path is not None else None
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """A field; ``default`` too where it is null."""
-        value = self.fields.get(name)
-        return default if value is None else value
+    @property
+    def title(self) -> str:
+        """How the job is named to its user."""
+        return self.part.title or self.uid
+
+    @property
+    def token(self) -> bytes:
+        """The secret by which the job's own commands are known, b"" where it has none."""
+        return self.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[len("LAVA_TOKEN=") :]
 
     def limits(self) -> rlimits.Limits:
         """Its resource limits, for this process as it is."""
-        asked: dict[str, list[int | None]] = self.get("rlimits", {})
+        asked, template = self.part.rlimits, self._template
         if not asked:
             return rlimits.NO_CHANGE
-        template = self._template
-        if asked is not template.fields.get("rlimits"):
+        if asked is not template.part.rlimits:
             return rlimits.clamp(asked)
         if template.limits is None:
             template.limits = rlimits.clamp(asked)
         return template.limits
 
     @property
-    def tasks(self) -> list[dict[str, Any]]:
-        """The processes to start; [] is a part that only holds its host."""
-        tasks = self.fields.get("tasks")
-        return [{"rank": -1, "env": {}}] if tasks is None else tasks
+    def tasks(self) -> tuple[TaskSpec, ...]:
+        """The processes to start; () is a part that only holds its host."""
+        return (TaskSpec(NO_RANK, {}),) if self.part.tasks is None else self.part.tasks

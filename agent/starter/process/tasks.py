@@ -10,14 +10,14 @@ import fcntl
 import os
 import signal
 import termios
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from agent.starter.system import rlimits
 
 DEFAULT_PATH = "/bin:/usr/bin:/sbin:/usr/sbin"
 
-_fork_exec: Any = None
+_fork_exec: Callable[..., int] | None = None
 try:
     from _posixsubprocess import fork_exec as _fork_exec
 except ImportError:  # another Python: every start takes the fork path
@@ -119,11 +119,12 @@ def _vfork(
     limits: rlimits.Limits,
 ) -> int:
     """pid, or minus errno."""
+    assert _fork_exec is not None
     _ErrorPipe.open()
     rlimits.apply(limits.wanted)
     try:
         # fmt: off
-        pid: int = _fork_exec(
+        pid = _fork_exec(
             args, programs, False, tuple(sorted({*keep, _ErrorPipe.write_end})), None, env,
             fds[0], -1, -1, fds[1], -1, fds[2], _ErrorPipe.read_end, _ErrorPipe.write_end,
             True, True, -1, None, None, None, -1, None, True,

@@ -9,6 +9,7 @@ Classes of records must not postpone the evaluation of their annotations: these 
 from __future__ import annotations
 
 import base64
+import json
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -227,6 +228,25 @@ def _mapping_writer(item: Callable[[Any], object]) -> Callable[[Any], object]:
 
 def _write_bytes(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
+
+
+def parse(body: bytes) -> Json:
+    """The object that JSON is; ProtocolError when it is none."""
+    try:
+        obj = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise ProtocolError(f"not JSON: {e}") from None
+    if not isinstance(obj, dict):
+        raise ProtocolError("not an object")
+    return obj
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def text(obj: object) -> bytes:
+    """JSON without blanks; ASCII only, so that file names with undecodable bytes (surrogates) survive."""
+    return _encode(obj).encode("ascii")
 
 
 # -- kinds ---------------------------------------------------------------------------------------------------------------

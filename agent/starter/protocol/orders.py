@@ -250,11 +250,20 @@ class Begin(NamedTuple):
     p: Json
 
 
+AboutOne = Go | StartTask | EndTask | Finish | Note | JobHosts | Leave
+AboutMany = Signal | Kill | Renew
+ToPart = AboutOne | AboutMany
+"""About parts that are here; one of many is narrowed to each part for its shepherd."""
 Write = Append | Deliver
-ToPart = Go | Signal | Kill | Renew | StartTask | EndTask | Finish | Note | JobHosts | Leave
-"""About parts that are here; what the starter passes on names one part."""
 Order = Greet | List | Start | Read | FindFolders | Write | Forget | ToPart
 ToShepherd = Template | Begin | Read | FindFolders | Write | ToPart
+
+
+def is_about(what: ToPart, uid: str) -> bool:
+    """Whether an order is about a part."""
+    if isinstance(what, AboutMany):
+        return what.uids is None or uid in what.uids
+    return what.uid == uid
 
 
 def read_order(obj: Json) -> Order | ToShepherd:

@@ -253,8 +253,10 @@ _TEMPLATE = "t"
 _OWN = ("uid", "key", "attempt", "user")
 
 
-def read_template(obj: Json) -> PartSpec:
+def read_template(obj: Json | None) -> PartSpec:
     """The template that an object is; ProtocolError when it is none."""
+    if obj is None:
+        raise ProtocolError("its template is not there")
     return read_over(NOTHING, obj)
 
 

@@ -154,7 +154,8 @@ class Prepared(NamedTuple):
     """All is made ready that can be refused; it waits for ``Go``."""
 
     uid: str
-    addr: Address | None = None
+    addr: Address | None
+    """None: there is nothing that the other hosts must know."""
     door: str = ""
     """Where the user of an interactive part attaches: ``ip port name``."""
 
@@ -281,10 +282,10 @@ class Folders(NamedTuple):
 class Wrote(NamedTuple):
     """``Append`` or ``Deliver`` was carried out. A shepherd names it by ``id``, the starter by ``uid``, which is the same."""
 
+    error: str
+    """"": it went well."""
     id: str = ""
     uid: str = ""
-    error: str = ""
-    """"": it went well."""
 
 
 # -- to the agent --------------------------------------------------------------------------------------------------------

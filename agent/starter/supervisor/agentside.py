@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
 
+from agent.starter.protocol.codec import Json, ProtocolError
+from agent.starter.protocol.orders import Greet, Order, ToShepherd, read_order
+from agent.starter.protocol.reports import FromStarter, Hello, PartReport, Refused, Reports, write_report
 from agent.starter.system.unixpath import reachable
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
@@ -18,11 +20,11 @@ from agent.starter.wire.pipe import FramePipe
 MAX_AGENT_WAITING = 64 << 20
 MAX_KEPT_REFUSALS = 10_000
 
-Obey = Callable[[dict[str, Any]], None]
+Obey = Callable[[Order | ToShepherd], None]
 
 
 class AgentSide:
-    """Listens; passes orders to ``obey(order)``, which raises ValueError, KeyError or TypeError for nonsense."""
+    """Listens; passes orders to ``obey(order)``, which raises ProtocolError for nonsense."""
 
     def __init__(self, path: str, watch: Watch, obey: Obey, log: Callable[[str], None]) -> None:
         self._path = path
@@ -30,9 +32,9 @@ class AgentSide:
         self._obey = obey
         self._log = log
         self._agent: FramePipe | None = None
-        self._strangers: set[FramePipe] = set()
-        self._reports: list[dict[str, Any]] = []
-        self._refusals: list[dict[str, Any]] = []
+        self._ungreeted: set[FramePipe] = set()
+        self._reports: list[PartReport] = []
+        self._refusals: list[PartReport] = []
         self._current: FramePipe | None = None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listen()
@@ -66,7 +68,7 @@ class AgentSide:
         except OSError:
             return
         pipe = FramePipe(sock, self._watch)
-        self._strangers.add(pipe)
+        self._ungreeted.add(pipe)
         self._watch.add(sock.fileno(), lambda _: self._read(pipe))
 
     def _read(self, pipe: FramePipe) -> None:
@@ -75,57 +77,57 @@ class AgentSide:
             if orders is None:
                 self._drop(pipe, "")
                 return
-            for order in orders:
-                if pipe is not self._agent and order.get("do") != "hello":
-                    raise FrameError("the first frame is not hello")
+            for order in map(read_order, orders):
+                if pipe is not self._agent and not isinstance(order, Greet):
+                    raise ProtocolError("the first frame is not hello")
                 self._current = pipe
                 self._obey(order)
                 if pipe.closed:
                     return
-        except (FrameError, KeyError, TypeError, ValueError, AttributeError) as e:
+        except (FrameError, ProtocolError) as e:
             self._drop(pipe, f"{type(e).__name__}: {e}")
 
     def _drop(self, pipe: FramePipe, why: str) -> None:
         if why:
             self._log(f"agent connection dropped: {why}")
-        self._strangers.discard(pipe)
+        self._ungreeted.discard(pipe)
         if pipe is self._agent:
             self._agent = None
         pipe.close()
 
-    def welcome(self, hello: dict[str, Any]) -> None:
+    def welcome(self, hello: Hello) -> None:
         """The connection whose hello is being obeyed becomes the agent's; the former one is closed."""
         pipe = self._current
         if pipe is None or pipe.closed:
             return
         if self._agent is not None and self._agent is not pipe:
             self._drop(self._agent, "")
-        self._strangers.discard(pipe)
+        self._ungreeted.discard(pipe)
         self._agent = pipe
         # What happened is in hello; only refusals are not.
-        self._refusals += [r for r in self._reports if r["is"] == "refused"]
+        self._refusals += [report for report in self._reports if isinstance(report, Refused)]
         self._reports.clear()
-        pipe.send(hello)
+        pipe.send(write_report(hello))
         if self._refusals:
-            pipe.send({"is": "reports", "reports": self._refusals})
+            pipe.send(_packed(self._refusals))
             self._refusals = []
 
-    def answer(self, obj: dict[str, Any]) -> None:
+    def answer(self, answer: FromStarter) -> None:
         """A frame of its own, after the reports so far."""
         self._pack_reports()
         if self._agent:
-            self._agent.send(obj)
+            self._agent.send(write_report(answer))
 
-    def report(self, report: dict[str, Any]) -> None:
+    def report(self, report: PartReport) -> None:
         """A report, in this turn's frame. With no agent it is in the next hello; a refusal is kept for it."""
         if self._agent is not None:
             self._reports.append(report)
-        elif report["is"] == "refused" and len(self._refusals) < MAX_KEPT_REFUSALS:
+        elif isinstance(report, Refused) and len(self._refusals) < MAX_KEPT_REFUSALS:
             self._refusals.append(report)
 
     def _pack_reports(self) -> None:
         if self._reports and self._agent is not None:
-            self._agent.send({"is": "reports", "reports": self._reports})
+            self._agent.send(_packed(self._reports))
         self._reports = []
 
     def flush(self) -> None:
@@ -134,3 +136,7 @@ class AgentSide:
         agent = self._agent
         if agent is not None and (not agent.flush() or agent.waiting > MAX_AGENT_WAITING):
             self._drop(agent, "it does not read")
+
+
+def _packed(reports: list[PartReport]) -> Json:
+    return write_report(Reports(tuple(write_report(report) for report in reports)))

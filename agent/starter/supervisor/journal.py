@@ -6,18 +6,18 @@ disk refuses new parts and nothing else: what else could not be noted is made go
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agent.starter.process import account
-from agent.starter.supervisor.parts import Part, State
+from agent.starter.protocol.codec import Json, parse, read, text, write
+from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
+from agent.starter.supervisor.parts import Part
 from agent.starter.system.disk import append
-from agent.starter.wire import frames
 
 
-class Shepherd(NamedTuple):
+class FormerShepherd(NamedTuple):
     """A shepherd of a former starter: a process that may still be there."""
 
     number: int
@@ -32,7 +32,7 @@ class Former:
         self.boot = ""
         self.seq = 0
         self.parts: dict[str, Part] = {}
-        self.shepherds: list[Shepherd] = []
+        self.shepherds: list[FormerShepherd] = []
 
 
 class Journal:
@@ -60,18 +60,18 @@ class Journal:
             lines = []
         for line in lines:
             try:
-                _apply(former, json.loads(line))
+                _apply(former, parse(line))
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
         self._add_ends(former)
         return former
 
     def _add_ends(self, former: Former) -> None:
-        by_lane: dict[int, list[Part]] = {}
+        by_shepherd: dict[int, list[Part]] = {}
         for part in former.parts.values():
-            if part.end is None and part.lane:
-                by_lane.setdefault(part.lane, []).append(part)
-        for number, parts in by_lane.items():
+            if part.end is None and part.shepherd:
+                by_shepherd.setdefault(part.shepherd, []).append(part)
+        for number, parts in by_shepherd.items():
             ends = account.read_ends(self.end_path(number))
             for part in parts:
                 if part.uid in ends:
@@ -82,11 +82,9 @@ class Journal:
         os.makedirs(self.ends, mode=0o700, exist_ok=True)
         new = self._path + ".new"
         with open(new, "wb") as f:
-            f.write(frames.text({"boot": boot, "seq": seq}) + b"\n")
+            f.write(text({"boot": boot, "seq": seq}) + b"\n")
             for part in parts:
-                kept = [part.uid, part.key, part.attempt, part.lane]
-                entry = {"keep": kept, "end": part.end, "state": part.state.value, "why": part.reason, "wrote": part.wrote}
-                f.write(frames.text(entry) + b"\n")
+                f.write(text(_kept(part)) + b"\n")
             f.flush()
             os.fsync(f.fileno())
         os.rename(new, self._path)
@@ -102,12 +100,12 @@ class Journal:
         for name in os.listdir(self.ends):
             os.unlink(os.path.join(self.ends, name))
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        line = frames.text(entry) + b"\n"
+    def _write(self, entry: Json) -> None:
+        line = text(entry) + b"\n"
         append(self._fd, line)
         self.size += len(line)
 
-    def _note(self, entry: dict[str, Any]) -> None:
+    def _note(self, entry: Json) -> None:
         try:
             self._write(entry)
         except OSError:
@@ -115,7 +113,7 @@ class Journal:
 
     def take(self, seq: int, parts: list[Part]) -> None:
         """A batch of parts, safe on disk on return; OSError when the disk does not take it."""
-        self._write({"seq": seq, "parts": [[p.uid, p.key, p.attempt, p.lane] for p in parts]})
+        self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
         os.fdatasync(self._fd)
 
     def shepherd(self, number: int, pid: int, starttime: int) -> None:
@@ -124,7 +122,7 @@ class Journal:
 
     def over(self, part: Part) -> None:
         """A part that was lost or refused: no end file says so."""
-        self._note({"over": part.uid, "state": part.state.value, "why": part.reason})
+        self._note({"over": part.uid, "state": part.state.value, "why": _why(part)})
 
     def wrote(self, part: Part) -> None:
         """What was to be written for it after its end was written, or could not be."""
@@ -135,12 +133,27 @@ class Journal:
         self._note({"f": uids})
 
 
-def _apply(former: Former, entry: dict[str, Any]) -> None:
+def _kept(part: Part) -> Json:
+    end = None if part.end is None else write(part.end)
+    return {"keep": _fields(part), "end": end, "state": part.state.value, "why": _why(part), "wrote": part.wrote}
+
+
+def _fields(part: Part) -> list[object]:
+    return [part.uid, part.key, part.attempt, part.shepherd]
+
+
+def _why(part: Part) -> Json | None:
+    return None if part.reason is None else write_report(part.reason)
+
+
+def _apply(former: Former, entry: Any) -> None:
+    """Take over one line; what is no entry raises ValueError, LookupError, TypeError or AttributeError."""
     if "boot" in entry:
         former.boot, former.seq = str(entry["boot"]), int(entry["seq"])
     elif "keep" in entry:
         part = _part(entry["keep"])
-        part.end, part.state, part.reason = entry["end"], State(entry["state"]), entry["why"]
+        _settle(part, entry)
+        part.end = None if entry["end"] is None else read(End, entry["end"])
         part.wrote = entry.get("wrote")
         former.parts[part.uid] = part
     elif "parts" in entry:
@@ -149,10 +162,10 @@ def _apply(former: Former, entry: dict[str, Any]) -> None:
             part = _part(fields)
             former.parts[part.uid] = part
     elif "lane" in entry:
-        former.shepherds.append(Shepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"])))
+        former.shepherds.append(FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"])))
     elif "over" in entry:
         if part_over := former.parts.get(entry["over"]):
-            part_over.state, part_over.reason = State(entry["state"]), entry["why"]
+            _settle(part_over, entry)
     elif "wrote" in entry:
         if part_wrote := former.parts.get(entry["wrote"]):
             part_wrote.wrote = entry["error"]
@@ -161,9 +174,15 @@ def _apply(former: Former, entry: dict[str, Any]) -> None:
             former.parts.pop(uid, None)
 
 
-def _part(fields: list[Any]) -> Part:
-    uid, key, attempt, lane = fields
-    return Part(str(uid), int(key), int(attempt), int(lane))
+def _settle(part: Part, entry: Any) -> None:
+    part.state = PartState(entry["state"])
+    reason = None if entry["why"] is None else find_report(entry["why"])
+    part.reason = reason if isinstance(reason, Refused | Lost) else None
+
+
+def _part(fields: Any) -> Part:
+    uid, key, attempt, shepherd = fields
+    return Part(str(uid), int(key), int(attempt), int(shepherd))
 
 
 def _sync_folder(path: str) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
 
-from agent.starter.supervisor.journal import Former, Shepherd
-from agent.starter.supervisor.parts import OVER, State
+from agent.starter.protocol.reports import End, Lost, PartState
+from agent.starter.supervisor.journal import Former, FormerShepherd
 from agent.starter.system import proctree
 
 LOST_REASON = "the starter was restarted"
@@ -21,30 +20,30 @@ PATIENCE = 10.0
 def clear(former: Former, boot: str, host: str) -> None:
     """Kill what is left of the former starter's parts and settle their states; nothing can be left after a reboot."""
     if boot == former.boot:
-        marks = {os.fsencode(f"LAVA_ATTEMPT={p.uid}") for p in former.parts.values() if p.state not in OVER}
+        marks = {os.fsencode(f"LAVA_ATTEMPT={p.uid}") for p in former.parts.values() if not p.state.over}
         _kill_what_is_left(former.shepherds, marks, host)
     for part in former.parts.values():
-        if part.state in OVER:
+        if part.state.over:
             continue
         if part.end is not None and not _cut_down(part.end):
-            part.state = State.GONE
+            part.state = PartState.GONE
         else:
             # an unreported SIGKILL beside the starter's own death: the host was shot down, the job did not end by itself
             part.end = None
-            part.state = State.LOST
-            part.reason = {"uid": part.uid, "is": "lost", "reason": LOST_REASON}
+            part.state = PartState.LOST
+            part.reason = Lost(part.uid, LOST_REASON)
 
 
-def _cut_down(end: dict[str, Any]) -> bool:
-    return int(end.get("status", 0)) & 0x7F == signal.SIGKILL
+def _cut_down(end: End) -> bool:
+    return end.status & 0x7F == signal.SIGKILL
 
 
-def _alive(shepherd: Shepherd) -> bool:
+def _alive(shepherd: FormerShepherd) -> bool:
     fields = proctree.stat_fields(shepherd.pid)
     return len(fields) > 19 and int(fields[19]) == shepherd.starttime and fields[0] not in (b"Z", b"X")
 
 
-def _kill_what_is_left(shepherds: list[Shepherd], marks: set[bytes], host: str) -> None:
+def _kill_what_is_left(shepherds: list[FormerShepherd], marks: set[bytes], host: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         alive = [s.pid for s in shepherds if _alive(s)]

@@ -5,23 +5,19 @@ Rule: a part stays until its end was forgotten by order; being told again is alw
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Any
-
-
-class State(Enum):
-    """PartStatus.state of the protocol."""
-
-    PREPARING = "preparing"
-    PREPARED = "prepared"
-    RUNNING = "running"
-    ENDED = "ended"
-    GONE = "gone"
-    LOST = "lost"
-    REFUSED = "refused"
-
-
-OVER = frozenset({State.GONE, State.LOST, State.REFUSED})
+from agent.starter.protocol.reports import (
+    Address,
+    End,
+    Ended,
+    Lost,
+    PartReport,
+    PartState,
+    PartStatus,
+    Prepared,
+    Refused,
+    Started,
+    TaskReport,
+)
 
 
 class Part:
@@ -37,11 +33,11 @@ class Part:
         "forgotten",
         "key",
         "kill_asked",
-        "lane",
         "news",
         "pid",
         "post",
         "reason",
+        "shepherd",
         "started",
         "starttime",
         "state",
@@ -51,72 +47,64 @@ class Part:
         "wrote",
     )
 
-    def __init__(self, uid: str, key: int, attempt: int, lane: int) -> None:
+    def __init__(self, uid: str, key: int, attempt: int, shepherd: int) -> None:
         self.uid = uid
         self.key = key
         self.attempt = attempt
-        self.lane = lane
+        self.shepherd = shepherd
+        """The number of the shepherd that has it, 0: of none that is here."""
         self.title = uid
-        self.state = State.PREPARING
+        self.state = PartState.PREPARING
         self.pid: int | None = None
         self.starttime: int | None = None
-        self.addr: list[Any] | None = None
+        self.addr: Address | None = None
         self.post = 0
         """The wait status of its post-execution command."""
         self.door = ""
-        """Where the user of an interactive part comes in."""
-        self.started: dict[str, Any] | None = None
-        self.end: dict[str, Any] | None = None
-        self.reason: dict[str, Any] | None = None
+        """Where the user of an interactive part attaches."""
+        self.started: Started | None = None
+        self.end: End | None = None
+        self.reason: Refused | Lost | None = None
         self.deadline: float | None = None
         self.kill_asked = 0
+        """The number of the order to kill that its shepherd has not confirmed, 0: there is none."""
         self.forgotten = False
         self.cgroup: list[str] = []
-        self.news: dict[int, dict[str, Any]] = {}
-        """Of a led part: rank to the newest report of that task."""
+        self.news: dict[int, TaskReport] = {}
+        """Of a role job: rank to the newest report of that task."""
         self.writing = False
         self.wrote: str | None = None
         """What became of what was written for it after its end: "" is well, None not asked or under way."""
 
-    def status(self) -> dict[str, Any]:
-        """PartStatus; with ``addr`` when prepared, ``tasks`` when running, ``reason`` when lost or refused."""
-        status: dict[str, Any] = {
-            "uid": self.uid,
-            "key": self.key,
-            "attempt": self.attempt,
-            "state": self.state.value,
-            "pid": self.pid,
-            "starttime": self.starttime,
-            "end": self.end,
-        }
-        if self.addr is not None:
-            status["addr"] = self.addr
-        if self.post:
-            status["post"] = self.post
-        if self.door:
-            status["door"] = self.door
-        if self.started is not None:
-            status["tasks"] = self.started["tasks"]
-            status["at"] = self.started["at"]
-            status["shepherd"] = self.started.get("shepherd")
-        if self.news:
-            status["news"] = list(self.news.values())
-        if self.wrote is not None:
-            status["wrote"] = self.wrote
-        if self.reason is not None:
-            status["reason"] = self.reason.get("reason")
-            status["code"] = self.reason.get("code")
-        return status
+    def status(self) -> PartStatus:
+        """All that is known of it."""
+        started, reason = self.started, self.reason
+        return PartStatus(
+            uid=self.uid,
+            key=self.key,
+            attempt=self.attempt,
+            state=self.state,
+            pid=self.pid,
+            starttime=self.starttime,
+            end=self.end,
+            addr=self.addr,
+            post=self.post,
+            door=self.door,
+            tasks=started.tasks if started else None,
+            at=started.at if started else 0.0,
+            shepherd=started.shepherd if started else None,
+            news=tuple(self.news.values()),
+            wrote=self.wrote,
+            reason=reason.reason if reason else None,
+            code=reason.code if isinstance(reason, Refused) else None,
+        )
 
-    def again(self) -> dict[str, Any] | None:
+    def again(self) -> PartReport | None:
         """The report that says where it is now; None while it is being prepared."""
-        if self.state is State.PREPARED:
-            return {"uid": self.uid, "is": "prepared", "addr": self.addr, "door": self.door}
-        if self.state is State.RUNNING:
+        if self.state is PartState.PREPARED:
+            return Prepared(self.uid, self.addr, self.door)
+        if self.state is PartState.RUNNING:
             return self.started
-        if self.state in (State.ENDED, State.GONE) and self.end is not None:
-            report: dict[str, Any] = {"uid": self.uid, "is": "ended", "end": self.end}
-            if self.state is State.GONE:
-                report["gone"] = True
-            return report
+        if self.state in (PartState.ENDED, PartState.GONE) and self.end is not None:
+            return Ended(self.uid, self.end, gone=self.state is PartState.GONE)
         return self.reason

@@ -10,15 +10,12 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
 
-from agent.starter.part.shepherd import KEPT_TEMPLATES
-from agent.starter.supervisor import shepherd_handle as lane
+from agent.starter.supervisor import shepherd_handle
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.shepherd_handle import Key
+from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
 from agent.starter.system import proctree
 from agent.starter.system.watch import Watch
-from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
 IDLE_SECONDS = 60.0
@@ -27,88 +24,41 @@ MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
 
 
-class Lane:
-    """A shepherd from the starter's side."""
-
-    __slots__ = (
-        "asked",
-        "busy",
-        "doomed",
-        "end_bytes",
-        "idle_since",
-        "kept",
-        "key",
-        "number",
-        "pid",
-        "pipe",
-        "templates",
-    )
-
-    def __init__(self, number: int, key: Key) -> None:
-        self.number = number
-        self.key = key
-        self.pid = 0
-        self.pipe: FramePipe | None = None
-        self.busy: str | None = None
-        self.kept: set[str] = set()
-        self.templates: dict[int, None] = {}
-        self.asked: dict[Any, str] = {}
-        """Work for its user beside parts: id -> what kind of answer is awaited."""
-        self.idle_since = 0.0
-        self.end_bytes = 0
-        self.doomed = False
-
-    def send(self, order: dict[str, Any]) -> None:
-        """An order, at the next flush; nothing when it is gone."""
-        if self.pipe is not None and not self.pipe.closed:
-            self.pipe.send(order)
-
-    def send_part(self, number: int, template: bytes, part: dict[str, Any]) -> None:
-        """A part, with its template if the shepherd does not have that one."""
-        assert self.pipe is not None
-        if number not in self.templates:
-            if len(self.templates) >= KEPT_TEMPLATES:
-                self.templates.pop(next(iter(self.templates)))
-            self.templates[number] = None
-            self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"fields":%b}' % (number, template)))
-        self.pipe.send({"do": "part", "t": number, "p": part})
-
-
 class Pool:
     """All shepherds by number and by pid; ``said`` is called with what one of them sends (None: it closed)."""
 
-    def __init__(self, host: str, journal: Journal, watch: Watch, said: Callable[[Lane], None]) -> None:
+    def __init__(self, host: str, journal: Journal, watch: Watch, said: Callable[[ShepherdHandle], None]) -> None:
         self._host = host
         self._journal = journal
         self._watch = watch
         self._said = said
         self._last = 0
-        self._idle: dict[Key, list[Lane]] = {}
-        self.lanes: dict[int, Lane] = {}
-        self.by_pid: dict[int, Lane] = {}
-        self.to_flush: set[Lane] = set()
-        self._shared: dict[Key, Lane] = {}
+        self._idle: dict[ShepherdKey, list[ShepherdHandle]] = {}
+        self.shepherds: dict[int, ShepherdHandle] = {}
+        self.by_pid: dict[int, ShepherdHandle] = {}
+        self.to_flush: set[ShepherdHandle] = set()
+        self._shared: dict[ShepherdKey, ShepherdHandle] = {}
 
-    def reserve(self, key: Key) -> Lane:
+    def reserve(self, key: ShepherdKey) -> ShepherdHandle:
         """An idle shepherd, or one still to be forked (``ensure``)."""
         idle = self._idle.get(key)
         if idle:
             return idle.pop()
         self._last += 1
-        return Lane(self._last, key)
+        return ShepherdHandle(self._last, key)
 
-    def ask(self, key: Key, order: dict[str, Any], answer: str) -> None:
+    def ask(self, key: ShepherdKey, order: Asked) -> None:
         """Give work beside parts to a shepherd: what comes in one turn for one user goes to one. OSError: no room."""
         one = self._shared.get(key)
         if one is None or one.doomed or len(one.asked) >= MAX_ASKED:
             one = self.reserve(key)
             self.ensure(one)
             self._shared[key] = one
-        one.asked[order["id"]] = answer
+        one.asked[order.id] = order
         one.send(order)
         self.to_flush.add(one)
 
-    def ensure(self, one: Lane) -> None:
+    def ensure(self, one: ShepherdHandle) -> None:
         """Fork the shepherd if it is not there yet; OSError when the system has no room."""
         if one.pid:
             return
@@ -119,7 +69,7 @@ class Pool:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    lane.run(theirs, end_fd, one.key, self._host)
+                    shepherd_handle.run(theirs, end_fd, one.key, self._host)
             finally:
                 os.close(end_fd)
         except OSError:
@@ -129,12 +79,12 @@ class Pool:
             theirs.close()
         one.pid = pid
         one.pipe = FramePipe(ours, self._watch)
-        self.lanes[one.number] = one
+        self.shepherds[one.number] = one
         self.by_pid[pid] = one
         self._watch.add(ours.fileno(), lambda _: self._said(one))
         self._journal.shepherd(one.number, pid, proctree.starttime(pid))
 
-    def rest(self, one: Lane) -> None:
+    def rest(self, one: ShepherdHandle) -> None:
         """It has nothing left of its part: back to the pool, with an empty end file where that is possible."""
         one.busy = None
         if one.doomed or one.asked:
@@ -150,27 +100,27 @@ class Pool:
         one.idle_since = time.monotonic()
         self._idle.setdefault(one.key, []).append(one)
 
-    def take_out(self, one: Lane) -> None:
+    def take_out(self, one: ShepherdHandle) -> None:
         """No longer idle."""
         idle = self._idle.get(one.key)
         if idle and one in idle:
             idle.remove(one)
 
-    def let_go(self, one: Lane) -> None:
+    def let_go(self, one: ShepherdHandle) -> None:
         """An idle shepherd ends by itself when its socket closes."""
         one.doomed = True
         self.take_out(one)
         if one.pipe:
             one.pipe.close()
 
-    def kill(self, one: Lane) -> None:
+    def kill(self, one: ShepherdHandle) -> None:
         """A shepherd that does not obey: what it had falls to the starter."""
         one.doomed = True
         self.take_out(one)
         if one.pid:
             proctree.send(one.pid, signal.SIGKILL)
 
-    def died(self, one: Lane) -> None:
+    def died(self, one: ShepherdHandle) -> None:
         """Its process has been reaped."""
         self.take_out(one)
         self.by_pid.pop(one.pid, None)
@@ -180,9 +130,9 @@ class Pool:
         if not one.kept:
             self.drop(one)
 
-    def drop(self, one: Lane) -> None:
+    def drop(self, one: ShepherdHandle) -> None:
         """A dead shepherd whose ends are all forgotten: its end file goes."""
-        if self.lanes.pop(one.number, None):
+        if self.shepherds.pop(one.number, None):
             try:
                 os.unlink(self._journal.end_path(one.number))
             except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""From a fork of the starter to a shepherd: let go of everything of the starter's, then become the user for good.
+"""A shepherd as the starter has it, and its way from a fork of the starter to a process of the user's, for good.
 
 Rule: nothing of the user's is touched before the process is the user.
 """
@@ -14,13 +14,21 @@ import traceback
 from typing import NamedTuple, NoReturn
 
 from agent.starter.part import shepherd
+from agent.starter.part.shepherd import KEPT_TEMPLATES
+from agent.starter.protocol.codec import Json
+from agent.starter.protocol.orders import Begin, FindFolders, Read, ToShepherd, Write, write_order
 from agent.starter.system import kernel
+from agent.starter.wire import frames
+from agent.starter.wire.pipe import FramePipe
+
+Asked = Read | FindFolders | Write
+"""Work for a user beside parts."""
 
 _SOCK = 3
 _END = 4
 
 
-class Key(NamedTuple):
+class ShepherdKey(NamedTuple):
     """What a shepherd is for its whole life: a user with groups, and whether it has TLS loaded."""
 
     uid: int
@@ -29,7 +37,55 @@ class Key(NamedTuple):
     tls: bool
 
 
-def run(sock: socket.socket, end_fd: int, key: Key, host: str) -> NoReturn:
+class ShepherdHandle:
+    """A shepherd from the starter's side."""
+
+    __slots__ = (
+        "asked",
+        "busy",
+        "doomed",
+        "end_bytes",
+        "idle_since",
+        "kept",
+        "key",
+        "number",
+        "pid",
+        "pipe",
+        "templates",
+    )
+
+    def __init__(self, number: int, key: ShepherdKey) -> None:
+        self.number = number
+        self.key = key
+        self.pid = 0
+        self.pipe: FramePipe | None = None
+        self.busy: str | None = None
+        self.kept: set[str] = set()
+        self.templates: dict[int, None] = {}
+        self.asked: dict[int | str, Asked] = {}
+        """Work for its user beside parts, by its id."""
+        self.idle_since = 0.0
+        self.end_bytes = 0
+        self.doomed = False
+
+    def send(self, order: ToShepherd) -> None:
+        """An order, at the next flush; nothing when it is gone."""
+        if self.pipe is not None and not self.pipe.closed:
+            self.pipe.send(write_order(order))
+
+    def send_part(self, number: int, template: bytes, own: Json) -> None:
+        """A part, with its template (JSON, under a number) if the shepherd does not have that one."""
+        assert self.pipe is not None
+        if number not in self.templates:
+            if len(self.templates) >= KEPT_TEMPLATES:
+                self.templates.pop(next(iter(self.templates)))
+            self.templates[number] = None
+            # Encoded once for all shepherds: a template is most of what goes to them.
+            self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"fields":%b}' % (number, template)))
+        self.send(Begin(number, own))
+
+
+def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoReturn:
     """The life of a forked shepherd; never returns into the starter's code."""
     code = 70
     try:
@@ -51,7 +107,7 @@ def run(sock: socket.socket, end_fd: int, key: Key, host: str) -> NoReturn:
         os._exit(code)
 
 
-def become(key: Key) -> None:
+def become(key: ShepherdKey) -> None:
     """Groups, group, user, in this order; a starter that is not root can only stay who it is."""
     if os.geteuid() == 0:
         os.setgroups(list(key.groups))

@@ -9,22 +9,37 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import NamedTuple
 
+from agent.starter.protocol import orders
+from agent.starter.protocol.codec import Json, ProtocolError, text
+from agent.starter.protocol.orders import Order, ToPart, ToShepherd
+from agent.starter.protocol.part import NOTHING, PartSpec, User, read_part, read_template, template_of, uid_of
+from agent.starter.protocol.reports import Hello, Listed, PartStatus, Refused, Wrote
 from agent.starter.supervisor import leftovers
 from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.parts import OVER, Part
-from agent.starter.supervisor.pool import Lane
-from agent.starter.supervisor.shepherd_handle import Key
-from agent.starter.supervisor.supervisor import Herd
+from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
+from agent.starter.supervisor.supervisor import Supervisor, failed
 from agent.starter.system import cgroup, kernel, proctree
 from agent.starter.system.watch import Wake, Watch
-from agent.starter.wire import frames
 
 MAX_JOURNAL = 8 << 20
 MAX_TEMPLATES = 1024
 TIDY_SECONDS = 10.0
+
+
+class Taken(NamedTuple):
+    """A part of a start order that is to be given to a shepherd."""
+
+    part: Part
+    shepherd: ShepherdHandle
+    template: str
+    own: Json
+    """As it came, for the shepherd to read."""
+    spec: PartSpec
 
 
 class Starter:
@@ -38,7 +53,7 @@ class Starter:
         leftovers.clear(former, self._boot, host)
         # Their shepherds are gone: numbers start anew.
         for part in former.parts.values():
-            part.lane = 0
+            part.shepherd = 0
         self._parts: dict[str, Part] = former.parts
         self._seq = former.seq
         self._journal.begin(self._boot, self._seq, self._parts.values())
@@ -47,43 +62,23 @@ class Starter:
         self._last_template = 0
         self._stopping = False
         self._tidy_at = 0.0
-        self._orders = {
-            "start": self._start,
-            "hello": self._hello,
-            "list": self._tell_list,
-            "go": self._go,
-            "task": self._pass_on,
-            "end_task": self._pass_on,
-            "finish": self._pass_on,
-            "signal": self._signal,
-            "kill": self._kill,
-            "note": self._pass,
-            "hosts": self._pass,
-            "leave": self._pass,
-            "renew": self._renew,
-            "forget": self._forget,
-            "read": self._read,
-            "folders": self._read,
-            "append": self._write,
-            "deliver": self._write,
-        }
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
-        self._herd = Herd(host, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
+        self._supervisor = Supervisor(host, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
 
     def run(self) -> None:
         """Until SIGTERM; then nothing of its parts is left."""
         while not self._stopping:
-            pause = self._herd.wait_for()
+            pause = self._supervisor.wait_for()
             self._watch.wait(TIDY_SECONDS if pause is None else min(pause, TIDY_SECONDS))
             if self._wake.came():
-                self._herd.reap()
-            self._herd.on_time()
-            self._herd.pool.flush()
+                self._supervisor.reap()
+            self._supervisor.on_time()
+            self._supervisor.pool.flush()
             self._agent.flush()
             self._tidy()
         self._agent.close()
-        self._herd.stop()
+        self._supervisor.stop()
 
     def _wake_on_signals(self) -> None:
         for sig in (signal.SIGTERM, signal.SIGINT):
@@ -100,7 +95,7 @@ class Starter:
         if now < self._tidy_at:
             return
         self._tidy_at = now + TIDY_SECONDS
-        self._herd.pool.retire_idle()
+        self._supervisor.pool.retire_idle()
         if self._journal.size > MAX_JOURNAL or self._journal.behind:
             try:
                 self._begin_journal_anew()
@@ -109,91 +104,81 @@ class Starter:
 
     def _begin_journal_anew(self) -> None:
         self._journal.begin(self._boot, self._seq, self._parts.values())
-        for lane in self._herd.pool.by_pid.values():
-            self._journal.shepherd(lane.number, lane.pid, proctree.starttime(lane.pid))
+        for one in self._supervisor.pool.by_pid.values():
+            self._journal.shepherd(one.number, one.pid, proctree.starttime(one.pid))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
-    def _obey(self, order: dict[str, Any]) -> None:
-        obey = self._orders.get(order["do"])
-        if obey is None:
-            raise ValueError(f"unknown order {order['do']!r}")
-        obey(order)
+    def _obey(self, order: Order | ToShepherd) -> None:
+        match order:
+            case orders.Start():
+                self._start(order)
+            case orders.Greet():
+                self._agent.welcome(Hello(self._boot, os.getpid(), self._seq, self._list()))
+            case orders.List():
+                self._agent.answer(Listed(self._list()))
+            case orders.Forget(uids):
+                self._supervisor.forget(uids)
+            case orders.Read() | orders.FindFolders():
+                self._read(order)
+            case orders.Append() | orders.Deliver():
+                self._write(order)
+            case orders.Template() | orders.Begin():
+                raise ProtocolError("an order for shepherds")
+            case _:
+                self._obey_about_parts(order)
 
-    def _hello(self, _: dict[str, Any]) -> None:
-        hello = {"is": "hello", "boot": self._boot, "pid": os.getpid(), "seq": self._seq, "parts": self._list()}
-        self._agent.welcome(hello)
+    def _obey_about_parts(self, order: ToPart) -> None:
+        match order:
+            case orders.Kill(uids, posts):
+                for part in self._known(uids):
+                    self._supervisor.kill(part, posts)
+            case orders.Renew():
+                self._renew(order)
+            case orders.Signal(uids, sig):
+                if not 0 < sig <= 64:
+                    raise ProtocolError(f"no signal {sig}")
+                for part in self._known(uids):
+                    self._supervisor.order(part, order)
+            case _:
+                for part in self._known((order.uid,)):
+                    self._supervisor.order(part, order)
 
-    def _tell_list(self, _: dict[str, Any]) -> None:
-        self._agent.answer({"is": "list", "parts": self._list()})
+    def _list(self) -> tuple[PartStatus, ...]:
+        return tuple(part.status() for part in self._parts.values())
 
-    def _go(self, order: dict[str, Any]) -> None:
-        for part in self._known([order["uid"]]):
-            self._herd.order(part, {"do": "go", "root": order.get("root")})
-
-    def _pass_on(self, order: dict[str, Any]) -> None:
-        """Orders about the tasks of a led part: its shepherd reads them."""
-        for part in self._known([order["uid"]]):
-            self._herd.order(part, order)
-
-    def _signal(self, order: dict[str, Any]) -> None:
-        signal_order = {"do": "signal", "sig": int(order["sig"]), "scope": order.get("scope", "groups")}
-        signal_order["within"] = float(order.get("within") or 0.0)
-        if not 0 < signal_order["sig"] <= 64:
-            raise ValueError(f"no signal {order['sig']}")
-        for part in self._known(order["uids"]):
-            self._herd.order(part, signal_order)
-
-    def _kill(self, order: dict[str, Any]) -> None:
-        for part in self._known(order["uids"]):
-            self._herd.kill(part, bool(order.get("posts")))
-
-    def _pass(self, order: dict[str, Any]) -> None:
-        """What is only for the part's shepherd."""
-        for part in self._known([order["uid"]]):
-            self._herd.order(part, order)
-
-    def _forget(self, order: dict[str, Any]) -> None:
-        self._herd.forget(order["uids"])
-
-    def _list(self) -> list[dict[str, Any]]:
-        return [part.status() for part in self._parts.values()]
-
-    def _known(self, uids: list[str]) -> list[Part]:
+    def _known(self, uids: Iterable[str]) -> list[Part]:
         return [part for uid in uids if (part := self._parts.get(uid)) is not None]
 
-    def _renew(self, order: dict[str, Any]) -> None:
-        deadline, uids = float(order["deadline"]), order.get("uids")
-        for part in list(self._parts.values()) if uids is None else self._known(uids):
-            if part.deadline is not None and part.state not in OVER:
-                part.deadline = deadline
-                self._herd.order(part, {"do": "renew", "deadline": deadline})
+    def _renew(self, order: orders.Renew) -> None:
+        for part in list(self._parts.values()) if order.uids is None else self._known(order.uids):
+            if part.deadline is not None and not part.state.over:
+                part.deadline = order.deadline
+                self._supervisor.order(part, order)
 
-    def _read(self, order: dict[str, Any]) -> None:
-        kind = "folders" if order["do"] == "folders" else "data"
+    def _read(self, order: orders.Read | orders.FindFolders) -> None:
         try:
-            self._herd.pool.ask(key_of(order["user"], False), order, kind)
+            self._supervisor.pool.ask(key_of(order.user, False), order)
         except (OSError, ValueError) as e:
-            self._agent.answer({"is": kind, "id": order["id"], "error": f"{order['path']}: {e}"})
+            self._agent.answer(failed(order, f"{order.path}: {e}"))
 
-    def _write(self, order: dict[str, Any]) -> None:
-        uid = str(order["id"])
+    def _write(self, order: orders.Write) -> None:
         try:
-            key = key_of(order["user"], False)
+            key = key_of(order.user, False)
         except PermissionError as e:
-            self._agent.report({"uid": uid, "is": "wrote", "error": str(e)})
+            self._agent.report(Wrote(uid=order.id, error=str(e)))
             return
-        self._herd.write(key, {**order, "id": uid})
+        self._supervisor.write(key, order)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
-    def _start(self, order: dict[str, Any]) -> None:
-        seq = int(order["seq"])
-        templates: dict[str, dict[str, Any]] = order.get("templates") or {}
+    def _start(self, order: orders.Start) -> None:
+        seq = order.seq
+        templates: dict[str, PartSpec] = {"": NOTHING}
         stale = seq <= self._seq
-        taken: list[tuple[Part, Lane, str, dict[str, Any], dict[str, Any]]] = []
-        for own in order["parts"]:
-            uid = str(own["uid"])
+        taken: list[Taken] = []
+        for own in order.parts:
+            uid = uid_of(own)
             known = self._parts.get(uid)
             if known is not None:
                 if report := known.again():
@@ -203,95 +188,92 @@ class Starter:
             elif self._stopping:
                 self._refuse(uid, "stale", "the starter is stopping")
             else:
-                self._take(uid, own, templates, taken)
+                taken += self._take(uid, own, order, templates)
         if not stale:
             self._seq = seq
         if taken and not self._to_disk(seq, taken):
             return
-        numbers = {name: self._template(fields) for name, fields in templates.items()}
-        numbers[""] = self._template({})
-        for part, lane, name, own, fields in taken:
-            self._give(part, lane, numbers[name], own, fields)
+        numbers = {name: self._template(order.templates.get(name, {})) for name in templates}
+        for one in taken:
+            self._give(one, *numbers[one.template])
 
-    def _take(self, uid: str, own: dict[str, Any], templates: dict[str, dict[str, Any]], taken: list[Any]) -> None:
+    def _take(self, uid: str, own: Json, order: orders.Start, templates: dict[str, PartSpec]) -> list[Taken]:
+        """The part, or nothing where it is refused. ``templates``: those of the order that were read before."""
+        name = template_of(own)
         try:
-            name = own.pop("t", None) or ""
-            template = templates[name] if name else {}
-            fields = {**template, **own}
-            link = fields.get("link") or fields.get("star")
-            if not all(isinstance(env, dict | None) for env in (template.get("env"), own.get("env"))):
-                raise TypeError("env is not an object")
-            part = Part(uid, int(fields["key"]), int(fields["attempt"]), 0)
-            part.title = str(fields.get("title") or uid)
-            deadline = fields.get("deadline")
-            part.deadline = float(deadline) if deadline is not None else None
-            key = key_of(fields["user"], bool(link or (fields.get("interactive") or {}).get("cert")))
+            if name not in templates:
+                templates[name] = read_template(order.templates.get(name))
+            spec = read_part(templates[name], own)
+            key = key_of(spec.user, spec.needs_tls)
         except PermissionError as e:
             self._refuse(uid, "no_user", str(e))
-            return
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
-            self._refuse(uid, "bad", f"part {uid}: {type(e).__name__}: {e}")
-            return
-        lane = self._herd.pool.reserve(key)
-        part.lane = lane.number
-        lane.busy = uid
+            return []
+        except ProtocolError as e:
+            self._refuse(uid, "bad", f"part {uid}: {e}")
+            return []
+        shepherd = self._supervisor.pool.reserve(key)
+        part = Part(uid, spec.key, spec.attempt, shepherd.number)
+        part.title = spec.title or uid
+        part.deadline = spec.deadline
+        shepherd.busy = uid
         self._parts[uid] = part
-        taken.append((part, lane, name, own, fields))
+        return [Taken(part, shepherd, name, own, spec)]
 
-    def _to_disk(self, seq: int, taken: list[Any]) -> bool:
+    def _to_disk(self, seq: int, taken: list[Taken]) -> bool:
         try:
             if self._journal.behind:
                 self._begin_journal_anew()
             else:
-                self._journal.take(seq, [entry[0] for entry in taken])
+                self._journal.take(seq, [one.part for one in taken])
         except OSError as e:
-            for part, lane, *_ in taken:
-                self._parts.pop(part.uid, None)
-                self._herd.pool.rest(lane)
-                self._refuse(part.uid, "nomem", f"the starter's journal: {e.strerror}")
+            for one in taken:
+                self._parts.pop(one.part.uid, None)
+                self._supervisor.pool.rest(one.shepherd)
+                self._refuse(one.part.uid, "nomem", f"the starter's journal: {e.strerror}")
             return False
         return True
 
-    def _give(self, part: Part, lane: Lane, number: tuple[int, bytes], own: dict[str, Any], fields: dict[str, Any]) -> None:
-        pool = self._herd.pool
+    def _give(self, taken: Taken, number: int, template: bytes) -> None:
+        pool, part, shepherd = self._supervisor.pool, taken.part, taken.shepherd
         try:
-            pool.ensure(lane)
+            pool.ensure(shepherd)
         except OSError as e:
-            lane.busy = None
+            shepherd.busy = None
             self._parts.pop(part.uid, None)
             self._journal.forget([part.uid])
             self._refuse(part.uid, "nomem", f"no process for {part.title}: {e.strerror}")
             return
-        if limits := fields.get("cgroup"):
-            part.cgroup = cgroup.create(part.uid, limits, lane.pid)
-        lane.send_part(*number, own)
-        pool.to_flush.add(lane)
-        self._herd.lease(part)
+        if taken.spec.cgroup:
+            part.cgroup = cgroup.create(part.uid, taken.spec.cgroup, shepherd.pid)
+        shepherd.send_part(number, template, taken.own)
+        pool.to_flush.add(shepherd)
+        self._supervisor.lease(part)
 
-    def _template(self, fields: dict[str, Any]) -> tuple[int, bytes]:
+    def _template(self, fields: Json) -> tuple[int, bytes]:
         """A number that means these very fields to every shepherd, and the fields."""
-        text = frames.text(fields)
-        number = self._templates.get(text)
+        encoded = text(fields)
+        number = self._templates.get(encoded)
         if number is None:
             if len(self._templates) >= MAX_TEMPLATES:
                 self._templates.clear()
             self._last_template += 1
-            number = self._templates[text] = self._last_template
-        return number, text
+            number = self._templates[encoded] = self._last_template
+        return number, encoded
 
     def _refuse(self, uid: str, code: str, reason: str) -> None:
-        self._agent.report({"uid": uid, "is": "refused", "code": code, "reason": reason})
+        self._agent.report(Refused(uid, code, reason))
 
 
-def key_of(user: dict[str, Any], tls: bool) -> Key:
+def key_of(user: User | None, tls: bool) -> ShepherdKey:
     """The kind of shepherd for a user; PermissionError when this starter cannot become that user."""
-    uid, gid = int(user["uid"]), int(user["gid"])
-    if not (0 <= uid < 2**32 - 1 and 0 <= gid < 2**32 - 1):
-        raise PermissionError(f"user {user.get('name', uid)}: no such user")
+    if user is None:
+        raise ProtocolError("it has no user")
+    if not (0 <= user.uid < 2**32 - 1 and 0 <= user.gid < 2**32 - 1):
+        raise PermissionError(f"user {user.name or user.uid}: no such user")
     own = os.getuid()
-    if os.geteuid() != 0 and uid != own:
-        raise PermissionError(f"user {user.get('name', uid)}: the starter, run by user {own}, cannot become another")
-    return Key(uid, gid, tuple(sorted({int(g) for g in user.get("groups") or [gid]})), tls)
+    if os.geteuid() != 0 and user.uid != own:
+        raise PermissionError(f"user {user.name or user.uid}: the starter, run by user {own}, cannot become another")
+    return ShepherdKey(user.uid, user.gid, tuple(sorted(set(user.groups) or {user.gid})), tls)
 
 
 def log(text: str) -> None:

@@ -10,213 +10,260 @@ import heapq
 import os
 import signal
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from enum import Enum
 
 from agent.starter.process import account
+from agent.starter.protocol import orders
+from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.orders import AboutMany, ToPart
+from agent.starter.protocol.reports import (
+    Data,
+    Ended,
+    Folders,
+    FromShepherd,
+    FromStarter,
+    Gone,
+    Killing,
+    Lost,
+    PartReport,
+    PartState,
+    Prepared,
+    Refused,
+    Report,
+    SignalIgnored,
+    Started,
+    Stuck,
+    TaskEnded,
+    TaskStarted,
+    Wrote,
+    find_report,
+)
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.parts import OVER, Part, State
-from agent.starter.supervisor.pool import Lane, Pool
-from agent.starter.supervisor.shepherd_handle import Key
+from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.pool import Pool
+from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.system import cgroup, kernel, proctree
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
+from agent.starter.wire.pipe import FramePipe
 
 ACK_SECONDS = 2.0
 KILL_AGAIN = 5.0
 LEASE_SLACK = 2.0
 SWEEP_PAUSE = 0.02
+BYTES_OF_END = 600
+"""About what an end takes in an end file."""
 
-NONSENSE = (FrameError, LookupError, TypeError, ValueError)
+NONSENSE = (FrameError, ProtocolError)
 """What comes of a shepherd that does not say what shepherds say: it is the user's process, and loses its part."""
 
-Report = Callable[[dict[str, Any]], None]
+
+class Due(Enum):
+    """What is looked after at a time."""
+
+    CONFIRMED = "confirmed"
+    """The shepherd should have confirmed an order to kill."""
+    GONE = "gone"
+    """What it kills should be gone."""
+    LEASE = "lease"
+    """It should have acted when the lease passed."""
 
 
-class Herd:
+class Supervisor:
     """The parts that are here and the shepherds that have them."""
 
-    def __init__(self, host: str, journal: Journal, watch: Watch, parts: dict[str, Part], report: Report, answer: Report) -> None:
+    def __init__(
+        self,
+        host: str,
+        journal: Journal,
+        watch: Watch,
+        parts: dict[str, Part],
+        report: Callable[[PartReport], None],
+        answer: Callable[[FromStarter], None],
+    ) -> None:
         self.parts = parts
         self.journal = journal
         self.pool = Pool(host, journal, watch, self._read)
         self._report = report
         self._answer = answer
-        self._timers: list[tuple[float, int, str, str]] = []
+        self._timers: list[tuple[float, int, Due, str, int]] = []
+        """When, a number that no other has, what, the uid of the part, and for CONFIRMED the number of the order."""
         self._count = 0
         self._lost: list[Part] = []
         self._orphans = False
 
     # -- what shepherds say ------------------------------------------------------------------------------------------
 
-    def _read(self, lane: Lane) -> None:
-        pipe = lane.pipe
+    def _read(self, shepherd: ShepherdHandle) -> None:
+        pipe = shepherd.pipe
         if pipe is None or pipe.closed:
             return
-        try:
-            said = pipe.read()
-            for message in said or ():
-                self._take(lane, message)
-        except NONSENSE:
-            said = None
-        if said is None:
-            if not lane.doomed:
-                self.pool.kill(lane)
+        if self._take_what_came(shepherd, pipe) is None:
+            if not shepherd.doomed:
+                self.pool.kill(shepherd)
             pipe.close()
             return
         if pipe.waiting:
-            self.pool.to_flush.add(lane)
+            self.pool.to_flush.add(shepherd)
 
-    def _take(self, lane: Lane, message: dict[str, Any]) -> None:
-        if "id" in message:
-            self._answered(lane, message)
-            return
-        part = self.parts.get(lane.busy) if lane.busy is not None else None
-        if part is not None and message.get("uid") == part.uid:
-            self._take_of(lane, part, message)
+    def _take_what_came(self, shepherd: ShepherdHandle, pipe: FramePipe) -> int | None:
+        """How many reports there were; None when it has closed, or says what shepherds do not say."""
+        try:
+            said = pipe.read()
+            for message in said or ():
+                if (report := find_report(message)) is not None:
+                    self._take(shepherd, report)
+        except NONSENSE:
+            return None
+        return None if said is None else len(said)
 
-    def _answered(self, lane: Lane, message: dict[str, Any]) -> None:
+    def _take(self, shepherd: ShepherdHandle, report: Report) -> None:
+        if isinstance(report, Data | Folders | Wrote):
+            self._answered(shepherd, report)
+        elif isinstance(report, FromShepherd) and report.uid == shepherd.busy and (part := self.parts.get(report.uid)):
+            self._take_of(shepherd, part, report)
+
+    def _answered(self, shepherd: ShepherdHandle, answer: Data | Folders | Wrote) -> None:
         """Work beside parts is done: the answer goes to the agent."""
-        kind = lane.asked.get(message["id"])
-        if kind is None or kind != message.get("is"):
+        asked = shepherd.asked.get(answer.id)
+        if asked is None or not isinstance(answer, _ANSWER[type(asked)]):
             return
-        del lane.asked[message["id"]]
-        if kind == "wrote":
-            self._wrote(message["id"], str(message.get("error") or ""))
+        del shepherd.asked[answer.id]
+        if isinstance(answer, Wrote):
+            self._wrote(answer.id, answer.error)
         else:
-            self._answer(message)
-        if not lane.asked and lane.busy is None:
-            self.pool.rest(lane)
+            self._answer(answer)
+        if not shepherd.asked and shepherd.busy is None:
+            self.pool.rest(shepherd)
 
     def _wrote(self, uid: str, error: str) -> None:
         part = self.parts.get(uid)
         if part is not None:
             part.writing, part.wrote = False, error
             self.journal.wrote(part)
-        self._report({"uid": uid, "is": "wrote", "error": error})
+        self._report(Wrote(uid=uid, error=error))
 
-    def write(self, key: Key, order: dict[str, Any]) -> None:
-        """Write for a part that has ended (``append``, ``deliver``); what was written once is not written again."""
-        part = self.parts.get(order["id"])
+    def write(self, key: ShepherdKey, order: orders.Write) -> None:
+        """Write for a part that has ended; what was written once is not written again."""
+        part = self.parts.get(order.id)
         if part is not None and part.wrote is not None:
-            self._report({"uid": part.uid, "is": "wrote", "error": part.wrote})
+            self._report(Wrote(uid=part.uid, error=part.wrote))
             return
         if part is not None and part.writing:
             return
         try:
-            self.pool.ask(key, order, "wrote")
+            self.pool.ask(key, order)
         except OSError as e:
-            self._report({"uid": order["id"], "is": "wrote", "error": f"no process to write it: {e.strerror}"})
+            self._report(Wrote(uid=order.id, error=f"no process to write it: {e.strerror}"))
             return
         if part is not None:
             part.writing = True
 
-    def _take_of(self, lane: Lane, part: Part, message: dict[str, Any]) -> None:
-        what = message.get("is")
-        if what == "ended":
-            self._ended(lane, part, message)
-        elif what == "gone":
-            part.post = int(message.get("post") or 0)
-            self._gone(lane, part)
-        elif what == "prepared":
-            part.state, part.addr, part.door = State.PREPARED, message.get("addr"), str(message.get("door") or "")
-            self._report(message)
-        elif what == "started":
-            part.state, part.started = State.RUNNING, message
-            if message["tasks"]:
-                part.pid, part.starttime = message["tasks"][0]["pid"], message["tasks"][0]["starttime"]
-            self._report(message)
-        elif what == "refused":
-            part.state, part.reason = State.REFUSED, message
-            self._report(message)
-        elif what == "deaf":
-            self._report(message)
-        elif what in ("task_started", "task_ended"):
-            part.news[int(message["rank"])] = message
-            self._report(message)
-        elif what == "killing":
-            part.kill_asked = 0
-            self._arm(KILL_AGAIN, "again", part.uid)
-        elif what == "stuck":
-            # Something of the part changed its user: only a starter that is root can end it.
-            proctree.kill_all(lambda: proctree.below([lane.pid]))
+    def _take_of(self, shepherd: ShepherdHandle, part: Part, report: FromShepherd) -> None:
+        match report:
+            case Ended():
+                self._ended(shepherd, part, report)
+            case Gone(_, post):
+                part.post = post
+                self._gone(shepherd, part)
+            case Prepared(_, addr, door):
+                part.state, part.addr, part.door = PartState.PREPARED, addr, door
+                self._report(report)
+            case Started(_, tasks):
+                part.state, part.started = PartState.RUNNING, report
+                if tasks:
+                    part.pid, part.starttime = tasks[0].pid, tasks[0].starttime
+                self._report(report)
+            case Refused():
+                part.state, part.reason = PartState.REFUSED, report
+                self._report(report)
+            case SignalIgnored():
+                self._report(report)
+            case TaskStarted(_, rank) | TaskEnded(_, rank):
+                part.news[rank] = report
+                self._report(report)
+            case Killing():
+                part.kill_asked = 0
+                self._arm(KILL_AGAIN, Due.GONE, part.uid)
+            case Stuck():
+                # Something of the part changed its user: only a starter that is root can end it.
+                proctree.kill_all(lambda: proctree.below([shepherd.pid]))
 
-    def _ended(self, lane: Lane, part: Part, message: dict[str, Any]) -> None:
+    def _ended(self, shepherd: ShepherdHandle, part: Part, report: Ended) -> None:
         if part.end is None:
-            part.end = message["end"]
-            lane.kept.add(part.uid)
-            lane.end_bytes += 600
-        part.state = State.ENDED
-        if message.get("gone"):
-            part.state = State.GONE
-        self._report(message)
-        if part.state is State.GONE:
-            self._free(lane, part)
+            part.end = report.end
+            shepherd.kept.add(part.uid)
+            shepherd.end_bytes += BYTES_OF_END
+        part.state = PartState.GONE if report.gone else PartState.ENDED
+        self._report(report)
+        if part.state is PartState.GONE:
+            self._free(shepherd, part)
 
-    def _gone(self, lane: Lane, part: Part) -> None:
-        if part.state is not State.REFUSED:
-            part.state = State.GONE
-            self._report({"uid": part.uid, "is": "gone", "post": part.post})
-        self._free(lane, part)
+    def _gone(self, shepherd: ShepherdHandle, part: Part) -> None:
+        if part.state is not PartState.REFUSED:
+            part.state = PartState.GONE
+            self._report(Gone(part.uid, part.post))
+        self._free(shepherd, part)
 
-    def _free(self, lane: Lane, part: Part) -> None:
-        cgroup.remove(part.cgroup, lane.pid)
-        if part.forgotten or part.state is State.REFUSED:
+    def _free(self, shepherd: ShepherdHandle, part: Part) -> None:
+        cgroup.remove(part.cgroup, shepherd.pid)
+        if part.forgotten or part.state is PartState.REFUSED:
             self._drop([part])
-        self.pool.rest(lane)
+        self.pool.rest(shepherd)
 
     def _drop(self, parts: list[Part]) -> None:
         """Nobody asks for these any more."""
         for part in parts:
             self.parts.pop(part.uid, None)
-            lane = self.pool.lanes.get(part.lane)
-            if lane is not None:
-                lane.kept.discard(part.uid)
-                if lane.pid not in self.pool.by_pid and not lane.kept:
-                    self.pool.drop(lane)
+            shepherd = self.pool.shepherds.get(part.shepherd)
+            if shepherd is not None:
+                shepherd.kept.discard(part.uid)
+                if shepherd.pid not in self.pool.by_pid and not shepherd.kept:
+                    self.pool.drop(shepherd)
         if parts:
             self.journal.forget([part.uid for part in parts])
 
-    def forget(self, uids: list[str]) -> None:
+    def forget(self, uids: Iterable[str]) -> None:
         """The master has these ends; a part that is not over is dropped when it is."""
         done: list[Part] = []
         for uid in uids:
             part = self.parts.get(uid)
-            if part is not None and (part.end is not None or part.state in OVER):
+            if part is not None and (part.end is not None or part.state.over):
                 part.forgotten = True
-                if part.state in OVER:
+                if part.state.over:
                     done.append(part)
         self._drop(done)
 
     # -- orders to shepherds -----------------------------------------------------------------------------------------
 
-    def order(self, part: Part, order: dict[str, Any]) -> None:
+    def order(self, part: Part, order: ToPart) -> None:
         """Send an order about a part to the shepherd that has it."""
-        lane = self.pool.lanes.get(part.lane)
-        if lane is not None and lane.busy == part.uid:
-            lane.send({**order, "uid": part.uid})
-            self.pool.to_flush.add(lane)
+        shepherd = self.pool.shepherds.get(part.shepherd)
+        if shepherd is not None and shepherd.busy == part.uid:
+            shepherd.send(order._replace(uids=(part.uid,)) if isinstance(order, AboutMany) else order)
+            self.pool.to_flush.add(shepherd)
 
     def kill(self, part: Part, posts: bool = False) -> None:
         """Kill (``posts``: post-execution follows), and kill the shepherd too if it does not say within 2 s that it does."""
-        lane = self.pool.lanes.get(part.lane)
-        if part.state in OVER or lane is None or lane.busy != part.uid or part.kill_asked:
+        shepherd = self.pool.shepherds.get(part.shepherd)
+        if part.state.over or shepherd is None or shepherd.busy != part.uid or part.kill_asked:
             return
         self._count += 1
         part.kill_asked = self._count
-        self.order(part, {"do": "kill", "posts": posts})
-        self._arm(ACK_SECONDS, f"ack {part.kill_asked}", part.uid)
+        self.order(part, orders.Kill((part.uid,), posts))
+        self._arm(ACK_SECONDS, Due.CONFIRMED, part.uid, part.kill_asked)
 
     def lease(self, part: Part) -> None:
         """Look after a part's deadline: its shepherd should have acted when it passed."""
         if part.deadline is not None:
-            self._arm(part.deadline + LEASE_SLACK - kernel.boottime(), "lease", part.uid)
+            self._arm(part.deadline + LEASE_SLACK - kernel.boottime(), Due.LEASE, part.uid)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def _arm(self, seconds: float, what: str, uid: str) -> None:
+    def _arm(self, seconds: float, what: Due, uid: str, kill: int = 0) -> None:
         self._count += 1
-        heapq.heappush(self._timers, (time.monotonic() + max(0.0, min(seconds, 5.0)), self._count, what, uid))
+        heapq.heappush(self._timers, (time.monotonic() + max(0.0, min(seconds, 5.0)), self._count, what, uid, kill))
 
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
@@ -230,20 +277,20 @@ class Herd:
             self._end_orphans()
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
-            _, _, what, uid = heapq.heappop(self._timers)
+            _, _, what, uid, kill = heapq.heappop(self._timers)
             part = self.parts.get(uid)
-            lane = self.pool.lanes.get(part.lane) if part else None
-            if part is None or lane is None or lane.busy != uid:
+            shepherd = self.pool.shepherds.get(part.shepherd) if part else None
+            if part is None or shepherd is None or shepherd.busy != uid:
                 continue
-            if what == "again":
+            if what is Due.GONE:
                 self.kill(part)
-            elif what == "lease":
+            elif what is Due.LEASE:
                 if part.deadline is not None and kernel.boottime() >= part.deadline + LEASE_SLACK:
                     self.kill(part)
                 else:
                     self.lease(part)
-            elif what == f"ack {part.kill_asked}":
-                self.pool.kill(lane)
+            elif kill == part.kill_asked:
+                self.pool.kill(shepherd)
 
     # -- death -------------------------------------------------------------------------------------------------------
 
@@ -256,39 +303,29 @@ class Herd:
                 pid = 0
             if not pid:
                 return
-            lane = self.pool.by_pid.get(pid)
-            if lane is not None:
-                self._died(lane, status)
+            shepherd = self.pool.by_pid.get(pid)
+            if shepherd is not None:
+                self._died(shepherd, status)
 
-    def _died(self, lane: Lane, status: int) -> None:
-        while lane.pipe is not None and not lane.pipe.closed and self._read_last(lane):
+    def _died(self, shepherd: ShepherdHandle, status: int) -> None:
+        while shepherd.pipe is not None and not shepherd.pipe.closed and self._take_what_came(shepherd, shepherd.pipe):
             pass
-        self.pool.died(lane)
-        for asked, kind in lane.asked.items():
-            if kind == "wrote":
-                self._wrote(asked, "the shepherd that wrote it died")
+        self.pool.died(shepherd)
+        for asked in shepherd.asked.values():
+            if isinstance(asked, orders.Append | orders.Deliver):
+                self._wrote(asked.id, "the shepherd that wrote it died")
             else:
-                self._answer({"is": kind, "id": asked, "error": "the shepherd that read it died"})
-        lane.asked.clear()
-        part = self.parts.get(lane.busy) if lane.busy is not None else None
-        lane.busy = None
+                self._answer(failed(asked, "the shepherd that read it died"))
+        shepherd.asked.clear()
+        part = self.parts.get(shepherd.busy) if shepherd.busy is not None else None
+        shepherd.busy = None
         if part is not None:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            part.reason = {"uid": part.uid, "is": "lost", "reason": f"the shepherd of {part.title} {how}"}
+            part.reason = Lost(part.uid, f"the shepherd of {part.title} {how}")
             cgroup.remove(part.cgroup, 0)
             self._lost.append(part)
         self._end_orphans()
-
-    def _read_last(self, lane: Lane) -> bool:
-        assert lane.pipe is not None
-        try:
-            said = lane.pipe.read()
-            for message in said or ():
-                self._take(lane, message)
-        except NONSENSE:
-            return False
-        return bool(said)
 
     def _end_orphans(self) -> None:
         """Kill whatever a dead shepherd left; when nothing is left, its parts are over."""
@@ -309,22 +346,22 @@ class Herd:
 
     def _settle_lost(self, part: Part) -> None:
         """Its end may have reached the disk before the shepherd died; otherwise it is unknown."""
-        if part.state in OVER:
-            if part.state is State.REFUSED:
+        if part.state.over:
+            if part.state is PartState.REFUSED:
                 self._drop([part])
             return
         known = part.end is not None
         if not known:
-            part.end = account.read_ends(self.journal.end_path(part.lane)).get(part.uid)
+            part.end = account.read_ends(self.journal.end_path(part.shepherd)).get(part.uid)
         if part.end is None:
             assert part.reason is not None
-            part.state = State.LOST
+            part.state = PartState.LOST
             self.journal.over(part)
             self._report(part.reason)
             return
         part.reason = None
-        part.state = State.GONE
-        self._report({"uid": part.uid, "is": "gone"} if known else part.again() or {})
+        part.state = PartState.GONE
+        self._report(Gone(part.uid) if known or (again := part.again()) is None else again)
         if part.forgotten:
             self._drop([part])
 
@@ -338,14 +375,22 @@ class Herd:
         def wait(condition: Callable[[], bool], seconds: float) -> None:
             until = min(deadline, time.monotonic() + seconds)
             while condition() and time.monotonic() < until:
-                for lane in list(self.pool.lanes.values()):
-                    self._read(lane)
+                for shepherd in list(self.pool.shepherds.values()):
+                    self._read(shepherd)
                 self.pool.flush()
                 self.reap()
                 self.on_time()
                 time.sleep(0.005)
 
-        wait(lambda: any(lane.busy for lane in self.pool.by_pid.values()), 4.0)
-        for lane in self.pool.by_pid.values():
-            proctree.send(lane.pid, signal.SIGKILL)
+        wait(lambda: any(shepherd.busy for shepherd in self.pool.by_pid.values()), 4.0)
+        for shepherd in self.pool.by_pid.values():
+            proctree.send(shepherd.pid, signal.SIGKILL)
         wait(lambda: bool(self.pool.by_pid) or self._orphans, 10.0)
+
+
+_ANSWER: dict[type, type] = {orders.Read: Data, orders.FindFolders: Folders, orders.Append: Wrote, orders.Deliver: Wrote}
+
+
+def failed(asked: orders.Read | orders.FindFolders, why: str) -> Data | Folders:
+    """The answer to what could not be read."""
+    return Data(asked.id, error=why) if isinstance(asked, orders.Read) else Folders(asked.id, error=why)

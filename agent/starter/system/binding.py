@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+
+from agent.starter.protocol.part import Binding
 
 _SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(platform.machine())
 _DEFAULT, _PREFERRED, _BIND = 0, 1, 2
@@ -18,25 +19,24 @@ _MOST_NODES = 1024
 
 
 @contextmanager
-def bound(to: dict[str, Any] | None) -> Iterator[bytes]:
-    """``to``: ``{"cpus": [..], "nodes": [..], "only": bool}`` or None. Gives what to tell the user, b"" if all is well."""
-    if not to:
+def bound(to: Binding | None) -> Iterator[bytes]:
+    """Bind this process while the context lasts. Gives the line to tell the user, b"" if all is well."""
+    if to is None:
         yield b""
         return
     before = os.sched_getaffinity(0)
-    said = _bind_cpus([int(cpu) for cpu in to.get("cpus") or ()])
-    nodes = [int(node) for node in to.get("nodes") or ()]
-    if nodes:
-        said += _set_policy(_BIND if to.get("only") else _PREFERRED, nodes)
+    said = _bind_cpus(to.cpus)
+    if to.nodes:
+        said += _set_policy(_BIND if to.only else _PREFERRED, to.nodes)
     try:
         yield said
     finally:
-        if nodes:
-            _set_policy(_DEFAULT, [])
+        if to.nodes:
+            _set_policy(_DEFAULT, ())
         os.sched_setaffinity(0, before)
 
 
-def _bind_cpus(cpus: list[int]) -> bytes:
+def _bind_cpus(cpus: Sequence[int]) -> bytes:
     try:
         if cpus:
             os.sched_setaffinity(0, cpus)
@@ -46,7 +46,7 @@ def _bind_cpus(cpus: list[int]) -> bytes:
     return b""
 
 
-def _set_policy(mode: int, nodes: list[int]) -> bytes:
+def _set_policy(mode: int, nodes: Sequence[int]) -> bytes:
     """set_mempolicy(2); a preferred policy takes the first node, as the kernel has one only."""
     nodes = nodes[:1] if mode == _PREFERRED else nodes
     shown = ",".join(map(str, nodes))

@@ -6,8 +6,8 @@ Rule: best effort; nothing here ever fails a part. The shepherd is put into the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+
+from agent.starter.protocol.part import CgroupLimits
 
 _PERIOD_US = 100_000
 
@@ -19,12 +19,10 @@ class _Groups:
     unified = False
 
 
-def create(uid: str, limits: Mapping[str, Any] | None, pid: int) -> list[str]:
+def create(uid: str, limits: CgroupLimits, pid: int) -> list[str]:
     """Make the groups of a part, limit them and put its shepherd in; the folders made."""
-    if not limits:
-        return []
     folders = _find()
-    wanted = [name for name, field in (("memory", "memory_bytes"), ("cpu", "cpus")) if limits.get(field)]
+    wanted = [name for name, limit in (("memory", limits.memory_bytes), ("cpu", limits.cpus)) if limit]
     made: list[str] = []
     for name in wanted:
         base = folders.get(name)
@@ -56,13 +54,13 @@ def remove(folders: list[str], pid: int) -> None:
     folders.clear()
 
 
-def _settings(name: str, limits: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _settings(name: str, limits: CgroupLimits) -> list[tuple[str, str]]:
     if name == "memory":
-        size = str(int(limits["memory_bytes"]))
+        size = str(limits.memory_bytes)
         if _Groups.unified:
             return [("memory.max", size), ("memory.swap.max", "0")]
         return [("memory.limit_in_bytes", size), ("memory.memsw.limit_in_bytes", size)]
-    quota = str(max(1000, int(float(limits["cpus"]) * _PERIOD_US)))
+    quota = str(max(1000, int(limits.cpus * _PERIOD_US)))
     if _Groups.unified:
         return [("cpu.max", f"{quota} {_PERIOD_US}")]
     return [("cpu.cfs_period_us", str(_PERIOD_US)), ("cpu.cfs_quota_us", quota)]

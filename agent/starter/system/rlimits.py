@@ -7,8 +7,9 @@ forked child.
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from agent.starter.protocol.part import ResourceLimits
 
 INFINITY = resource.RLIM_INFINITY
 # A shepherd that lowers these for itself may no longer get the memory it needs to start the child.
@@ -33,7 +34,7 @@ def _order(value: int) -> float:
     return float("inf") if value == INFINITY or value < 0 else value
 
 
-def clamp(asked: Mapping[str, Sequence[int | None]]) -> Limits:
+def clamp(asked: ResourceLimits) -> Limits:
     """The limits that differ from the present ones, as far as allowed. Unknown names are left out; -1 means none."""
     wanted: list[Limit] = []
     before: list[Limit] = []

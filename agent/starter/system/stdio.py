@@ -5,10 +5,9 @@ Rule: only whole lines are written, so that lines of ranks never tear; what a de
 
 from __future__ import annotations
 
-import base64
 import os
-from collections.abc import Mapping
-from typing import Any
+
+from agent.starter.protocol.part import OutputFile
 
 MAX_LINE = 64 * 1024
 
@@ -30,11 +29,11 @@ def open_input(path: str | None) -> int:
         raise Refused("input", f"input file {path}: {_why(e)}") from None
 
 
-def spooled_input(data: str) -> int:
-    """Standard input from what was sent along, in base64: a file that only its readers have."""
+def spooled_input(data: bytes) -> int:
+    """Standard input from what was sent along: a file that only its readers have."""
     fd = os.memfd_create("input", os.MFD_CLOEXEC)
     try:
-        write_all(fd, base64.b64decode(data))
+        write_all(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)
     except (OSError, ValueError) as e:
         os.close(fd)
@@ -42,18 +41,17 @@ def spooled_input(data: str) -> int:
     return fd
 
 
-def open_output(spec: Mapping[str, Any] | None) -> int:
+def open_output(file: OutputFile | None) -> int:
     """The file that becomes standard output or error: created, its folder too if asked; appended to or emptied."""
-    path = spec.get("path") if spec else None
-    if not path:
+    if file is None or not file.path:
         return os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
-    assert spec is not None
+    path = file.path
     # Always appending writes: standard output and error, or a restarted job, may share the file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
-    if not spec.get("append"):
+    if not file.append:
         flags |= os.O_TRUNC
     try:
-        if spec.get("mkdir"):
+        if file.mkdir:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         return os.open(path, flags, 0o666)
     except (OSError, ValueError) as e:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
-Ready = Callable[[int], None]
+Ready = Callable[[int], object]
 
 
 class Watch:

@@ -1,27 +1,41 @@
-"""Where the user of an interactive part comes in: a socket of this machine, and one for other hosts under the job's own key.
+"""Where the user of an interactive part attaches: a socket of this machine, and one for other hosts under the job's own key.
 
-Rule: who comes knows the attempt's token, and is the part's user (SO_PEERCRED) or holds the job's certificate; one at a
+Rule: whoever attaches knows the attempt's token, and is the part's user (SO_PEERCRED) or holds the job's certificate; one at a
 time. No daemon is on the way: bytes go from the shepherd to ``bsub``, whatever becomes of agent and master meanwhile.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.commands import Greeting, read_greeting
 from agent.starter.system.watch import READ, WRITE, Watch
 from agent.starter.wire import taskwire as wire
 from agent.starter.wire.frames import same
 from agent.starter.wire.pipe import receive
 
-MAX_STRANGERS = 8
+if TYPE_CHECKING:  # ``ssl`` is loaded only where other hosts have a way in
+    from agent.starter.wire.link import Identity
+
+MAX_UNAUTHENTICATED = 8
 
 
-class Line(Protocol):
+class AttachAddress(NamedTuple):
+    """Where the user attaches."""
+
+    ip: str = ""
+    """"": other hosts have no way in."""
+    port: int = 0
+    name: str = ""
+    """Of the socket of this machine."""
+
+
+class Connection(Protocol):
     """A connection: ``agent.starter.wire.link.Peer``, or one of this machine."""
 
     closed: bool
@@ -37,13 +51,13 @@ class Line(Protocol):
         """Close without a word."""
 
 
-Took = Callable[[Line, wire.Frame], None]
+Took = Callable[[Connection, wire.Frame], None]
 
 
-class Near:
+class LocalConnection:
     """A connection of this machine."""
 
-    def __init__(self, sock: socket.socket, watch: Watch, took: Took, lost: Callable[[Line], None]) -> None:
+    def __init__(self, sock: socket.socket, watch: Watch, took: Took, lost: Callable[[Connection], None]) -> None:
         sock.setblocking(False)
         self.closed = False
         self._sock = sock
@@ -104,14 +118,14 @@ class Near:
             self._sock.close()
 
 
-class Door:
+class AttachEndpoint:
     """``came`` gets a line and what it said first, ``took`` its frames, ``left`` its end."""
 
     def __init__(
         self,
         token: bytes,
         watch: Watch,
-        came: Callable[[Line, dict[str, Any]], None],
+        came: Callable[[Connection, Greeting], None],
         took: Callable[[wire.Frame], None],
         left: Callable[[], None],
     ) -> None:
@@ -121,9 +135,9 @@ class Door:
         self._took = took
         self._left = left
         self._listeners: list[socket.socket] = []
-        self._strangers: list[Line] = []
-        self._inside: Line | None = None
-        self._address: list[Any] = ["", 0, ""]
+        self._unauthenticated: list[Connection] = []
+        self._inside: Connection | None = None
+        self._address = AttachAddress()
 
     def open(self, cert: str = "", key: str = "", bind: str = "") -> None:
         """Listen; OSError when that cannot be. ``cert``: for other hosts too, at the address ``bind``."""
@@ -133,7 +147,7 @@ class Door:
         near.bind("\0" + name)
         near.listen(16)
         near.setblocking(False)
-        self._address[2] = name
+        self._address = AttachAddress(name=name)
         self._watch.add(near.fileno(), lambda _: self._accept_near(near))
         if cert:
             from agent.starter.wire import link
@@ -141,11 +155,12 @@ class Door:
             identity = link.Identity(cert, key)
             far = link.listen(bind or "127.0.0.1")
             self._listeners.append(far)
-            self._address[:2] = far.getsockname()[:2]
+            ip, port = far.getsockname()[:2]
+            self._address = AttachAddress(ip, port, name)
             self._watch.add(far.fileno(), lambda _: self._accept_far(far, identity))
 
-    def address(self) -> list[Any]:
-        """[ip or "", port, name of the socket of this machine]."""
+    def address(self) -> AttachAddress:
+        """Where it listens."""
         return self._address
 
     def _accept_near(self, listener: socket.socket) -> None:
@@ -156,48 +171,48 @@ class Door:
         if who[1] not in (os.getuid(), 0):
             sock.close()
             return
-        self._strangers.append(Near(sock, self._watch, self._heard, self._gone))
+        self._unauthenticated.append(LocalConnection(sock, self._watch, self._heard, self._gone))
 
-    def _accept_far(self, listener: socket.socket, identity: Any) -> None:
+    def _accept_far(self, listener: socket.socket, identity: Identity) -> None:
         from agent.starter.wire.link import Peer
 
         if (sock := self._accept(listener)) is not None:
             peer = Peer(sock, identity, True, self._watch, self._heard, _ignore, self._gone, wire.FrameReader())
-            self._strangers.append(peer)
+            self._unauthenticated.append(peer)
 
     def _accept(self, listener: socket.socket) -> socket.socket | None:
         try:
             sock, _ = listener.accept()
         except OSError:
             return None
-        self._strangers = [line for line in self._strangers if not line.closed]
-        while len(self._strangers) >= MAX_STRANGERS:
-            self._strangers.pop(0).close()
+        self._unauthenticated = [line for line in self._unauthenticated if not line.closed]
+        while len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+            self._unauthenticated.pop(0).close()
         return sock
 
-    def _heard(self, line: Line, frame: wire.Frame) -> None:
+    def _heard(self, line: Connection, frame: wire.Frame) -> None:
         if line is self._inside:
             self._took(frame)
             return
         said = _greeting(frame)
-        if said is None or not self._token or not same(str(said.get("token")).encode(), self._token):
+        if said is None or not self._token or not same(said.token.encode(errors="replace"), self._token):
             self._turn_away(line, b"not with the token of this job")
         elif self._inside is not None:
             self._turn_away(line, b"the job has a terminal already")
         else:
             self._inside = line
-            self._strangers.remove(line)
+            self._unauthenticated.remove(line)
             self._came(line, said)
 
-    def _turn_away(self, line: Line, why: bytes) -> None:
+    def _turn_away(self, line: Connection, why: bytes) -> None:
         line.send_bytes(wire.pack(wire.Frame(wire.FAIL, 0, 0, 0, why)))
         line.close()
 
-    def _gone(self, line: Line, _: str = "") -> None:
+    def _gone(self, line: Connection, _: str = "") -> None:
         if line is self._inside:
             self._left()
-        elif line in self._strangers:
-            self._strangers.remove(line)
+        elif line in self._unauthenticated:
+            self._unauthenticated.remove(line)
 
     def shut(self) -> None:
         """Nobody else comes in."""
@@ -205,9 +220,9 @@ class Door:
             self._watch.remove(listener.fileno())
             listener.close()
         self._listeners.clear()
-        for line in self._strangers:
+        for line in self._unauthenticated:
             line.close()
-        self._strangers.clear()
+        self._unauthenticated.clear()
 
     def close(self) -> None:
         """Everything."""
@@ -216,14 +231,11 @@ class Door:
             self._inside.close()
 
 
-def _greeting(frame: wire.Frame) -> dict[str, Any] | None:
-    if frame.kind != wire.HELLO:
-        return None
+def _greeting(frame: wire.Frame) -> Greeting | None:
     try:
-        said = json.loads(frame.body)
-    except (ValueError, RecursionError):
+        return read_greeting(frame.body) if frame.kind == wire.HELLO else None
+    except ProtocolError:
         return None
-    return said if isinstance(said, dict) else None
 
 
 def _ignore(*_: object) -> None:

@@ -1,7 +1,7 @@
-"""The user's end of an interactive part: a pseudo-terminal or three pipes for its processes, a line to ``bsub``.
+"""The user's end of an interactive part: a pseudo-terminal or three pipes for its processes, a connection to ``bsub``.
 
-Rule: the processes start when the user has come, all they wrote goes out before their end is told, and a user who
-leaves is a terminal that hangs up.
+Rule: the processes start when the user has attached, all they wrote goes out before their end is told, and a user who
+leaves is a terminal that hangs up. What the user does is queued in ``events``; whoever runs the part takes it from there.
 """
 
 from __future__ import annotations
@@ -12,45 +12,65 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from agent.starter.process.prepare import Files
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.commands import Greeting
+from agent.starter.protocol.part import InteractiveSpec
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
-from agent.starter.terminal.attach_endpoint import Door, Line
+from agent.starter.terminal.attach_endpoint import AttachEndpoint, Connection
 from agent.starter.terminal.flow import Flow
 from agent.starter.wire import taskwire as wire
 
 COME_SECONDS = 120.0
 VEOF = b"\x04"
 
-# what: came, signal, left
-Hear = Callable[[str, int], None]
+
+class Attached(NamedTuple):
+    """The user is there: what waits for them may start."""
+
+
+class Signalled(NamedTuple):
+    """The user sends a signal."""
+
+    sig: int
+
+
+class Left(NamedTuple):
+    """The user has hung up, or never came."""
+
+
+class OutputPaused(NamedTuple):
+    """Output of ranks must wait (``paused``) for a user who does not read, or may go on."""
+
+    paused: bool
+
+
+UserEvent = Attached | Signalled | Left | OutputPaused
 
 
 class Terminal:
-    """``hear`` gets came (start the processes), signal with its number, and left (end them)."""
+    """Of one part that asks for one."""
 
-    def __init__(self, spec: Spec, watch: Watch, hear: Hear) -> None:
+    def __init__(self, spec: Spec, asked: InteractiveSpec, watch: Watch) -> None:
         self.over = False
-        self.resume: Callable[[bool], None] | None = None
-        """Told True when output that others read may go on, False when it must wait."""
+        self.events: list[UserEvent] = []
+        """What the user has done that nobody has taken yet."""
         self.tty = -1
         """The side of a pseudo-terminal that is the processes', -1 without one."""
-        self._asked: dict[str, Any] = spec.get("interactive")
+        self._asked = asked
         self._spec = spec
-        self._hear = hear
-        self._door = Door(spec.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[11:], watch, self._came, self._took, self._left)
-        self._line: Line | None = None
+        self._endpoint = AttachEndpoint(spec.token, watch, self._came, self._took, self._left)
+        self._connection: Connection | None = None
         self._flow = Flow(watch, self._say, self._changed, room=0)
         self._here = False
         self._wanted_tty = False
         self._master = -1
         self._come_by: float | None = None
         self._code: int | None = None
-        self._size: Any = None
+        self._size: tuple[int, ...] = ()
         self._close_by: float | None = None
         self._paused = False
 
@@ -58,17 +78,17 @@ class Terminal:
         """Listen; Refused when that cannot be."""
         asked = self._asked
         try:
-            self._door.open(str(asked.get("cert") or ""), str(asked.get("key") or ""), str(asked.get("bind") or ""))
+            self._endpoint.open(asked.cert, asked.key, asked.bind)
         except (OSError, ValueError) as e:
-            raise Refused("bad", f"terminal of {self._spec.get('title', '')}: {getattr(e, 'strerror', None) or e}") from None
+            raise Refused("bad", f"terminal of {self._spec.title}: {getattr(e, 'strerror', None) or e}") from None
 
     def address(self) -> str:
-        """Where the user comes in: ``ip port name``; no ip and port 0 where other hosts have no way in."""
-        ip, port, name = self._door.address()
+        """Where the user attaches: ``ip port name``; ``- 0 name`` where other hosts have no way in."""
+        ip, port, name = self._endpoint.address()
         return f"{ip or '-'} {port} {name}"
 
     def go(self) -> bool:
-        """The part runs: whether the user is there; else ``came`` is heard later, or ``left``."""
+        """The part runs: whether the user is there; else Attached comes later, or Left."""
         if not self._here:
             self._come_by = time.monotonic() + COME_SECONDS
         return self._here
@@ -82,12 +102,12 @@ class Terminal:
         if self._wanted_tty and not gang:
             self._lend_terminal(files)
             return
-        if self._asked.get("stdin"):
+        if self._asked.stdin:
             read_end, ours = os.pipe2(os.O_CLOEXEC)
             self._flow.take_input(ours)
             _replace(files, "stdin", read_end)
         for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
-            if self._asked.get(name) and not gang:
+            if getattr(self._asked, name) and not gang:
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
                 self._flow.add_output(ours, stream)
                 _replace(files, name, write_end)
@@ -95,37 +115,36 @@ class Terminal:
     def _lend_copies(self, files: Files) -> None:
         """``-tty``: what goes to a file is shown too."""
         for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
-            if self._asked.get("tee") and not self._asked.get(name):
+            if self._asked.tee and not getattr(self._asked, name):
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
                 self._flow.add_output(ours, stream, also=os.dup(getattr(files, name)))
                 _replace(files, name, write_end)
 
     def _lend_terminal(self, files: Files) -> None:
         self._master, self.tty = os.openpty()
-        size = self._size
-        if isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and 0 <= n < 65536 for n in size):
-            self._resize(*size)
+        if len(self._size) == 2 and all(0 <= n < 65536 for n in self._size):
+            self._resize(*self._size)
         self._flow.take_input(os.dup(self._master), VEOF)
         self._flow.add_output(os.dup(self._master), wire.OUT)
         for name in ("stdin", "stdout", "stderr"):
-            if self._asked.get(name):
+            if getattr(self._asked, name):
                 _replace(files, name, os.dup(self.tty))
 
     def takes(self, stream: int) -> bool:
         """Whether what a gang's processes write to a stream goes to the user instead of a file."""
-        return bool(self._asked.get("stderr" if stream == wire.ERR else "stdout"))
+        return self._asked.stderr if stream == wire.ERR else self._asked.stdout
 
     @property
     def tees(self) -> bool:
         """Whether what goes to a file is shown too."""
-        return bool(self._asked.get("tee"))
+        return self._asked.tee
 
     def put(self, stream: int, lines: bytes) -> None:
         """What a gang's processes wrote."""
         self._flow.put(stream, lines)
-        if self._flow.full and not self._paused and self.resume:
+        if self._flow.full and not self._paused:
             self._paused = True
-            self.resume(False)
+            self.events.append(OutputPaused(True))
 
     def started(self) -> None:
         """The processes run."""
@@ -135,21 +154,20 @@ class Terminal:
     # -- the user ------------------------------------------------------------------------------------------------------
 
     def _say(self, kind: int, body: bytes) -> None:
-        if self._line is not None:
-            self._line.send_bytes(wire.pack(wire.Frame(kind, 0, 0, 0, body)))
+        if self._connection is not None:
+            self._connection.send_bytes(wire.pack(wire.Frame(kind, 0, 0, 0, body)))
 
-    def _came(self, line: Line, said: dict[str, Any]) -> None:
-        self._line = line
+    def _came(self, connection: Connection, said: Greeting) -> None:
+        self._connection = connection
         self._here = True
         self._come_by = None
-        self._door.shut()
-        self._wanted_tty = bool(said.get("tty"))
-        term = said.get("term")
-        if isinstance(term, str) and term and "\0" not in term:
-            self._spec.env["TERM"] = os.fsencode(f"TERM={term}")
-        self._size = said.get("size")
+        self._endpoint.shut()
+        self._wanted_tty = said.tty
+        if said.term and "\0" not in said.term:
+            self._spec.env["TERM"] = os.fsencode(f"TERM={said.term}")
+        self._size = said.size
         self._flow.grant_outputs()
-        self._hear("came", 0)
+        self.events.append(Attached())
 
     def _resize(self, rows: int, columns: int) -> None:
         if self._master >= 0:
@@ -164,16 +182,16 @@ class Terminal:
         elif frame.kind == wire.CREDIT:
             self._flow.take(frame)
         elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
-            self._hear("signal", frame.body[0])
+            self.events.append(Signalled(frame.body[0]))
         elif frame.kind == wire.SIZE and len(frame.body) == 4:
             self._resize(*struct.unpack("!HH", frame.body))
 
     def _left(self) -> None:
-        self._line = None
+        self._connection = None
         self._flow.open_room()
         self._flow.close_input()
         if self._code is None:
-            self._hear("left", 0)
+            self.events.append(Left())
         self._changed()
 
     def _suspends(self, keys: bytes) -> bool:
@@ -181,7 +199,7 @@ class Terminal:
 
         The processes of a part are orphans for the kernel, which does not let this key stop them.
         """
-        if self._master < 0 or self._asked.get("shell"):
+        if self._master < 0 or self._asked.shell:
             return False
         modes = termios.tcgetattr(self._master)
         key = modes[6][termios.VSUSP]
@@ -208,17 +226,17 @@ class Terminal:
         if self.tty >= 0:
             os.close(self.tty)
             self.tty = -1
-        self._door.shut()
-        if self._line is None or self._code is None:
+        self._endpoint.shut()
+        if self._connection is None or self._code is None:
             self.close()
         else:
             self._changed()
 
     def _changed(self) -> None:
         flow = self._flow
-        if self._paused and flow.low and self.resume:
+        if self._paused and flow.low:
             self._paused = False
-            self.resume(True)
+            self.events.append(OutputPaused(False))
         if self.tty < 0 and self._code is not None and flow.dry and not self.over:
             self._say(wire.EXIT, wire.exit_body(self._code))
             self.over = True
@@ -227,7 +245,7 @@ class Terminal:
     @property
     def done(self) -> bool:
         """Whether the user has left: they do when they have heard the end."""
-        return self._line is None or self._line.closed
+        return self._connection is None or self._connection.closed
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
@@ -238,10 +256,10 @@ class Terminal:
         now = time.monotonic()
         if self._come_by is not None and now >= self._come_by:
             self._come_by = None
-            self._hear("left", 0)
+            self.events.append(Left())
         if self._close_by is not None and now >= self._close_by:
             self._close_by = None
-            if self._line is not None and not self._line.waiting:
+            if self._connection is not None and not self._connection.waiting:
                 self.close()
 
     def close(self) -> None:
@@ -252,8 +270,8 @@ class Terminal:
             if fd >= 0:
                 os.close(fd)
         self.tty = self._master = -1
-        self._door.close()
-        self._line = None
+        self._endpoint.close()
+        self._connection = None
 
 
 def _replace(files: Files, name: str, fd: int) -> None:

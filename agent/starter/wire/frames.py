@@ -5,21 +5,13 @@ Rule: pure; a peer that breaks the format gets a FrameError and loses its connec
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from agent.starter.protocol.codec import Json, ProtocolError, parse, text
 
 MAX_FRAME = 64 << 20
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class FrameError(ValueError):
     """The peer sent something that is not a frame."""
-
-
-def text(obj: object) -> bytes:
-    """JSON without blanks; ASCII only, so that file names with undecodable bytes (surrogates) survive."""
-    return _encode(obj).encode("ascii")
 
 
 def frame(body: bytes) -> bytes:
@@ -31,7 +23,7 @@ def frame(body: bytes) -> bytes:
 
 def pack(obj: object) -> bytes:
     """One object as a frame."""
-    return frame(_encode(obj).encode("ascii"))
+    return frame(text(obj))
 
 
 class FrameReader:
@@ -41,11 +33,11 @@ class FrameReader:
         self._data = bytearray()
         self._limit = limit
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
+    def feed(self, data: bytes) -> list[Json]:
         """The objects completed by ``data``; FrameError when the stream cannot be frames."""
         buffer = self._data
         buffer += data
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         at = 0
         while len(buffer) - at >= 4:
             size = int.from_bytes(buffer[at : at + 4], "big")
@@ -53,21 +45,18 @@ class FrameReader:
                 raise FrameError(f"a frame of {size} bytes is over {self._limit}")
             if len(buffer) - at - 4 < size:
                 break
-            found.append(_decode(bytes(buffer[at + 4 : at + 4 + size])))
+            found.append(_parsed(bytes(buffer[at + 4 : at + 4 + size])))
             at += 4 + size
         if at:
             del buffer[:at]
         return found
 
 
-def _decode(body: bytes) -> dict[str, Any]:
+def _parsed(body: bytes) -> Json:
     try:
-        obj = json.loads(body)
-    except (ValueError, RecursionError) as e:
-        raise FrameError(f"a frame is not JSON: {e}") from None
-    if not isinstance(obj, dict):
-        raise FrameError("a frame is not an object")
-    return obj
+        return parse(body)
+    except ProtocolError as e:
+        raise FrameError(f"a frame is {e}") from None
 
 
 def same(given: bytes, token: bytes) -> bool:

@@ -11,16 +11,37 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
 
+from agent.starter.protocol.codec import Json
 from agent.starter.system.watch import READ, WRITE, Watch
 from agent.starter.wire import frames
 
 HANDSHAKE_SECONDS = 30.0
 _CHUNK = 64 * 1024
 
-Took = Callable[["Peer", Any], None]
-Told = Callable[["Peer", str], None]
+F = TypeVar("F")
+Took = Callable[["Peer[F]", F], None]
+Told = Callable[["Peer[F]", str], None]
+
+
+class PeerState(Enum):
+    """What a peer has said of itself, where ranks of a job are linked."""
+
+    NEW = "new"
+    JOINED = "joined"
+    LEFT = "left"
+    """The job goes on without it."""
+    DONE = "done"
+    LOST = "lost"
+
+
+class Reader(Protocol[F]):
+    """Cuts what comes into frames."""
+
+    def feed(self, data: bytes) -> list[F]:
+        """The frames completed by ``data``; ValueError when these are none."""
 
 
 class Identity:
@@ -57,7 +78,7 @@ def _memory_file(text: str) -> int:
     return fd
 
 
-class Peer:
+class Peer(Generic[F]):
     """One connection to another shepherd of the job; ``took`` gets frames, ``opened`` and ``lost`` begin and end."""
 
     def __init__(
@@ -66,13 +87,15 @@ class Peer:
         identity: Identity,
         server: bool,
         watch: Watch,
-        took: Took,
-        opened: Told,
-        lost: Told,
-        reader: Any = None,
+        took: Took[F],
+        opened: Told[F],
+        lost: Told[F],
+        reader: Reader[F],
     ) -> None:
         self.name = ""
-        self.state: Any = None
+        self.state = PeerState.NEW
+        self.place: int | None = None
+        """Which host it is, once it has said so."""
         self.open = False
         self.closed = False
         self.since = time.monotonic()
@@ -82,8 +105,7 @@ class Peer:
         self._took = took
         self._opened = opened
         self._lost = lost
-        # ``reader`` cuts what comes into frames of another kind than JSON.
-        self._reader: Any = reader or frames.FrameReader()
+        self._reader = reader
         self._out = bytearray()
         self._plain: socket.socket | None = sock
         self._tls: ssl.SSLSocket | None = None
@@ -98,7 +120,7 @@ class Peer:
         """Bytes not yet sent."""
         return len(self._out)
 
-    def send(self, obj: dict[str, Any]) -> None:
+    def send(self, obj: Json) -> None:
         """Send a frame, now or when there is room."""
         self.send_bytes(frames.pack(obj))
 

@@ -6,8 +6,8 @@ Rule: whoever does not read loses the connection at MAX_WAITING bytes; nobody el
 from __future__ import annotations
 
 import socket
-from typing import Any
 
+from agent.starter.protocol.codec import Json
 from agent.starter.system.watch import READ, WRITE, Watch
 from agent.starter.wire import frames
 from agent.starter.wire import taskwire as wire
@@ -59,7 +59,7 @@ class FramePipe:
             self._watch.change(self.sock.fileno(), READ | WRITE if self._writing else READ)
         return len(self._out) <= MAX_WAITING
 
-    def read(self) -> list[dict[str, Any]] | None:
+    def read(self) -> list[Json] | None:
         """What came; None when the peer closed. FrameError when it sent nonsense."""
         try:
             data = self.sock.recv(CHUNK)

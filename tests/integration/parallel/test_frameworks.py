@@ -13,6 +13,8 @@ import pytest
 from agent.launch.frameworks import FIRST_PORT, PORTS
 from agent.starter.process.ports import Ports
 from agent.starter.process.spec import Spec, Template
+from agent.starter.protocol.part import PortsSpec
+from agent.starter.protocol.reports import Root
 from agent.starter.system.stdio import Refused
 from tests.support.live.cluster import Cluster
 from tests.support.live.inside import said
@@ -175,8 +177,8 @@ def test_a_launcher_in_the_command_is_refused(cluster: Cluster, tmp_path: Path) 
     assert "-a jax does not know chief" in done.stderr
 
 
-def asked(count: int, first: int, of: int = PORTS) -> dict[str, int]:
-    return {"place": 0, "hosts": 1, "count": count, "first": first, "low": FIRST_PORT, "of": of}
+def asked(count: int, first: int, of: int = PORTS) -> PortsSpec:
+    return PortsSpec(0, 1, count, first, FIRST_PORT, of)
 
 
 def free_port() -> int:
@@ -209,7 +211,7 @@ def test_no_free_port_is_refused() -> None:
     """And nothing stays held."""
     port = free_port()
     with socket.create_server(("127.0.0.1", port)), pytest.raises(Refused, match="1 free ports are needed"):
-        Ports({**asked(1, port, 1), "low": port})
+        Ports(asked(1, port, 1)._replace(low=port))
 
 
 def test_a_port_that_nobody_told_is_refused() -> None:
@@ -217,9 +219,9 @@ def test_a_port_that_nobody_told_is_refused() -> None:
     made = Ports(asked(0, FIRST_PORT))
     spec = Spec(Template({"argv": ["x"]}), {"uid": "u", "tasks": [{"rank": 0, "env": {"MASTER_PORT": "@LAVA_PORT_1_0@"}}]})
     with pytest.raises(Refused, match="the port of host 2"):
-        made.fill(spec, ["127.0.0.1", 5, [[6]], 0])
-    made.fill(spec, ["127.0.0.1", 5, [[], [7]], 0])
-    assert spec.tasks[0]["env"] == {"MASTER_PORT": "7"}
+        made.fill(spec, Root("127.0.0.1", 5, ((6,),)))
+    made.fill(spec, Root("127.0.0.1", 5, ((), (7,))))
+    assert spec.tasks[0].env == {"MASTER_PORT": "7"}
 
 
 def test_python_is_here() -> None:

@@ -129,7 +129,8 @@ class Rig:
             return True
         except OSError:
             return False
-        for frame in self.reader.feed(data):
+        frames: list[dict[str, Any]] = self.reader.feed(data)
+        for frame in frames:
             self.frames.append(frame)
             for report in frame.get("reports", ()):
                 self.reports.setdefault(report["uid"], []).append(report)

@@ -8,7 +8,9 @@ from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import SIGNAL, WAIT
 from agent.core.effects import Grant, KillAll, SayCheckpoint, Send
-from agent.starter.process.prepare import folders_with
+from agent.starter.part.user_files import find_folders
+from agent.starter.protocol.orders import FindFolders
+from agent.starter.protocol.part import User
 
 ASK = Send("u", SIGNAL, True)
 
@@ -56,7 +58,8 @@ def test_a_job_that_does_not_catch_the_signal_is_told_of() -> None:
 
 def test_only_whole_generations_count(tmp_path: Path) -> None:
     def look() -> int:
-        return app.newest(folders_with(str(tmp_path), "gen-", app.MANIFEST))
+        order = FindFolders("u", User("me", 1, 1, ()), str(tmp_path), "gen-", app.MANIFEST)
+        return app.newest(find_folders(order).names)
 
     assert look() == -1
     for name in ("gen-1", "gen-2", "gen-10", "gen-11", "gen-12.tmp"):

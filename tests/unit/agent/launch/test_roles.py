@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent.launch import environ, roles
 from agent.starter.process.ports import Ports
 from agent.starter.process.spec import Spec, Template
+from agent.starter.protocol.part import PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 Roles = Sequence[tuple[int, int, int]]
@@ -223,15 +224,14 @@ def test_a_role_has_software_of_its_own() -> None:
 
 def test_marks_are_filled_wherever_they_stand() -> None:
     """In the shared variables, in a task's own, and in its command."""
-    asked = {"place": 0, "hosts": 1, "count": 1, "first": 20000, "low": 20000, "of": 12000}
-    ports = Ports(asked)
+    ports = Ports(PortsSpec(place=0, hosts=1, count_=1, first=20000, low=20000, of=12000))
     try:
         task = {"rank": 0, "env": {"OWN": "@LAVA_PORT_0_0@"}, "argv": ["p", "--port=@LAVA_PORT_0_0@"]}
         spec = Spec(Template({}), {"uid": "u", "env": {"SHARED": "h:@LAVA_PORT_0_0@"}, "tasks": [task]})
         ports.fill(spec, None)
         port = str(ports.numbers[0])
         assert spec.env["SHARED"] == f"SHARED=h:{port}".encode()
-        assert spec.tasks == [{"rank": 0, "env": {"OWN": port}, "argv": ["p", f"--port={port}"]}]
+        assert spec.tasks == (TaskSpec(0, {"OWN": port}, ("p", f"--port={port}")),)
     finally:
         ports.close()
 

@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.starter.process import account, spec, tasks
+from agent.starter.protocol.codec import text
+from agent.starter.protocol.part import NO_RANK, TaskSpec
+from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.parts import Part, State
+from agent.starter.supervisor.parts import Part
 from agent.starter.system import kernel, proctree, rlimits
 from agent.starter.system.stdio import MAX_LINE, Lines
 from agent.starter.wire.frames import FrameError, FrameReader, pack
@@ -77,20 +80,20 @@ def test_an_endless_line_goes_out_in_pieces() -> None:
 
 def test_limits_are_clamped_to_the_hard_one() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert rlimits.clamp({"NOFILE": [soft, -1], "NONSENSE": [1, 1]}) == rlimits.NO_CHANGE
-    limits = rlimits.clamp({"NOFILE": [hard + 1, hard + 1]})
+    assert rlimits.clamp({"NOFILE": (soft, -1), "NONSENSE": (1, 1)}) == rlimits.NO_CHANGE
+    limits = rlimits.clamp({"NOFILE": (hard + 1, hard + 1)})
     assert limits.wanted == ([] if soft == hard else [(resource.RLIMIT_NOFILE, hard, hard)])
-    lowered = rlimits.clamp({"NOFILE": [10, 20]})
+    lowered = rlimits.clamp({"NOFILE": (10, 20)})
     assert lowered == rlimits.Limits([(resource.RLIMIT_NOFILE, 10, 20)], [(resource.RLIMIT_NOFILE, soft, hard)], True)
-    assert rlimits.clamp({"NOFILE": [10, -1]}).in_child is False
+    assert rlimits.clamp({"NOFILE": (10, -1)}).in_child is False
 
 
 def test_environment_of_a_part_is_merged_and_marked() -> None:
     template = spec.Template({"env": {"A": "1", "B": "1"}, "argv": ["x"], "title": "t"})
     one = spec.Spec(template, {"uid": "u", "env": {"B": "2", "bad=name": "x", "nul": "a\0b"}, "argv": None})
     assert one.env == {"A": b"A=1", "B": b"B=2", "LAVA_ATTEMPT": b"LAVA_ATTEMPT=u"}
-    assert one.get("argv", "default") == "default"
-    assert one.tasks == [{"rank": -1, "env": {}}]
+    assert one.part.argv is None
+    assert one.tasks == (TaskSpec(NO_RANK, {}),)
     assert template.env == {"A": b"A=1", "B": b"B=1"}
 
 
@@ -142,9 +145,13 @@ def test_end_sums_its_tasks() -> None:
     a, b = account.Task(0, 11), account.Task(1, 12)
     a.ended((11, 0, 1.5, 0.5, 100))
     b.ended((12, 256, 2.0, 0.25, 300))
-    end = account.end_record([a, b], 256, 5.0, False)
-    assert (end["utime"], end["stime"], end["maxrss_kb"], end["status"]) == (3.5, 0.75, 300, 256)
-    assert [t["rank"] for t in end["tasks"]] == [0, 1]
+    used = account.Used()
+    end = account.end_of([a, b], 256, 5.0, False, used)
+    assert (end.utime, end.stime, end.maxrss_kb, end.status) == (3.5, 0.75, 300, 256)
+    assert [task.rank for task in end.tasks] == [0, 1]
+    used.add((13, 0, 1.0, 2.0, 400))
+    end = account.end_of([a, b], 256, 5.0, False, used)
+    assert (end.utime, end.stime, end.maxrss_kb) == (4.5, 2.75, 400)
 
 
 class Disk:
@@ -153,9 +160,9 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
 
-    def load(self) -> tuple[int, dict[str, State]]:
+    def load(self) -> tuple[int, dict[str, PartState]]:
         former = Journal(self.folder).load()
-        return former.seq, {uid: State.GONE if p.end else p.state for uid, p in former.parts.items()}
+        return former.seq, {uid: PartState.GONE if p.end else p.state for uid, p in former.parts.items()}
 
 
 def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) -> None:
@@ -163,15 +170,17 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     assert disk.load() == (0, {})
     journal = Journal(str(tmp_path))
     journal.begin("boot", 3, [])
-    parts = [Part(uid, 1, 1, lane) for lane, uid in enumerate(["a", "b", "c", "d"], 1)]
+    parts = [Part(uid, 1, 1, number) for number, uid in enumerate(["a", "b", "c", "d"], 1)]
     journal.take(4, parts)
-    Path(journal.end_path(1)).write_bytes(b'{"uid":"a","end":{"status":0}}\n{"uid":"b","end":{"status":0}}\n{"uid":')
+    end = account.end_of([], 0, 1.0, False, account.Used())
+    lines = [text(write_report(Ended(uid, end))) for uid in "ab"]
+    Path(journal.end_path(1)).write_bytes(b"\n".join([*lines, b'{"uid":']))
     journal.forget(["c"])
-    parts[3].state, parts[3].reason = State.LOST, {"is": "lost"}
+    parts[3].state, parts[3].reason = PartState.LOST, Lost("d", "why")
     journal.over(parts[3])
     with open(tmp_path / "journal", "ab") as f:
         f.write(b'{"seq":99,"par')
-    wanted = (4, {"a": State.GONE, "b": State.PREPARING, "d": State.LOST})
+    wanted = (4, {"a": PartState.GONE, "b": PartState.PREPARING, "d": PartState.LOST})
     assert disk.load() == wanted, "an end file is believed about its own shepherd's parts only"
     former = Journal(str(tmp_path)).load()
     journal.begin("boot", former.seq, former.parts.values())

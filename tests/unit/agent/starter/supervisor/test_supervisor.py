@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent.starter.protocol.reports import FromStarter, PartReport, PartState
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.parts import Part, State
-from agent.starter.supervisor.pool import Lane
-from agent.starter.supervisor.shepherd_handle import Key
-from agent.starter.supervisor.supervisor import Herd
+from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
+from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import pack
 from agent.starter.wire.pipe import FramePipe
@@ -31,21 +31,22 @@ NONSENSE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("said", NONSENSE, ids=str)
 def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[str, Any]) -> None:
-    reports: list[dict[str, Any]] = []
+    reports: list[PartReport] = []
+    answers: list[FromStarter] = []
     journal = Journal(str(tmp_path))
     journal.begin("boot", 0, ())
     parts = {"a": Part("a", 1, 1, 1), "b": Part("b", 2, 1, 2)}
     watch = Watch()
-    herd = Herd("h1", journal, watch, parts, reports.append, reports.append)
+    supervisor = Supervisor("h1", journal, watch, parts, reports.append, answers.append)
     ours, theirs = socket.socketpair()
-    lane = Lane(1, Key(0, 0, (), False))
+    handle = ShepherdHandle(1, ShepherdKey(0, 0, (), False))
     with subprocess.Popen(["sleep", "1000"]) as shepherd, theirs:
-        lane.pid, lane.pipe, lane.busy = shepherd.pid, FramePipe(ours, watch), "a"
-        herd.pool.lanes[1] = herd.pool.by_pid[shepherd.pid] = lane
-        watch.add(ours.fileno(), lambda _: herd._read(lane))
+        handle.pid, handle.pipe, handle.busy = shepherd.pid, FramePipe(ours, watch), "a"
+        supervisor.pool.shepherds[1] = supervisor.pool.by_pid[shepherd.pid] = handle
+        watch.add(ours.fileno(), lambda _: supervisor._read(handle))
         theirs.sendall(pack(said))
         watch.wait(5.0)
-        assert lane.doomed
+        assert handle.doomed
         wait_until(lambda: shepherd.poll() is not None, 10, "the shepherd's end")
-    assert parts["b"].state is State.PREPARING
-    assert not [report for report in reports if report.get("uid") == "b"]
+    assert parts["b"].state is PartState.PREPARING
+    assert not [report for report in reports if report.uid == "b"]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.starter.system.watch import Watch
-from agent.starter.terminal.attach_endpoint import Door
+from agent.starter.terminal.attach_endpoint import AttachEndpoint
 from agent.starter.terminal.flow import Flow
 from agent.starter.wire import taskwire as wire
 
@@ -27,7 +27,7 @@ class Visit:
         self.watch = Watch()
         self.heard: list[str] = []
         came, left = lambda line, said: self.heard.append("came"), lambda: self.heard.append("left")
-        self.door = Door(TOKEN, self.watch, came, self._took, left)
+        self.door = AttachEndpoint(TOKEN, self.watch, came, self._took, left)
         self.door.open()
 
     def _took(self, frame: wire.Frame) -> None:
@@ -35,7 +35,7 @@ class Visit:
 
     def knock(self) -> socket.socket:
         link = socket.socket(socket.AF_UNIX)
-        link.connect("\0" + self.door.address()[2])
+        link.connect("\0" + self.door.address().name)
         link.setblocking(False)
         return link
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter.blaunch.taskrun import arguments, environment, program
-from agent.starter.process.phase import Phase, why_no_task
+from agent.starter.blaunch.taskrun import environment, program
+from agent.starter.process.progress import Phase, Progress
 from agent.starter.process.spec import Spec, Template
+from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.commands import Shell, TaskRequest, read_request
 from agent.starter.wire import taskwire as wire
 from agent.starter.wire.frames import FrameError
 from agent.starter.wire.taskwire import Frame, FrameReader
@@ -77,20 +81,31 @@ def test_the_environment_of_a_task() -> None:
 
 def test_the_command_of_a_task() -> None:
     """Joined by blanks for a shell, as rsh does."""
-    words = ['"/usr/bin/proxy"', "--a", '"b c"']
-    assert program({"words": words}, {}) == ["/bin/sh", "-c", '"/usr/bin/proxy" --a "b c"']
-    assert program({"words": words, "shell": "none"}, {}) == words
-    assert program({"words": ["x"], "shell": "login"}, {"SHELL": b"SHELL=/bin/bash"}) == ["/bin/bash", "-l", "-c", "x"]
-    assert program({"words": ["x"], "shell": "login"}, {}) == ["/bin/sh", "-l", "-c", "x"]
-    assert arguments(["a", ""])
-    assert not arguments([])
-    assert not arguments(["a\0b"])
-    assert not arguments([1])
+    words = ('"/usr/bin/proxy"', "--a", '"b c"')
+    assert program(TaskRequest("h", words, {}), {}) == ["/bin/sh", "-c", '"/usr/bin/proxy" --a "b c"']
+    assert program(TaskRequest("h", words, {}, shell=Shell.NONE), {}) == list(words)
+    login = TaskRequest("h", ("x",), {}, shell=Shell.LOGIN)
+    assert program(login, {"SHELL": b"SHELL=/bin/bash"}) == ["/bin/bash", "-l", "-c", "x"]
+    assert program(login, {}) == ["/bin/sh", "-l", "-c", "x"]
+
+
+@pytest.mark.parametrize("words", [[], ["a\0b"], [1], "x", None])
+def test_what_is_no_command(words: object) -> None:
+    with pytest.raises(ProtocolError):
+        read_request(json.dumps({"host": "h", "words": words}).encode())
+
+
+def test_a_command_as_blaunch_sends_it() -> None:
+    asked = {"host": "h", "words": ["a", ""], "shell": "none", "stdin": True, "env": {"A": "1"}, "cwd": "/tmp", "task": 3}
+    assert read_request(json.dumps(asked).encode()) == TaskRequest("h", ("a", ""), {"A": "1"}, 3, True, Shell.NONE, "/tmp")
 
 
 def test_when_a_task_may_start() -> None:
     """Only while the part runs and is not being killed."""
-    assert why_no_task(Phase.RUNNING, False, "7") == ""
-    assert why_no_task(Phase.PREPARED, False, "7") == "job 7 has not started there"
+    progress = Progress("7")
+    assert progress.why_no_task() == "job 7 has not started there"
+    progress.phase = Phase.RUNNING
+    assert progress.why_no_task() == ""
     for phase, killing in ((Phase.RUNNING, True), (Phase.ENDED, False), (Phase.POST, False), (Phase.PREPARED, True)):
-        assert why_no_task(phase, killing, "7") == "job 7 is ending there"
+        progress.phase, progress.killing = phase, killing
+        assert progress.why_no_task() == "job 7 is ending there"

@@ -1,4 +1,4 @@
-"""Starting one task of a part, or a command around them: environment, files and limits put together.
+"""Starting one task of a part, or a command around the tasks: environment, files and limits put together.
 
 Rule: what cannot be started has ended, with the status and the line that a shell would give.
 """
@@ -6,12 +6,13 @@ Rule: what cannot be started has ended, with the status and the line that a shel
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import NamedTuple
 
 from agent.starter.mpi.gang import Gang
 from agent.starter.process import tasks
 from agent.starter.process.account import Task
 from agent.starter.process.spec import Spec
+from agent.starter.protocol.part import TaskSpec
 from agent.starter.system import rlimits, scratch
 from agent.starter.system.binding import bound
 from agent.starter.system.stdio import Refused, write_all
@@ -22,37 +23,39 @@ ABORT = 99
 """LSB_EXIT_PRE_ABORT: a pre-execution command that ends so ends the job, instead of keeping it waiting."""
 
 
-def begin(
-    task: Task,
-    of: dict[str, Any],
-    spec: Spec,
-    fds: tuple[int, int, int],
-    gang: Gang | None,
-    limits: rlimits.Limits,
-    terminal: int = -1,
-) -> None:
-    """Start it: ``task`` has a pid then, or has ended. ``of``: its entry in ``tasks``; ``fds``: the part's files."""
-    extra = of.get("env") or {}
-    env, path = spec.env, spec.path
+class Surroundings(NamedTuple):
+    """What a part gives to each of its tasks."""
+
+    fds: tuple[int, int, int]
+    """The files that become 0, 1 and 2."""
+    limits: rlimits.Limits
+    tty: int
+    """The pseudo-terminal that becomes the controlling one, -1 without."""
+    gang: Gang | None
+
+
+def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings) -> None:
+    """Start it: ``task`` has a pid then, or has ended."""
+    env, path, extra = spec.env, spec.path, asked.env
+    fds, limits = around.fds, around.limits
     keep: list[int] = []
-    if gang:
-        more, fds, keep = gang.files_of(of)
+    if around.gang:
+        more, fds, keep = around.gang.files_of(asked)
         extra = {**more, **extra}
     if extra:
-        env = {**env, **{k: os.fsencode(f"{k}={v}") for k, v in extra.items()}}
+        env = {**env, **{name: os.fsencode(f"{name}={value}") for name, value in extra.items()}}
         path = extra.get("PATH", path)
-    argv = of.get("argv") or spec.get("argv", [""])
-    if of.get("rlimits"):
-        limits = rlimits.clamp(of["rlimits"])
-    if (own := of.get("scratch") or "") and (why := scratch.make(own)):
-        return _cannot(task, fds[2], own, why)
-    if (folder := of.get("cwd")) and (why := _enter(folder)):
-        return _cannot(task, fds[2], folder, why)
+    argv = asked.argv or (("",) if spec.part.argv is None else spec.part.argv)
+    if asked.rlimits:
+        limits = rlimits.clamp(asked.rlimits)
+    if asked.scratch and (why := scratch.make(asked.scratch)):
+        return _cannot(task, fds[2], asked.scratch, why)
+    if asked.cwd and (why := _why_not_entered(asked.cwd)):
+        return _cannot(task, fds[2], asked.cwd, why)
     try:
         programs = tasks.candidates(argv[0], path)
-        with bound(of.get("bind") or spec.get("bind")) as said:
-            nice = int(spec.get("nice", 0))
-            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, nice, terminal)
+        with bound(asked.bind or spec.part.bind) as said:
+            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, spec.part.nice, around.tty)
         if said:
             write_all(fds[2], said)
     except (OSError, ValueError) as e:
@@ -66,7 +69,7 @@ def _cannot(task: Task, fd: int, what: str, why: str) -> None:
     task.ended((0, CANNOT << 8, 0.0, 0.0, 0))
 
 
-def _enter(folder: str) -> str:
+def _why_not_entered(folder: str) -> str:
     """Why a task's own folder cannot be entered, "" when it is the current one now."""
     try:
         os.chdir(folder)
@@ -80,7 +83,7 @@ def as_refused(e: Exception, spec: Spec) -> Refused:
     if isinstance(e, Refused):
         return e
     if isinstance(e, OSError):
-        return Refused("nomem", f"part {spec.get('title', spec.uid)}: {e.strerror or e}")
+        return Refused("nomem", f"part {spec.title}: {e.strerror or e}")
     return Refused("bad", f"part {spec.uid}: {type(e).__name__}: {e}")
 
 
@@ -98,4 +101,4 @@ def why_setup_failed(spec: Spec, status: int) -> Refused:
     if code == ABORT:
         return Refused("pre_abort", f"the pre-execution command ended the job (exit code {ABORT})")
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-    return Refused("pre_exec", f"the pre-execution command {how}: {spec.get('pre_exec')}")
+    return Refused("pre_exec", f"the pre-execution command {how}: {spec.part.pre_exec}")

@@ -1,0 +1,175 @@
+"""The tasks of a part: started together or, in a role job, one by one, and followed until all have ended.
+
+Rule: a part of a role job ends by the order to finish, by a kill or by its lease, never because its tasks have ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from agent.starter.part import task_start
+from agent.starter.part.part_resources import PartResources
+from agent.starter.process import account
+from agent.starter.process.account import Task
+from agent.starter.process.progress import Timers
+from agent.starter.process.signals import Signals
+from agent.starter.process.spec import Spec
+from agent.starter.protocol.part import TaskSpec
+from agent.starter.protocol.reports import End, Started, TaskEnded, TaskStarted
+from agent.starter.system import kernel, proctree
+
+
+class RoleTasks:
+    """The tasks of one part of a role job: which start next, and what is told of each."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.finishing = False
+        self._aborted = False
+        self._spec = spec
+        self._numbers: dict[int, int] = {}
+        """Rank to the number of its newest start."""
+        self._due: dict[int, float] = {}
+
+    def first(self) -> Iterator[TaskSpec]:
+        """The tasks that start with the part; one that only holds its slots has no process."""
+        for task in self._spec.tasks:
+            if not task.late and not task.hold:
+                self._numbers[task.rank] = 1
+                yield task
+
+    def ask(self, rank: int, number: int, delay: float) -> None:
+        """The order to start a task in so many seconds; asked again, it is done once."""
+        if number > self._numbers.get(rank, 0) and not (self.finishing or self._aborted):
+            self._numbers[rank] = number
+            self._due[rank] = time.monotonic() + max(0.0, delay)
+
+    def wake_at(self) -> float | None:
+        """When ``due`` has something (monotonic)."""
+        return min(self._due.values(), default=None)
+
+    def due(self) -> Iterator[TaskSpec]:
+        """The tasks whose time has come."""
+        now = time.monotonic()
+        for rank in [rank for rank, at in self._due.items() if at <= now]:
+            del self._due[rank]
+            for task in self._spec.tasks:
+                if task.rank == rank:
+                    yield task._replace(env={**task.env, "LAVA_RESTARTS": str(self._numbers[rank] - 1)})
+
+    def finish(self) -> None:
+        """Nothing starts any more."""
+        self.finishing = True
+        self._due.clear()
+
+    def abort(self) -> None:
+        """Another host of the job is gone: exit statuses from here on are ignored."""
+        self._aborted = not self.finishing
+        self._due.clear()
+
+    def started(self, task: Task) -> TaskStarted | None:
+        """What is told of a task that was started by an order; None where it has ended at once."""
+        if not task.pid or task.status is not None:
+            return None
+        return TaskStarted(self._spec.uid, task.rank, self._number(task), task.pid, proctree.starttime(task.pid))
+
+    def ended(self, task: Task) -> TaskEnded | None:
+        """What is told of a task that has ended."""
+        if self._aborted:
+            return None
+        return TaskEnded(self._spec.uid, task.rank, self._number(task), task.pid, task.status or 0, task.at)
+
+    def _number(self, task: Task) -> int:
+        return self._numbers.get(task.rank, 1)
+
+
+class PartTasks:
+    """The task processes of one part; what is to be told of single ones is queued in ``reports``."""
+
+    def __init__(self, spec: Spec, resources: PartResources, timers: Timers) -> None:
+        self.reports: list[TaskStarted | TaskEnded] = []
+        self.role = RoleTasks(spec) if spec.part.led else None
+        """In a role job."""
+        self.began = 0.0
+        """When the first of them were started, 0: they were not."""
+        self._spec = spec
+        self._resources = resources
+        self._all: list[Task] = []
+        self._running: dict[int, Task] = {}
+        self.signals = Signals(self._running, timers)
+
+    @property
+    def none_yet(self) -> bool:
+        """No task was ever started."""
+        return not self._all
+
+    @property
+    def running(self) -> bool:
+        """Whether a task runs."""
+        return bool(self._running)
+
+    def start(self) -> None:
+        """Start those that start with the part."""
+        self.began = time.time()
+        self._resources.starts()
+        gang = self._resources.gang
+        for asked in self.role.first() if self.role else self._spec.tasks:
+            self._start(asked)
+            if gang and gang.failed:
+                break
+        self._resources.started()
+        os.chdir("/")
+
+    def start_due(self) -> None:
+        """Start the tasks of a role job that were ordered and whose time has come."""
+        if self.role is None:
+            return
+        for asked in self.role.due():
+            task = self._start(asked._replace(cwd=asked.cwd or self._resources.cwd))
+            if report := self.role.started(task):
+                self.reports.append(report)
+            os.chdir("/")
+
+    def _start(self, asked: TaskSpec) -> Task:
+        task = Task(asked.rank, 0)
+        self._all.append(task)
+        task_start.begin(task, asked, self._spec, self._resources.surroundings())
+        if task.pid:
+            self._running[task.pid] = task
+        if self._resources.gang:
+            self._resources.gang.started(task)
+            if task.status is not None:
+                self._over(task)
+        return task
+
+    def ended(self, seen: kernel.Ended) -> bool:
+        """A child of the shepherd has ended; False when it is none of these."""
+        task = self._running.pop(seen[0], None)
+        if task is None:
+            return False
+        task.ended(seen)
+        self._over(task)
+        return True
+
+    def _over(self, task: Task) -> None:
+        if self._resources.gang:
+            self._resources.gang.task_ended(task)
+        if self.role and (report := self.role.ended(task)):
+            self.reports.append(report)
+
+    def started_report(self) -> Started:
+        """What is told of those that run."""
+        return account.started(self._spec.uid, self._all, self.began)
+
+    def status(self) -> int:
+        """The wait status of the part."""
+        if self._resources.gang:
+            return self._resources.gang.status()
+        status = self._all[0].status if self._all else None
+        return int(signal.SIGKILL) if status is None else status
+
+    def end(self, expired: bool) -> End:
+        """The end of the part; ``expired``: by its lease."""
+        return self._resources.end(self._all, self.status(), self.began, expired)
