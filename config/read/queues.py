@@ -9,7 +9,8 @@ from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, JobAction, JobControl, Limits, Thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.fields import APPLICATION, LIMIT_NAMES, QUEUE, fill, shortened
+from config.values.fields import fill, shortened
+from config.values.parameters import APPLICATION, LIMIT_NAMES, QUEUE
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 INDEX_ALIASES = {"cpu": "r1m", "login": "ls", "swap": "swp", "idle": "it"}

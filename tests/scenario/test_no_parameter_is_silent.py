@@ -14,7 +14,7 @@ from config.model.queue import ApplicationConfig
 from config.model.values import JobAction
 from config.read.limits import LIMIT
 from config.read.params import LSB_PARAMS, LSF_CONF
-from config.values.fields import APPLICATION, LIMIT_NAMES
+from config.values.parameters import APPLICATION, LIMIT_NAMES
 from config.values.without_effect import MISSING, NEEDLESS
 
 ROOT = Path(__file__).parents[2]

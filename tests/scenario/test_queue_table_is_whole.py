@@ -8,7 +8,8 @@ import pytest
 
 from config.read.load import load
 from config.values import known
-from config.values.fields import OTHER_NAMES, QUEUE
+from config.values.fields import OTHER_NAMES
+from config.values.parameters import QUEUE
 from config.values.without_effect import MISSING, NEEDLESS
 from tests.integration.site.test_queue_table import PROVEN
 from tests.scenario import test_queue_parameters, test_queue_policies

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from config.model.queue import ApplicationConfig
+from config.values.parameters import APPLICATION_PARAMETERS
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import SUSPENDED, JobState
 from lavad.queries.frame.request import Request, Shown, err, leave, out
@@ -63,18 +64,11 @@ def _long(app: ApplicationConfig, counts: Counter[str]) -> str:
     lines = ["", f"APPLICATION NAME: {app.name}", f" -- {app.description or 'No description provided.'}", "", "STATISTICS:"]
     lines += ["     NJOBS     PEND      RUN    SSUSP    USUSP      RSV"]
     lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {0:>8} {counts['SUSP']:>8} {0:>8}", "", "PARAMETERS:"]
-    for title, value in (
-        ("RES_REQ", app.res_req),
-        ("GPU_REQ", app.gpu_req),
-        ("PRE_EXEC", app.pre_exec),
-        ("POST_EXEC", app.post_exec),
-        ("HOST_PRE_EXEC", app.host_pre_exec),
-        ("HOST_POST_EXEC", app.host_post_exec),
-        ("REQUEUE_EXIT_VALUES", str(app.requeue_exit_values)),
-        ("CHKPNT_DIR", "" if app.chkpnt is None else str(app.chkpnt)),
-    ):
-        if value:
-            lines.append(f"{title}:  {value}")
+    for parameter in APPLICATION_PARAMETERS:
+        values = ((line.title, line.text(getattr(app, parameter.field))) for line in parameter.lines)
+        lines += [f"{title}:  {text}" for title, text in values if text]
+    if app.chkpnt is not None:
+        lines.append(f"CHKPNT_DIR:  {app.chkpnt}")
     for title, seconds in (("RUNLIMIT", app.limits.run), ("CPULIMIT", app.limits.cpu)):
         if seconds is not None:
             lines += ["", f" {title}", f" {seconds / 60:.1f} min"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from config.model.values import Limits
+from config.values.parameters import QUEUE_PARAMETERS
 from lavad.queries.facts.queuefacts import QueueRow
 from lavad.queries.frame import columns, units
 from lavad.queries.frame.columns import Custom, Named
@@ -72,15 +73,8 @@ def _limits(which: str) -> list[tuple[str, int, Value]]:
 
 _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("queue_name qname", 15, _conf("name")),
-    ("description desc", 50, _conf("description")),
     ("parameters params", 10, lambda row: ""),
-    ("priority prio", 10, _conf("priority")),
     ("status stat", 12, lambda row: row.status),
-    ("nice", 6, _conf("nice")),
-    ("max", 10, _conf("qjob_limit")),
-    ("jl_u jlu", 10, _conf("ujob_limit")),
-    ("jl_p jlp", 10, _conf("pjob_limit")),
-    ("jl_h jlh", 10, _conf("hjob_limit")),
     ("njobs", 10, lambda row: row.njobs),
     ("pend", 10, lambda row: row.pend),
     ("run", 10, lambda row: row.run),
@@ -88,40 +82,37 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("rsv", 10, lambda row: row.rsv),
     ("ususp", 10, lambda row: row.ususp),
     ("ssusp", 10, lambda row: row.ssusp),
+    *((one.column.names, one.column.width, _conf(one.field)) for one in QUEUE_PARAMETERS if one.column is not None),
     *_limits("limits"),
     *_limits("defaults"),
     ("max_tasklimit tasklimit", 6, _conf("tasklimit.maximum")),
     ("min_tasklimit", 6, _conf("tasklimit.minimum")),
     ("default_tasklimit def_tasklimit", 6, _conf("tasklimit.default")),
-    ("dispatch_window", 30, _conf("dispatch_window")),
-    ("run_window", 30, _conf("run_window")),
-    ("users", 30, _conf("users")),
-    ("hosts", 30, _conf("hosts")),
-    ("admins", 30, _conf("administrators")),
-    ("pre_exec", 30, _conf("pre_exec")),
-    ("post_exec", 30, _conf("post_exec")),
-    ("interactive", 12, _conf("interactive")),
-    ("exclusive", 10, _conf("exclusive")),
-    ("rerunnable", 10, _conf("rerunnable")),
     ("fairshare", 30, lambda row: " ".join(f"[{name}, {number}]" for name, number in row.conf.fairshare)),
-    ("preemption", 30, _conf("preemption")),
-    ("backfill", 8, _conf("backfill")),
-    ("res_req", 30, _conf("res_req")),
-    ("gpu_req", 30, _conf("gpu_req")),
-    ("job_starter", 30, _conf("job_starter")),
-    ("chkpnt", 30, _conf("chkpnt")),
-    ("requeue_exit_values", 20, _conf("requeue_exit_values")),
-    ("stop_cond", 30, _conf("stop_cond")),
-    ("resume_cond", 30, _conf("resume_cond")),
-    ("job_controls", 30, _conf("job_controls")),
-    ("terminate_when", 30, _conf("terminate_when")),
-    ("slot_reserve", 12, _conf("slot_reserve")),
-    ("job_accept_interval", 20, _conf("job_accept_interval")),
-    ("new_job_sched_delay", 20, _conf("new_job_sched_delay")),
 )
 
+_ORDER = """
+queue_name description parameters priority status nice max jl_u jl_p jl_h njobs pend run susp rsv ususp ssusp max_corelimit
+max_cpulimit max_datalimit max_filelimit max_memlimit max_processlimit max_runlimit max_stacklimit max_swaplimit
+max_threadlimit default_corelimit default_cpulimit default_datalimit default_filelimit default_memlimit default_processlimit
+default_runlimit default_stacklimit default_swaplimit default_threadlimit max_tasklimit min_tasklimit default_tasklimit
+dispatch_window run_window users hosts admins pre_exec post_exec interactive exclusive rerunnable fairshare preemption
+backfill res_req gpu_req job_starter chkpnt requeue_exit_values stop_cond resume_cond job_controls terminate_when
+slot_reserve job_accept_interval new_job_sched_delay
+"""
+"""The fields of ``-o all``; others come after them."""
+
+
+def _place(row: tuple[str, int, Value]) -> int:
+    name = row[0].split()[0]
+    known = _ORDER.split()
+    return known.index(name) if name in known else len(known)
+
+
 FIELDS: dict[str, QueueField] = {
-    alias: QueueField(names.split()[0], width, value) for names, width, value in _TABLE for alias in names.split()
+    alias: QueueField(names.split()[0], width, value)
+    for names, width, value in sorted(_TABLE, key=_place)
+    for alias in names.split()
 }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.model.queue import FOR_EVER, QueueConfig
+from config.model.queue import QueueConfig
 from config.model.values import Interactive, JobAction
+from config.values.parameters import QUEUE_PARAMETERS
 from lavad.queries.facts import exceptions, owned, paragraphs, thresholds
 from lavad.queries.facts.queuefacts import QueueRow
 from lavad.queries.queues import bqueues_shares
@@ -81,8 +82,9 @@ def _limits(conf: QueueConfig) -> Iterator[str]:
     if counts != (1, 1, None):
         shown = [str(count) for count in counts if count is not None]
         yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
-    if conf.hostlimit_per_job is not None:
-        yield f"\n HOSTLIMIT_PER_JOB\n {conf.hostlimit_per_job}\n"
+    for parameter in QUEUE_PARAMETERS:
+        if parameter.is_limit and getattr(conf, parameter.field) is not None:
+            yield f"\n {parameter.name}\n {getattr(conf, parameter.field)}\n"
 
 
 def _policies(conf: QueueConfig) -> Iterator[str]:
@@ -125,34 +127,11 @@ def _named(words: tuple[str, ...], groups: set[str]) -> str:
 
 
 def _actions(conf: QueueConfig) -> Iterator[str]:
-    reserve, checkpoint = conf.slot_reserve, conf.chkpnt
-    for title, value in (
-        ("PRE_EXEC", conf.pre_exec),
-        ("POST_EXEC", conf.post_exec),
-        ("HOST_PRE_EXEC", conf.host_pre_exec),
-        ("HOST_POST_EXEC", conf.host_post_exec),
-        ("PRE_POST_EXEC_USER", conf.pre_post_exec_user),
-        ("REQUEUE_EXIT_VALUES", str(conf.requeue_exit_values)),
-        ("SUCCESS_EXIT_VALUES", " ".join(map(str, conf.success_exit_values))),
-        ("RES_REQ", conf.res_req),
-        ("GPU_REQ", conf.gpu_req),
-        ("Maximum slot reservation time", f"{reserve} periods" if 0 < reserve < FOR_EVER else "for ever" if reserve else ""),
-        ("RESUME_COND", conf.resume_cond),
-        ("STOP_COND", conf.stop_cond),
-        ("JOB_STARTER", conf.job_starter),
-        ("PREEMPTION", str(conf.preemption) if conf.preemption.preempts or conf.preemption.preempted_by else ""),
-        ("CHKPNTDIR", checkpoint.dir if checkpoint else ""),
-        ("CHKPNTPERIOD", str(checkpoint.period // 60) if checkpoint and checkpoint.period else ""),
-        ("RERUNNABLE", "yes" if conf.rerunnable else ""),
-        ("MAX_JOB_REQUEUE", "" if conf.max_job_requeue is None else str(conf.max_job_requeue)),
-        (
-            "JOB_ACTION_WARNING_TIME",
-            "" if conf.job_action_warning_time is None else f"{conf.job_action_warning_time // 60} minutes",
-        ),
-        ("JOB_WARNING_ACTION", conf.job_warning_action),
-    ):
-        if value:
-            yield f"{title}:  {value}\n"
+    for parameter in QUEUE_PARAMETERS:
+        for line in parameter.lines:
+            text = line.text(getattr(conf, parameter.field))
+            if text:
+                yield f"{line.title}:  {text}\n"
 
 
 def _controls(conf: QueueConfig) -> Iterator[str]:

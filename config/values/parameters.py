@@ -1,0 +1,235 @@
+"""The parameters of lsb.queues and lsb.applications: one row each.
+
+A row says how the value is read, and how ``bqueues -l``, ``bqueues -o`` and ``bapp -l`` show it. The record's field of the
+same name in lower case says its type and default (``config.model.queue``). Rule: rows stand in the order of ``bqueues -l``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from config.model.queue import FOR_EVER
+from config.model.values import Chkpnt, Preemption
+from config.values import share as vs
+from config.values import values as v
+
+
+def plain(value: object) -> str:
+    """A value as LSF's files have it; "" for one that is not set."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+class Line(NamedTuple):
+    """`title:  text` among the actions of ``bqueues -l``, left out where the text is ""."""
+
+    title: str
+    text: Callable[[Any], str] = plain
+
+
+class Column(NamedTuple):
+    """A field of ``bqueues -o``: its names with blanks between them, the usual one first, and its width."""
+
+    names: str
+    width: int
+
+
+class Parameter(NamedTuple):
+    """A parameter of a queue or an application profile."""
+
+    name: str
+    parse: v.Parser
+    lines: tuple[Line, ...] = ()
+    column: Column | None = None
+    is_limit: bool = False
+    """Shown under its name among the limits of ``bqueues -l``."""
+
+    @property
+    def field(self) -> str:
+        """Its field in the record."""
+        return self.name.lower()
+
+
+def _shown(name: str, parse: v.Parser, width: int = 0, text: Callable[[Any], str] = plain) -> Parameter:
+    """Shown under its own name: with ``bqueues -l``, and with -o where it has a width."""
+    return Parameter(name, parse, (Line(name, text),), Column(name.lower(), width) if width else None)
+
+
+def _minutes(value: int | None) -> str:
+    return "" if value is None else f"{value // 60} minutes"
+
+
+def _periods(count: int) -> str:
+    return f"{count} periods" if 0 < count < FOR_EVER else "for ever" if count else ""
+
+
+def _folder(value: Chkpnt | None) -> str:
+    return value.dir if value else ""
+
+
+def _period(value: Chkpnt | None) -> str:
+    return str(value.period // 60) if value and value.period else ""
+
+
+def _lists(rule: Preemption) -> str:
+    return str(rule) if rule.preempts or rule.preempted_by else ""
+
+
+_LIMITS = (
+    Parameter("RUNLIMIT", v.time_limit),
+    Parameter("CPULIMIT", v.time_limit),
+    Parameter("MEMLIMIT", v.size_limit),
+    Parameter("SWAPLIMIT", v.size_limit),
+    Parameter("FILELIMIT", v.size_limit),
+    Parameter("DATALIMIT", v.size_limit),
+    Parameter("STACKLIMIT", v.size_limit),
+    Parameter("CORELIMIT", v.size_limit),
+    Parameter("PROCESSLIMIT", v.count_limit),
+    Parameter("THREADLIMIT", v.count_limit),
+    Parameter("TASKLIMIT", v.task_limit),
+)
+
+QUEUE_PARAMETERS = (
+    *_LIMITS,
+    Parameter("DESCRIPTION", v.text, column=Column("description desc", 50)),
+    Parameter("PRIORITY", v.number(1, 2**31 - 2), column=Column("priority prio", 10)),
+    Parameter("NICE", v.number(-20, 20), column=Column("nice", 6)),
+    Parameter("ADMINISTRATORS", v.words, column=Column("admins", 30)),
+    Parameter("USERS", v.words, column=Column("users", 30)),
+    Parameter("HOSTS", v.words, column=Column("hosts", 30)),
+    Parameter("QJOB_LIMIT", v.number(0), column=Column("max", 10)),
+    Parameter("UJOB_LIMIT", v.number(0), column=Column("jl_u jlu", 10)),
+    Parameter("PJOB_LIMIT", v.real(), column=Column("jl_p jlp", 10)),
+    Parameter("HJOB_LIMIT", v.number(0), column=Column("jl_h jlh", 10)),
+    Parameter("RUN_WINDOW", v.window_list, column=Column("run_window", 30)),
+    Parameter("DISPATCH_WINDOW", v.window_list, column=Column("dispatch_window", 30)),
+    Parameter("NEW_JOB_SCHED_DELAY", v.second_count, column=Column("new_job_sched_delay", 20)),
+    Parameter("JOB_ACCEPT_INTERVAL", v.number(0), column=Column("job_accept_interval", 20)),
+    Parameter("DISPATCH_BY_QUEUE", v.yes_no),
+    Parameter("HOSTLIMIT_PER_JOB", v.number(1), is_limit=True),
+    Parameter("DEFAULT_HOST_SPEC", v.text),
+    Parameter("JOB_OVERRUN", v.minutes),
+    Parameter("JOB_UNDERRUN", v.minutes),
+    Parameter("JOB_IDLE", v.real()),
+    Parameter("MIG", v.minutes),
+    Parameter("EXCLUSIVE", v.exclusive, column=Column("exclusive", 10)),
+    Parameter("INTERACTIVE", v.interactive, column=Column("interactive", 12)),
+    Parameter("JOB_CONTROLS", v.job_controls, column=Column("job_controls", 30)),
+    Parameter("TERMINATE_WHEN", v.terminate_when, column=Column("terminate_when", 30)),
+    Parameter("FAIRSHARE", v.fairshare),
+    Parameter("HIST_HOURS", v.real()),
+    Parameter("CPU_TIME_FACTOR", v.real()),
+    Parameter("RUN_TIME_FACTOR", v.real()),
+    Parameter("RUN_JOB_FACTOR", v.real()),
+    Parameter("GPU_RUN_TIME_FACTOR", v.real()),
+    Parameter("COMMITTED_RUN_TIME_FACTOR", v.real()),
+    Parameter("ENABLE_HIST_RUN_TIME", v.yes_no),
+    Parameter("ENABLE_GPU_HIST_RUN_TIME", v.yes_no),
+    Parameter("RUN_TIME_DECAY", v.yes_no),
+    Parameter("FAIRSHARE_QUEUES", vs.queue_names),
+    Parameter("QUEUE_GROUP", vs.queue_names),
+    Parameter("DISPATCH_ORDER", v.choice("QUEUE")),
+    Parameter("ROUND_ROBIN_POLICY", v.yes_no),
+    Parameter("DOMINANT_RESOURCES", vs.dominant),
+    Parameter("APS_PRIORITY", vs.aps_priority),
+    Parameter("GANG", v.yes_no),
+    Parameter("SCHEDULER", vs.scheduler),
+    Parameter("PREEMPT_DELAY", v.second_count),
+    Parameter("NO_PREEMPT_INTERVAL", v.minutes),
+    Parameter("NO_PREEMPT_RUN_TIME", v.minutes_or_percent),
+    Parameter("NO_PREEMPT_FINISH_TIME", v.minutes_or_percent),
+    Parameter("MAX_JOB_PREEMPT", v.number(0)),
+    Parameter("WEIGHT", v.number(1)),
+    Parameter("CAPABILITY", v.number(0)),
+    Parameter("GUARANTEE", v.number(0)),
+    Parameter("RECLAIMABLE", v.yes_no),
+    Parameter("RESOURCE_RESERVE", v.reserve_time),
+    Parameter("BACKFILL", v.yes_no, column=Column("backfill", 8)),
+    Parameter("IGNORE_DEADLINE", v.yes_no),
+    Parameter("LOCAL_MAX_PREEXEC_RETRY", v.number(0)),
+    Parameter("LOCAL_MAX_PREEXEC_RETRY_ACTION", v.choice("SUSPEND", "EXIT")),
+    Parameter("IMPT_JOBBKLG", v.number(0)),
+    Parameter("MAX_RSCHED_TIME", v.number(0)),
+    Parameter("JOBS_PER_SCHED_CYCLE", v.number(1)),
+    Parameter("LEASE", v.positive_seconds),
+    Parameter("LEASE_MARGIN", v.second_count),
+    Parameter("HOST_TIMEOUT", v.positive_seconds),
+    # --- the actions of bqueues -l
+    _shown("PRE_EXEC", v.text, 30),
+    _shown("POST_EXEC", v.text, 30),
+    _shown("HOST_PRE_EXEC", v.text),
+    _shown("HOST_POST_EXEC", v.text),
+    _shown("PRE_POST_EXEC_USER", v.text),
+    _shown("REQUEUE_EXIT_VALUES", v.requeue_exit, 20),
+    _shown("SUCCESS_EXIT_VALUES", v.exit_values),
+    _shown("RES_REQ", v.text, 30),
+    _shown("GPU_REQ", v.text, 30),
+    Parameter("SLOT_RESERVE", v.reserve_time, (Line("Maximum slot reservation time", _periods),), Column("slot_reserve", 12)),
+    _shown("RESUME_COND", v.text, 30),
+    _shown("STOP_COND", v.text, 30),
+    _shown("JOB_STARTER", v.text, 30),
+    _shown("PREEMPTION", v.preemption, 30, _lists),
+    Parameter("CHKPNT", v.chkpnt, (Line("CHKPNTDIR", _folder), Line("CHKPNTPERIOD", _period)), Column("chkpnt", 30)),
+    _shown("RERUNNABLE", v.yes_no, 10),
+    _shown("MAX_JOB_REQUEUE", v.number(0)),
+    _shown("JOB_ACTION_WARNING_TIME", v.minutes, text=_minutes),
+    _shown("JOB_WARNING_ACTION", v.text),
+)
+
+_OF_QUEUES = {parameter.name: parameter for parameter in QUEUE_PARAMETERS}
+_BOTH_SHOW = ("RES_REQ", "GPU_REQ", "PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC", "REQUEUE_EXIT_VALUES")
+_BOTH_HAVE = (
+    "DESCRIPTION",
+    "NICE",
+    "RERUNNABLE",
+    "JOB_STARTER",
+    "JOB_CONTROLS",
+    "SUCCESS_EXIT_VALUES",
+    "MAX_JOB_REQUEUE",
+    "MIG",
+    "JOB_WARNING_ACTION",
+    "JOB_ACTION_WARNING_TIME",
+)
+
+APPLICATION_PARAMETERS = (
+    *_LIMITS,
+    *(_OF_QUEUES[name] for name in _BOTH_SHOW),
+    *(_OF_QUEUES[name]._replace(lines=()) for name in _BOTH_HAVE),
+    Parameter("RESIZABLE_JOBS", v.resizable),
+    Parameter("RESIZE_NOTIFY_CMD", v.text),
+    Parameter("DJOB_RESIZE_GRACE_PERIOD", v.second_count),
+    Parameter("RUNTIME", v.one_time),
+    Parameter("CHKPNT_DIR", v.text),
+    Parameter("CHKPNT_PERIOD", v.minutes),
+    Parameter("CHKPNT_INITPERIOD", v.minutes),
+    Parameter("CHKPNT_METHOD", v.text),
+    Parameter("JOB_CWD", v.text),
+    Parameter("TERMINATE_CONTROL", v.text),
+    Parameter("SUSPEND_CONTROL", v.text),
+    Parameter("RESUME_CONTROL", v.text),
+    Parameter("JOB_INCLUDE_POSTPROC", v.yes_no),
+    Parameter("JOB_POSTPROC_TIMEOUT", v.minutes),
+    Parameter("JOB_PREPROC_TIMEOUT", v.minutes),
+    Parameter("USE_PAM_CREDS", v.yes_no),
+)
+
+QUEUE = {parameter.name: parameter.parse for parameter in QUEUE_PARAMETERS}
+APPLICATION = {parameter.name: parameter.parse for parameter in APPLICATION_PARAMETERS}
+
+LIMIT_NAMES = {
+    "runlimit": "run",
+    "cpulimit": "cpu",
+    "memlimit": "mem",
+    "swaplimit": "swap",
+    "filelimit": "file",
+    "datalimit": "data",
+    "stacklimit": "stack",
+    "corelimit": "core",
+    "processlimit": "processes",
+    "threadlimit": "threads",
+}
+"""Parameter to field of ``Limits``."""
