@@ -1,7 +1,7 @@
-"""Where a waiting job stands, and when it will start: between "if nobody else took what becomes free" and "if all before it
-go first and every job uses up its run limit".
+"""The place of a waiting job in line, and when it will start: at the earliest if no other job took what becomes free, at the
+latest if all jobs before it go first and every job runs to its limit.
 
-Rule: the future is played with the real scheduler on the cluster as it is, in a trial; only run limits say when jobs end.
+Rule: the future is simulated with the real scheduler on the cluster as it is, in a trial; only run limits tell when jobs end.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import Order, SchedulerCache
 
 TRIES = 200
-"""Cycles of the scheduler that one answer may cost on a small cluster; on a large one fewer, as each takes longer."""
+"""Cycles that are simulated for one answer on a small cluster; fewer on a large one, as each takes longer."""
 SMALL = 2000
 NAMED = 5
 
 
 class QueuePosition(msgspec.Struct, frozen=True):
-    """``ahead`` in its queue of ``waiting``; ``before`` in all queues, of which ``first`` are the first few (keys)."""
+    """Numbers of jobs: ``ahead`` of it of ``waiting`` in its queue, ``before`` it in all queues; ``first``: keys of the first."""
 
     ahead: int
     waiting: int
@@ -39,7 +39,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 
 def get_queue_position(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> QueuePosition:
-    """The place of a waiting job in line, by the scheduler's own order."""
+    """The place of a waiting job in line, in the scheduler's own order."""
     state = CycleState(cluster, soft, now, local, SchedulerCache())
     renew_line(cluster, state.cache)
     row = cluster.get(key)
@@ -82,14 +82,14 @@ def _elements_before(cluster: Cluster, key: int) -> int:
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """Times of the start; None: nothing says when."""
+    """Times of the start in seconds since the epoch; None: run limits do not tell."""
 
     soonest: float | None
     latest: float | None
 
 
 def estimate(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> Estimate:
-    """When a waiting job starts, by the run limits of the jobs that run and of those before it."""
+    """When a waiting job starts, by the run limits of running jobs and of the jobs before it."""
     return Estimate(soonest(cluster, soft, now, local, key), latest(cluster, soft, now, local, key))
 
 
@@ -140,7 +140,7 @@ def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
 
 
 def tries(cluster: Cluster) -> int:
-    """How many cycles may be played."""
+    """How many cycles may be simulated."""
     size = len(cluster.hosts.rows) + len(cluster.pending)
     return max(10, TRIES * SMALL // max(SMALL, size))
 

@@ -1,7 +1,7 @@
-"""What would happen if: events are folded into the cluster, the real scheduler runs on it, and all is undone again.
+"""Trials: events are folded into the cluster, the real scheduler runs on it, and all is undone again.
 
-Rule: a trial may only be made where the cluster has no change that is not committed (a replica between two frames), and
-leaves it as it was; nothing here is a second opinion about placing jobs.
+Rule: a trial may only be made while the cluster has no uncommitted change (in a replica, between two frames), and leaves it as
+it was. Nothing here places jobs by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 
 @contextmanager
 def trial(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster, to be changed at will; afterwards it is as before."""
+    """The cluster, free to be changed inside of the ``with``; afterwards it is as before. Raises ValueError, see Rule."""
     if cluster.jobs.changed or cluster.arrays.changed or cluster.specs.changed:
         raise ValueError("a trial needs a cluster whose changes are committed")
     version = cluster.version
@@ -47,7 +47,7 @@ def with_spec(cluster: Cluster, key: int, spec: Spec, now: float) -> None:
 
 
 def end_jobs(cluster: Cluster, keys: Iterable[int], at: float) -> None:
-    """Running jobs are over."""
+    """End running jobs as DONE at this time."""
     for key in keys:
         job = cluster.jobs.rows[key]
         for part in job.run.parts if job.run is not None else ():
@@ -57,7 +57,7 @@ def end_jobs(cluster: Cluster, keys: Iterable[int], at: float) -> None:
 
 
 def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
-    """What a plan starts runs."""
+    """Dispatch the placements of a plan."""
     for placement in plan.placements:
         job = cluster.find_job(placement.key)
         attempt = 1 if job is None else job.attempt + 1
@@ -65,7 +65,7 @@ def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
 
 
 def plan_of(cluster: Cluster, soft: Soft, now: float, local: Local) -> Plan:
-    """A cycle of the real scheduler, without anything that it remembers."""
+    """The plan of a cycle of the real scheduler with an empty cache."""
     return schedule(cluster, soft, now, local, SchedulerCache())
 
 

@@ -1,6 +1,6 @@
-"""The smallest change of a waiting job that would start it now.
+"""The smallest changes of a waiting job that would start it now.
 
-Rule: each change was tried on the whole scheduler (``trial.starts``); of a number the largest that starts is told.
+Rule: each change was tried with the whole scheduler (``trial.starts``); of a number, the largest that starts is shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEM = re.compile(r"\bmem\s*=\s*[0-9.]+\s*[KMGTPE]?B?", re.IGNORECASE)
 
 
 class Change(msgspec.Struct, frozen=True, order=True):
-    """``size``: what part of what was asked is given up, 1: a wish as a whole."""
+    """``size``: the fraction of a request that is given up; 1.0: a whole option."""
 
     size: float
     text: str
@@ -37,7 +37,7 @@ Starts = Callable[[Spec], bool]
 
 
 def find_changes(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> list[Change]:
-    """Single changes that would start a waiting job now, the smallest first; where there is none, of two at once."""
+    """Single changes that would start a waiting job now, the smallest first; if there are none, pairs of changes."""
     spec = cluster.spec_of(key)
 
     left = tries(cluster)
@@ -99,7 +99,7 @@ def _memory(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Chang
 
 
 def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:
-    """The largest number from low to high that passes; of very many by halving, as less is easier to place."""
+    """The largest number from low to high that passes ``test``, None: none does. Large ranges are searched by bisection."""
     if high - low < _LINEAR:
         return next((number for number in range(high, low - 1, -1) if test(number)), None)
     if not test(low):
@@ -111,7 +111,7 @@ def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:
 
 
 def _wishes(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
-    """The same job without one of its wishes, or in another queue."""
+    """The same job without one of its options, or in another queue."""
     for queue in cluster.conf.queues:
         if queue.name != spec.queue and may_use_queue(cluster.conf, queue, spec.user):
             yield Change(1.0, f"queue {queue.name} (bswitch {queue.name})", replace(spec, queue=queue.name))

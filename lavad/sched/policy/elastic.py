@@ -26,7 +26,7 @@ from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
 MAX_GROWTHS = 200
-"""Of one cycle."""
+"""Growths of one cycle."""
 
 
 class ElasticGrowth:

@@ -152,12 +152,13 @@ class SuspendResume:
                 stopped.add(key)
                 yield key, WINDOW
         for row in state.rows if state.cache.rules.host_stops else ():
-            for key, why in self._find_overload(row):
+            for key, why in self._overloaded_on(row):
                 if key not in stopped:
                     stopped.add(key)
                     yield key, why
 
-    def _find_overload(self, row: Row) -> Iterator[tuple[int, str]]:
+    def _overloaded_on(self, row: Row) -> Iterator[tuple[int, str]]:
+        """The jobs of one host to be suspended: all of them by its run window, one of them by load."""
         conf = self._host(row)
         keys = self._jobs_on(row)
         rows = self.state.cluster.jobs.rows
