@@ -17,7 +17,7 @@ from lavad.queries.facts import jobset, reasons
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.sched.ask.estimate import Estimate, estimate, get_queue_position
-from lavad.sched.ask.trial import starts
+from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 
 MOST = 6
@@ -80,12 +80,15 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
         yield out(line)
     if job.blocked:
         return
-    local = times.week_second(request.now)
-    if starts(request.cluster, request.view.soft, request.now, local, key):
+    if starts(_moment(request), key):
         yield out("\nIt starts with the next cycle: nothing keeps it now\n")
         return
     yield from _changes(request, key)
-    yield from _times(request, estimate(request.cluster, request.view.soft, request.now, local, key))
+    yield from _times(request, estimate(_moment(request), key))
+
+
+def _moment(request: Request) -> Moment:
+    return Moment(request.cluster, request.view.soft, request.now, times.week_second(request.now))
 
 
 def _element(array: Array, key: int) -> Job:
@@ -94,8 +97,7 @@ def _element(array: Array, key: int) -> Job:
 
 
 def _place(request: Request, key: int) -> Iterator[Shown]:
-    local = times.week_second(request.now)
-    place = get_queue_position(request.cluster, request.view.soft, request.now, local, key)
+    place = get_queue_position(_moment(request), key)
     yield out(f"Position: {place.ahead + 1} of {place.waiting} in its queue")
     if place.before:
         names = " ".join(show_key(other) for other in place.first)
@@ -105,8 +107,7 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
 
 
 def _changes(request: Request, key: int) -> Iterator[Shown]:
-    local = times.week_second(request.now)
-    changes = find_changes(request.cluster, request.view.soft, request.now, local, key)
+    changes = find_changes(_moment(request), key)
     if not changes:
         yield out("\nNo single change of the job, and no two at once, would start it now\n")
         return

@@ -15,9 +15,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.versioned_table import Pending
 from lavad.core.job.job import Array
 from lavad.core.lang.ids import index_of
-from lavad.core.lang.windows import Local
-from lavad.core.plan.volatile import Soft
-from lavad.sched.ask.trial import end_jobs, plan_of, start_jobs, trial
+from lavad.sched.ask.trial import Moment, end_jobs, plan_of, start_jobs, trial
 from lavad.sched.line.line import keys_in_order, renew_line
 from lavad.sched.line.queue_iterator import order_now
 from lavad.sched.state.cycle_state import CycleState
@@ -38,9 +36,10 @@ class QueuePosition(msgspec.Struct, frozen=True):
     first: tuple[int, ...]
 
 
-def get_queue_position(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> QueuePosition:
+def get_queue_position(moment: Moment, key: int) -> QueuePosition:
     """The place of a waiting job in line, in the scheduler's own order."""
-    state = CycleState(cluster, soft, now, local, SchedulerCache())
+    cluster = moment.cluster
+    state = CycleState(*moment, SchedulerCache())
     renew_line(cluster, state.cache)
     row = cluster.get(key)
     mine = _place(state, row.spec, key)
@@ -88,34 +87,35 @@ class Estimate(msgspec.Struct, frozen=True):
     latest: float | None
 
 
-def estimate(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> Estimate:
+def estimate(moment: Moment, key: int) -> Estimate:
     """When a waiting job starts, by the run limits of running jobs and of the jobs before it."""
-    return Estimate(soonest(cluster, soft, now, local, key), latest(cluster, soft, now, local, key))
+    return Estimate(soonest(moment, key), latest(moment, key))
 
 
-def soonest(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
+def soonest(moment: Moment, key: int) -> float | None:
     """When it starts if every job runs to its limit and no other waiting job takes anything."""
+    cluster = moment.cluster
     waiting = cluster.pending
     alone = Pending()
     alone.add(row_key(cluster, key), True)
     try:
         cluster.pending = {cluster.get(key).spec: alone}
         with trial(cluster):
-            return _play(cluster, soft, now, local, key)
+            return _play(moment, key)
     finally:
         cluster.pending = waiting
 
 
-def latest(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
+def latest(moment: Moment, key: int) -> float | None:
     """When it starts if every job runs to its limit and those before it go first."""
-    with trial(cluster):
-        return _play(cluster, soft, now, local, key)
+    with trial(moment.cluster):
+        return _play(moment, key)
 
 
-def _play(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> float | None:
-    at = now
+def _play(moment: Moment, key: int) -> float | None:
+    cluster, at = moment.cluster, moment.now
     for _ in range(tries(cluster)):
-        plan = plan_of(cluster, soft, at, _later(local, at - now))
+        plan = plan_of(moment.later(at))
         if any(placement.key == key for placement in plan.placements):
             return at
         start_jobs(cluster, plan, at)
@@ -143,8 +143,3 @@ def tries(cluster: Cluster) -> int:
     """How many cycles may be simulated."""
     size = len(cluster.hosts.rows) + len(cluster.pending)
     return max(10, TRIES * SMALL // max(SMALL, size))
-
-
-def _later(local: Local, seconds: float) -> Local:
-    second = local[1] + int(seconds)
-    return (local[0] + second // 86_400) % 7, second % 86_400

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -20,6 +21,20 @@ from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
+
+
+class Moment(NamedTuple):
+    """The cluster with its load, and the time that a question is about: seconds since the epoch; (weekday, second of the day)."""
+
+    cluster: Cluster
+    soft: Soft
+    now: float
+    local: Local
+
+    def later(self, at: float) -> Moment:
+        """The same at another time."""
+        second = self.local[1] + int(at - self.now)
+        return self._replace(now=at, local=((self.local[0] + second // 86_400) % 7, second % 86_400))
 
 
 @contextmanager
@@ -64,14 +79,14 @@ def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
         apply(cluster, ev.JobDispatched(at=at, key=placement.key, attempt=attempt, uid="?", parts=placement.parts))
 
 
-def plan_of(cluster: Cluster, soft: Soft, now: float, local: Local) -> Plan:
+def plan_of(moment: Moment) -> Plan:
     """The plan of a cycle of the real scheduler with an empty cache."""
-    return schedule(cluster, soft, now, local, SchedulerCache())
+    return schedule(*moment, SchedulerCache())
 
 
-def starts(cluster: Cluster, soft: Soft, now: float, local: Local, key: int, spec: Spec | None = None) -> bool:
+def starts(moment: Moment, key: int, spec: Spec | None = None) -> bool:
     """Whether a waiting job would start now, perhaps with another spec."""
-    with trial(cluster):
+    with trial(moment.cluster):
         if spec is not None:
-            with_spec(cluster, key, spec, now)
-        return any(placement.key == key for placement in plan_of(cluster, soft, now, local).placements)
+            with_spec(moment.cluster, key, spec, moment.now)
+        return any(placement.key == key for placement in plan_of(moment).placements)

@@ -13,11 +13,9 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
-from lavad.core.lang.windows import Local
-from lavad.core.plan.volatile import Soft
 from lavad.core.site.rights import may_use_queue
 from lavad.sched.ask.estimate import tries
-from lavad.sched.ask.trial import starts
+from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.needs.needs import Need
 
 _SECTIONS = ("select", "span", "same", "cu", "affinity")
@@ -36,19 +34,19 @@ class Change(msgspec.Struct, frozen=True, order=True):
 Starts = Callable[[Spec], bool]
 
 
-def find_changes(cluster: Cluster, soft: Soft, now: float, local: Local, key: int) -> list[Change]:
+def find_changes(moment: Moment, key: int) -> list[Change]:
     """Single changes that would start a waiting job now, the smallest first; if there are none, pairs of changes."""
+    cluster = moment.cluster
     spec = cluster.spec_of(key)
-
     left = tries(cluster)
 
     def would_start(other: Spec) -> bool:
         nonlocal left
         left -= 1
-        return left >= 0 and starts(cluster, soft, now, local, key, other)
+        return left >= 0 and starts(moment, key, other)
 
     single = list(_numbers(cluster, spec, would_start))
-    wishes = list(_wishes(cluster, spec, now))
+    wishes = list(_wishes(cluster, spec, moment.now))
     single += [change for change in wishes if would_start(change.spec)]
     found = single or list(_pairs(cluster, wishes, would_start))
     return sorted(found, key=lambda change: (change.size, change.text))

@@ -14,7 +14,7 @@ from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, Params
 from lavad.sched.ask.estimate import get_queue_position, latest, soonest
-from lavad.sched.ask.trial import starts
+from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 from tests.support.worlds.world import World
 
@@ -34,7 +34,7 @@ def committed(world: World) -> World:
 
 def changes(world: World, key: int) -> list[str]:
     committed(world)
-    return [change.text for change in find_changes(world.cluster, world.soft, world.now, world.local, key)]
+    return [change.text for change in find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)]
 
 
 def would_start(world: World, key: int, spec: Spec) -> bool:
@@ -79,7 +79,7 @@ def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, i
         return
     committed(world)
     before = (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
-    found = find_changes(world.cluster, world.soft, world.now, world.local, key)
+    found = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)
     assert before == (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
     check_invariants(world.cluster)
     spec = world.cluster.spec_of(key)
@@ -141,10 +141,10 @@ def test_position_counts_elements_and_names_those_before() -> None:
     array = world.submit(array="1-10", user="bob")
     single = world.submit(user="cid")
     mine = world.submit(user="me", queue="other")
-    place = get_queue_position(world.cluster, world.soft, world.now, world.local, mine)
+    place = get_queue_position(Moment(world.cluster, world.soft, world.now, world.local), mine)
     assert (place.ahead, place.waiting, place.before, place.first) == (0, 1, 11, (array, single))
     third = 3 << 32 | array
-    place = get_queue_position(world.cluster, world.soft, world.now, world.local, third)
+    place = get_queue_position(Moment(world.cluster, world.soft, world.now, world.local), third)
     assert (place.ahead, place.waiting, place.before) == (2, 11, 2)
 
 
@@ -156,7 +156,7 @@ def test_start_is_estimated_from_run_limits() -> None:
         world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h0", started=world.now))
     world.submit(user="bob", limits=Limits(run=7200))
     mine = world.submit(user="me")
-    args = (committed(world).cluster, world.soft, world.now, world.local, mine)
+    args = Moment(committed(world).cluster, world.soft, world.now, world.local), mine
     assert not starts(*args)
     assert soonest(*args) == world.now + 1800
     assert latest(*args) == world.now + 3600
@@ -168,7 +168,7 @@ def test_without_run_limits_nothing_says_when() -> None:
     world.submit()
     world.step()
     mine = world.submit(user="me")
-    args = (committed(world).cluster, world.soft, world.now, world.local, mine)
+    args = Moment(committed(world).cluster, world.soft, world.now, world.local), mine
     assert soonest(*args) is None
     assert latest(*args) is None
 

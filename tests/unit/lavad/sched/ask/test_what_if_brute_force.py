@@ -18,7 +18,7 @@ from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, Params
 from lavad.replica import protocol as feed
-from lavad.sched.ask.trial import starts
+from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -91,7 +91,7 @@ def test_the_largest_number_that_starts_is_told(others, wanted):
     assume(key not in world.step())
     spec = world.cluster.spec_of(key)
     world.cluster.forget_changes()
-    changes = find_changes(world.cluster, world.soft, world.now, world.local, key)
+    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)
     texts = [change.text for change in changes if ", and " not in change.text]
     slots = ((n, replace(spec, slots=n, max_slots=n)) for n in range(1, spec.slots))
     assert told(texts, r"^(\d+) slots instead") == largest(world, key, slots)
@@ -116,7 +116,7 @@ def test_a_change_that_does_not_start_it_is_caught() -> None:
     assert not starts_with(world, key, replace(spec, slots=5, max_slots=5))
     assert starts_with(world, key, replace(spec, slots=4, max_slots=4))
     world.cluster.forget_changes()
-    assert not starts(world.cluster, world.soft, world.now, world.local, key)
-    changes = find_changes(world.cluster, world.soft, world.now, world.local, key)
+    assert not starts(Moment(world.cluster, world.soft, world.now, world.local), key)
+    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)
     assert told([change.text for change in changes], r"^(\d+) slots instead") == 4
     assert changes[0].size == pytest.approx(1 - 4 / 6)
