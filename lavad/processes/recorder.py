@@ -1,6 +1,6 @@
-"""Keeps account of what the scheduler has heard since its last recorded plan, so that a plan can be repeated.
+"""Collects the changes of load and usage since the last recorded plan, so that a replay can make the plan again.
 
-Rule: what was told counts as told only when the master has stored it; else it is told again with the next plan.
+Rule: changes count as recorded only once the master has stored them; else they are sent again with the next plan.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ from lavad.core.plan.plan import Plan, Recorded
 from lavad.core.plan.volatile import Soft, SoftUpdate
 
 WHOLE = 3600.0
-"""Seconds after which the soft state is told as a whole again, so that old records can be forgotten."""
+"""Seconds after which all load and usage is recorded again, so that older records can be deleted."""
 
 
 class Recorder:
-    """``note`` takes the news, ``record`` tells them with a plan, ``done`` says whether they were stored."""
+    """``note`` collects changes, ``record`` packs them for a plan, ``done`` takes in whether they were stored."""
 
     def __init__(self) -> None:
-        self._told_whole = 0.0
-        self._anew = True
-        self._whole = False
-        """Whether the newest record tells all."""
-        self._news = _News()
-        self._told = _News()
+        self._whole_sent_at = 0.0
+        self._needs_whole = True
+        self._is_whole = False
+        """Whether the newest record has all load and usage."""
+        self._changes = _Changes()
+        self._sent = _Changes()
 
     def note(self, update: SoftUpdate) -> None:
-        """Something of the soft state is about to change, or has changed."""
-        if not self._anew:
-            self._news.hosts.update(update.load)
-            self._news.parts.update((usage.key, host) for host, usage in update.usage)
-            self._news.gone.update(update.gone)
+        """Load or usage is about to change, or has changed."""
+        if not self._needs_whole:
+            self._changes.hosts.update(update.load)
+            self._changes.parts.update((usage.key, host) for host, usage in update.usage)
+            self._changes.gone.update(update.gone)
 
     def stop(self) -> None:
-        """Nothing is recorded for now."""
-        self._anew = True
-        self._news, self._told = _News(), _News()
+        """Record nothing for now; the next record has all."""
+        self._needs_whole = True
+        self._changes, self._sent = _Changes(), _Changes()
 
     def record(self, plan: Plan, soft: Soft, now: float, local: Local) -> Recorded:
-        """What this plan was decided on."""
-        anew = self._whole = self._anew or not self._told_whole <= now < self._told_whole + WHOLE
-        self._anew, self._told, self._news = False, self._news, _News()
+        """What this plan was decided on beside the events."""
+        anew = self._is_whole = self._needs_whole or not self._whole_sent_at <= now < self._whole_sent_at + WHOLE
+        self._needs_whole, self._sent, self._changes = False, self._changes, _Changes()
         if anew:
-            self._told_whole = now
+            self._whole_sent_at = now
             load = soft.load
             usage = tuple((host, slim(one)) for hosts in soft.usage.values() for host, one in hosts.items())
         else:
-            load = {host: soft.load[host] for host in sorted(self._told.hosts) if host in soft.load}
-            parts = ((host, soft.usage.get(key, {}).get(host)) for key, host in sorted(self._told.parts))
+            load = {host: soft.load[host] for host in sorted(self._sent.hosts) if host in soft.load}
+            parts = ((host, soft.usage.get(key, {}).get(host)) for key, host in sorted(self._sent.parts))
             usage = tuple((host, slim(one)) for host, one in parts if one is not None)
         record = CycleRecord(
             version=plan.version,
@@ -57,20 +57,20 @@ class Recorder:
             anew=anew,
             load=load,
             usage=usage,
-            gone=tuple(sorted(self._told.gone)),
+            gone=tuple(sorted(self._sent.gone)),
         )
         return Recorded(anew, pack(record))
 
     def done(self, kept: bool) -> None:
-        """The master has dealt with the plan; ``kept``: what was told with it is stored."""
+        """The master has dealt with the plan; ``kept``: its record is stored."""
         if not kept:
-            self._news.add(self._told)
-            self._anew = self._anew or self._whole
-        self._told = _News()
+            self._changes.add(self._sent)
+            self._needs_whole = self._needs_whole or self._is_whole
+        self._sent = _Changes()
 
 
-class _News:
-    """What has changed: hosts with another load, parts with other usage, jobs whose usage is forgotten."""
+class _Changes:
+    """Hosts with another load, (job, host) with other usage, jobs whose usage is forgotten."""
 
     __slots__ = ("gone", "hosts", "parts")
 
@@ -79,7 +79,7 @@ class _News:
         self.parts: set[tuple[int, str]] = set()
         self.gone: set[int] = set()
 
-    def add(self, other: _News) -> None:
+    def add(self, other: _Changes) -> None:
         self.hosts |= other.hosts
         self.parts |= other.parts
         self.gone |= other.gone

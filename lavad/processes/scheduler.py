@@ -1,6 +1,6 @@
-"""The scheduler's process: folds what the master commits, runs the pure cycle when something changed, sends its plan back.
+"""The scheduler's process: folds what the master commits, runs a cycle when something has changed, sends the plan back.
 
-One plan is under way at a time: the next cycle waits until the master has dealt with it, so that no job is planned twice.
+Rule: one plan is under way at a time. The next cycle waits until the master has dealt with it, so that no job is planned twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
 COALESCE = 0.0015
+"""Seconds to wait for further changes before a cycle."""
 IDLE = 5.0
+"""Seconds to wait for changes at most."""
 
 
 def local_time(now: float) -> tuple[int, int]:
@@ -33,7 +35,7 @@ def local_time(now: float) -> tuple[int, int]:
 
 
 def run(replica: Replica) -> NoReturn:
-    """Serve until the master is gone."""
+    """Schedule until the master is gone."""
     cache = SchedulerCache()
     policies = SitePolicies()
     cache.scorer = policies.score
@@ -42,7 +44,7 @@ def run(replica: Replica) -> NoReturn:
     replica.noted = recorder.note
     waiting_for = -1
     wake_at = 0.0
-    told: tuple[dict[int, int], dict[int, Promise]] | None = None
+    sent: tuple[dict[int, int], dict[int, Promise]] | None = None
     while True:
         timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
         came = replica.wait(timeout)
@@ -65,8 +67,8 @@ def run(replica: Replica) -> NoReturn:
         plan = schedule(replica.cluster, replica.soft, now, local, cache)
         plan = replace(plan, took=time.perf_counter() - began)
         wake_at = plan.wake_at
-        if plan.decides or plan.why or (plan.why_job, plan.promises) != told:
-            told = plan.why_job, plan.promises
+        if plan.decides or plan.why or (plan.why_job, plan.promises) != sent:
+            sent = plan.why_job, plan.promises
             replica.send(_recorded(recorder, replica, plan, now, local))
             waiting_for = plan.version if plan.decides else -1
 
