@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import Promise
+from lavad.core.plan.volatile import ReservedStart
 from lavad.core.site.conf import Conf
 from lavad.processes.recorder import Recorder
 from lavad.processes.site_policy import SitePolicies
@@ -44,7 +44,7 @@ def run(replica: Replica) -> NoReturn:
     replica.noted = recorder.note
     waiting_for = -1
     wake_at = 0.0
-    sent: tuple[dict[int, int], dict[int, Promise]] | None = None
+    sent: tuple[dict[int, int], dict[int, ReservedStart]] | None = None
     while True:
         timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
         came = replica.wait(timeout)

@@ -6,7 +6,7 @@ import msgspec
 
 from lavad.core.job.job import Placed
 from lavad.core.lang.states import TermReason
-from lavad.core.plan.volatile import Promise, WhyClass
+from lavad.core.plan.volatile import ReservedStart, WhyClass
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
@@ -85,7 +85,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Jobs that take their slots one by one (GANG=N), with all that they hold from now on."""
     deadlocked: tuple[int, ...] = ()
     """Those that wait for each other."""
-    promises: dict[int, Promise] = {}
+    promises: dict[int, ReservedStart] = {}
     """Waiting job to its promised start, all of them: what is not here is promised nothing."""
 
     recorded: Recorded | None = None

@@ -52,11 +52,11 @@ class WhyClass(msgspec.Struct, frozen=True, omit_defaults=True):
     at: float = 0.0
 
 
-class Promise(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """When and where a waiting job is to start at the latest, as far as run limits tell, and what is held for it by now."""
+class ReservedStart(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A slot reservation as users see it: when and where a waiting job is to start at the latest, and what is held for it now."""
 
     start: float
-    """0: nobody can say, as jobs without a run limit are in its way."""
+    """0.0: unknown, as jobs without a run limit are in its way."""
     hosts: tuple[tuple[str, int], ...]
     """Host and slots."""
     held: tuple[tuple[str, int], ...] = ()
@@ -74,8 +74,8 @@ class Soft:
         """Spec number to why its jobs wait."""
         self.why_job: dict[int, int] = {}
         """Job key to a pend reason of its own."""
-        self.promises: dict[int, Promise] = {}
-        """Waiting job to what it is promised."""
+        self.promises: dict[int, ReservedStart] = {}
+        """Waiting job to the start that its slot reservation promises."""
 
 
 class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
@@ -86,7 +86,7 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
     gone: list[int] = []
     why: dict[int, WhyClass] | None = None
     why_job: dict[int, int] | None = None
-    promises: dict[int, Promise] | None = None
+    promises: dict[int, ReservedStart] | None = None
 
 
 def update(soft: Soft, news: SoftUpdate) -> None:

@@ -14,7 +14,7 @@ from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
 from lavad.queries.facts.jobfacts import cpu_factor
-from lavad.queries.facts.promises import held_slots
+from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import View

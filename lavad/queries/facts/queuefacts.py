@@ -5,7 +5,7 @@ from __future__ import annotations
 from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
-from lavad.queries.facts.promises import held_slots
+from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import times
 from lavad.queries.frame.view import View
 

@@ -13,7 +13,7 @@ from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import WAITING
-from lavad.queries.facts import exceptions, promises, reasons
+from lavad.queries.facts import exceptions, reasons, slot_reservations
 from lavad.queries.frame.options import Options
 from lavad.queries.frame.request import Request
 
@@ -30,7 +30,7 @@ def job_tests(request: Request, options: Options) -> Iterator[Test]:
         wanted = "pe" in options
         yield lambda job: job.state in WAITING and reasons.is_eligible(view, job) is wanted
     if "plan" in options:
-        yield lambda job: promises.find(view, job) is not None
+        yield lambda job: slot_reservations.find(view, job) is not None
     if "x" in options:
         yield lambda job: bool(exceptions.of(job, view, now))
     if options.any(*_OF_NONE):

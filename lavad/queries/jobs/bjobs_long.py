@@ -10,7 +10,18 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import name_of_command, one_line
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.queries.facts import affinity, hangs, jobfacts, paragraphs, promises, reasons, resreqs, roles, tasks, thresholds
+from lavad.queries.facts import (
+    affinity,
+    hangs,
+    jobfacts,
+    paragraphs,
+    reasons,
+    resreqs,
+    roles,
+    slot_reservations,
+    tasks,
+    thresholds,
+)
 from lavad.queries.facts import gpus as gpus_shown
 from lavad.queries.frame import times, units
 from lavad.queries.frame.request import Request, Shown, out
@@ -115,7 +126,7 @@ class Record:
         """What is held for a job that waits, and when it starts at the latest."""
         if self.job.state is not JobState.PEND:
             return ""
-        promise, held = promises.find(self.view, self.job), promises.held_text(self.view, self.job)
+        promise, held = slot_reservations.find(self.view, self.job), slot_reservations.held_text(self.view, self.job)
         lines = self.line(self.now, held) if held else ""
         if promise is not None and promise.start:
             lines += self.line(promise.start, "Job will start no sooner than indicated time stamp;")

@@ -13,7 +13,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import one_line
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import WAITING, JobState, TermReason
-from lavad.queries.facts import jobfacts, paragraphs, promises, reasons
+from lavad.queries.facts import jobfacts, paragraphs, reasons, slot_reservations
 from lavad.queries.facts.jobfacts import Usage
 from lavad.queries.frame import times, units
 from lavad.queries.frame.request import Request
@@ -83,12 +83,12 @@ def spec(name: str) -> Value:
 
 
 def promised(row: Row, unit: str) -> str:
-    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    promise = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
     return times.short(promise.start) if promise is not None and promise.start else ""
 
 
 def planned_end(row: Row, unit: str) -> str:
-    promise = promises.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    promise = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
     limit = row.spec.limits.run
     return times.short(promise.start + limit) if promise is not None and promise.start and limit else ""
 

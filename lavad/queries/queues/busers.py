@@ -10,7 +10,7 @@ from config.model.cluster import UserConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts.promises import held_slots
+from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.queues import busers_custom

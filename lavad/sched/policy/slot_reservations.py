@@ -19,7 +19,7 @@ from enum import IntEnum
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
-from lavad.core.plan.volatile import Promise
+from lavad.core.plan.volatile import ReservedStart
 from lavad.core.rules.gpus import usable
 from lavad.sched.hosts.offers import NEVER, Offers, Shifted, releases, shift
 from lavad.sched.needs.eligibility import Eligibility
@@ -65,7 +65,7 @@ class SlotReservations:
     def __init__(self, state: CycleState) -> None:
         self.state = state
         self.rows: list[SlotReservation] = []
-        self.promises: dict[int, Promise] = {}
+        self.promises: dict[int, ReservedStart] = {}
         self.most = DEPTH if state.cluster.conf.params.backfill == "conservative" else 1
 
     def set_turn(self, need: Need) -> None:
@@ -101,7 +101,7 @@ class SlotReservations:
         start = 0.0 if reservation.start == NEVER else reservation.start
         hosts = tuple((part.host, part.slots) for part in reservation.places)
         held = tuple((part.host, part.slots) for part in reservation.full if part.slots)
-        self.promises[key] = Promise(start=start, hosts=hosts, held=held)
+        self.promises[key] = ReservedStart(start=start, hosts=hosts, held=held)
 
     def _limit_lending_before(self, reservation: SlotReservation) -> None:
         """Earlier reservations on the same hosts lend nothing beyond this start: it counts on what comes back until then."""

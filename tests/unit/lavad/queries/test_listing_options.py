@@ -22,7 +22,7 @@ from config.model.values import (
 from lavad.core import events as ev
 from lavad.core.job.job import End, Placed, TaskEnd
 from lavad.core.lang.states import JobState
-from lavad.core.plan.volatile import Promise, WhyClass
+from lavad.core.plan.volatile import ReservedStart, WhyClass
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster, at
 
 
@@ -253,9 +253,9 @@ def test_backfill_windows() -> None:
     c.submit(2)
     c.submit(3)
     c.soft.promises = {
-        1: Promise(start=c.now + 5400, hosts=(("ol1", 3),), held=(("ol1", 2), ("ol2", 1))),
-        2: Promise(start=c.now + 2700, hosts=(("ol2", 3),), held=(("ol2", 2),)),
-        3: Promise(start=0.0, hosts=(("ol3", 1),), held=(("ol3", 1),)),
+        1: ReservedStart(start=c.now + 5400, hosts=(("ol1", 3),), held=(("ol1", 2), ("ol2", 1))),
+        2: ReservedStart(start=c.now + 2700, hosts=(("ol2", 3),), held=(("ol2", 2),)),
+        3: ReservedStart(start=0.0, hosts=(("ol3", 1),), held=(("ol3", 1),)),
     }
     assert c.ask("bslots")[0] == (  # ol2 has 8 slots: 5 are used and 3 held
         "SLOTS          RUNTIME\n1              UNLIMITED\n4              1 hour 30 minutes\n6              45 minutes\n"
@@ -273,7 +273,7 @@ def test_fields_of_a_job_that_is_promised_a_start_or_asked_for_more() -> None:
     c = QueryCluster()
     c.submit(1, name="big", limits={"run": 3600}, text={"warn_action": "URG", "warn_before": 120, "host_file": "/h"})
     c.submit(2, name="other")
-    c.soft.promises = {1: Promise(start=at("12:00:00"), hosts=(("ol1", 3),))}
+    c.soft.promises = {1: ReservedStart(start=at("12:00:00"), hosts=(("ol1", 3),))}
     fields = "estart_time plan_finish_time warn_act warn_time host_file immtermination delimiter='|'"
     assert c.ask("bjobs", "1", o=fields, noheader=True)[0] == "Nov 20 12:00|Nov 20 13:00|URG|2.0|/h|N\n"
     assert names(c, hostfile=True) == names(c, plan=True) == ["big"]

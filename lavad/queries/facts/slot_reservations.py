@@ -1,15 +1,15 @@
-"""What is held for jobs that wait, and when they are promised to start: RSV columns, and the lines of bjobs -l."""
+"""Slots reserved for waiting jobs, and their promised starts: the RSV columns, and lines of bjobs -l."""
 
 from __future__ import annotations
 
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import job_of
-from lavad.core.plan.volatile import Promise
+from lavad.core.plan.volatile import ReservedStart
 from lavad.queries.frame.view import View
 
 
 def held_slots(view: View, *, host: str = "", queue: str = "", user: str = "") -> int:
-    """Slots that the scheduler holds for jobs that do not fit yet; of a host, queue or user."""
+    """Slots that are held for jobs that do not fit yet, on a host, of a queue or of a user; "": any."""
     total = 0
     for key, promise in view.soft.promises.items():
         if queue or user:
@@ -21,8 +21,8 @@ def held_slots(view: View, *, host: str = "", queue: str = "", user: str = "") -
     return total
 
 
-def find(view: View, job: Job) -> Promise | None:
-    """What a waiting job is promised; of an array: its first element that is promised anything."""
+def find(view: View, job: Job) -> ReservedStart | None:
+    """The reserved start of a waiting job; of an array, of its first element that has one."""
     promises = view.soft.promises
     found = promises.get(job.key)
     if found is None and job.key in view.cluster.arrays.rows:
