@@ -46,16 +46,16 @@ def find_changes(moment: Moment, key: int) -> list[Change]:
         return left >= 0 and starts(moment, key, other)
 
     single = list(_numbers(cluster, spec, would_start))
-    wishes = list(_wishes(cluster, spec, moment.now))
-    single += [change for change in wishes if would_start(change.spec)]
-    found = single or list(_pairs(cluster, wishes, would_start))
+    options = list(_other_options(cluster, spec, moment.now))
+    single += [change for change in options if would_start(change.spec)]
+    found = single or list(_pairs(cluster, options, would_start))
     return sorted(found, key=lambda change: (change.size, change.text))
 
 
-def _pairs(cluster: Cluster, wishes: list[Change], would_start: Starts) -> Iterator[Change]:
-    for wish in wishes:
-        for change in _numbers(cluster, wish.spec, would_start):
-            yield Change(wish.size + change.size, f"{wish.text}, and {change.text}", change.spec)
+def _pairs(cluster: Cluster, options: list[Change], would_start: Starts) -> Iterator[Change]:
+    for option in options:
+        for change in _numbers(cluster, option.spec, would_start):
+            yield Change(option.size + change.size, f"{option.text}, and {change.text}", change.spec)
 
 
 def _numbers(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Change]:
@@ -108,7 +108,7 @@ def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _wishes(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
+def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
     """The same job without one of its options, or in another queue."""
     for queue in cluster.conf.queues:
         if queue.name != spec.queue and may_use_queue(cluster.conf, queue, spec.user):
@@ -120,7 +120,7 @@ def _wishes(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
         (spec.deadline > 0, "no deadline (no -t)", replace(spec, deadline=0.0)),
         (bool(spec.dependency), "no dependency (no -w)", replace(spec, dependency="")),
     )
-    yield from (Change(1.0, text, other) for wished, text, other in plain if wished)
+    yield from (Change(1.0, text, other) for has, text, other in plain if has)
     for section in _SECTIONS:
         shorter = re.sub(rf"\b{section}\s*\[[^\[\]]*\]", "", spec.resreq).strip()
         if shorter != spec.resreq:

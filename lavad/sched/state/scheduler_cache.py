@@ -42,7 +42,7 @@ def _zone(now: float, local: Local) -> float:
 
 
 Place = tuple[float, float, int, int]
-"""Place of a job in its class: position, when it stands as submitted, job, index."""
+"""Place of a job in its class: (position by btop or bbot, submission time as queued, job id, index)."""
 
 
 class PendingClass:
