@@ -16,10 +16,11 @@ from lavad.core.decide import load_decisions
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.named import Known
+from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
 from lavad.core.decide.control.restart_source import find_former
 from lavad.core.decide.depend.depend import judge, local_of
-from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import Former
 from lavad.core.lang import asks
@@ -167,13 +168,13 @@ class Dispatch:
 
     @_answer.register
     async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
-        target = modify.find_one(self._engine.cluster, ask.job, caller)
+        target = get_target(self._engine.cluster, ask.job, caller)
         job = target.array or job_of(target.keys[0])
         texts = await self._texts.texts([job])
 
         async def decided(known: Known) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
-                return modify.modify(cluster, ask, texts[job], caller, now, local_time(now), known)
+                return modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
             return await self._engine.ask(decide, ask.uuid)
 

@@ -11,14 +11,13 @@ from typing import Any
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.select import FINISHED, UNKNOWN, Found, Target, select
+from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.site.rights import may_control
 
-DENIED = "User permission denied"
 AT_ONCE = 500
 """Jobs, or elements that get a row of their own, in one part: what others wait for."""
 

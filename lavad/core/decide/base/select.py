@@ -19,11 +19,12 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import is_admin, may_control
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
 FINISHED = "Job has already finished"
 UNKNOWN = "No matching job found"
+DENIED = "User permission denied"
 
 
 class Target(msgspec.Struct):
@@ -100,6 +101,22 @@ def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) 
     untouched = array.pending.union(array.held).intersect(elements)
     why = "" if keys or untouched else FINISHED
     return Target(shown=text, keys=keys, array=job, untouched=untouched, why=why)
+
+
+def get_target(cluster: Cluster, text: str, caller: Caller) -> Target:
+    """The live target of a command that takes one job; raises Refused with LSF's words."""
+    try:
+        job, elements = parse_job_id(text)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+    target = find_target(cluster, job, elements, text)
+    if target.why:
+        raise Refused(target.why if target.why == FINISHED else f"{text}: {UNKNOWN}")
+    record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
+    spec = cluster.specs.rows[record.spec]
+    if not may_control(cluster.conf, spec.user, spec.queue, caller):
+        raise Refused(DENIED)
+    return target
 
 
 def _whole(cluster: Cluster, array: Array) -> Target:

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import DENIED, each
+from lavad.core.decide.base.bulk import each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.select import DENIED
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Array, Job, Wish
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop

@@ -6,7 +6,7 @@ from __future__ import annotations
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.modify.modify import find_one
+from lavad.core.decide.base.select import get_target
 from lavad.core.events.records import record_of
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Job, Placed
@@ -45,7 +45,7 @@ def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> D
 
 
 def _job(cluster: Cluster, text: str, caller: Caller) -> Job:
-    target = find_one(cluster, text, caller)
+    target = get_target(cluster, text, caller)
     keys = [key for key in target.keys if cluster.jobs.rows[key].state in WAITING]
     if not keys and target.untouched:
         keys = [target.untouched.min() << 32 | target.array]

@@ -6,7 +6,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.modify.modify import find_one
+from lavad.core.decide.base.select import get_target
 from lavad.core.job.job import Message
 from lavad.core.lang.asks import Caller, Post, Refused
 
@@ -23,7 +23,7 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
         raise Refused(f"{ask.number}: Bad message index: 0 to {most}")
     if len(ask.text) > MAX_TEXT or len(ask.body) > MAX_BODY:
         raise Refused(f"The message is too long: at most {MAX_TEXT} characters, and {MAX_BODY} of attached data")
-    target = find_one(cluster, ask.job, caller)
+    target = get_target(cluster, ask.job, caller)
     message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, body=ask.body)
     whole = target.array and "[" not in ask.job
     keys = [target.array, *target.keys] if whole else list(target.keys)

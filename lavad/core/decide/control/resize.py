@@ -11,7 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.modify.modify import find_one
+from lavad.core.decide.base.select import get_target
 from lavad.core.decide.submit.slots import MAX_COMMAND
 from lavad.core.job.job import Attempt, Job, Part, Placed
 from lavad.core.job.resize import by_hosts, slots_of, staying, wants
@@ -31,7 +31,7 @@ def resize(cluster: Cluster, ask: Resize, caller: Caller, now: float) -> Decided
     command = ask.command
     if command and not (command.startswith("/") and command.isprintable() and len(command) <= MAX_COMMAND):
         raise Refused("The resize notification command must be an absolute path")
-    target = find_one(cluster, ask.job, caller)
+    target = get_target(cluster, ask.job, caller)
     if target.array and (target.untouched or len(target.keys) != 1):
         raise Refused(f"Job <{ask.job}>: Name one running element of the array")
     job = cluster.jobs.rows[target.keys[0]]

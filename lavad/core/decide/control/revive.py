@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import AT_ONCE, DENIED
+from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.select import FINISHED
+from lavad.core.decide.base.select import DENIED, FINISHED
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job

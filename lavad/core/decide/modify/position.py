@@ -11,8 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.base.select import Target
-from lavad.core.decide.modify.modify import find_one
+from lavad.core.decide.base.select import Target, get_target
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Move, Refused
@@ -30,7 +29,7 @@ Place = tuple[float, float, int, int]
 @decides(Move)
 def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
-    target = find_one(cluster, ask.job, caller)
+    target = get_target(cluster, ask.job, caller)
     key = _key_to_move(cluster, ask.job, target)
     record = cluster.get(key)
     if isinstance(record, Job) and record.state not in WAITING:

@@ -6,96 +6,79 @@ limits, name and project. ``-r`` never: the job runs without the lease that anot
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-
 from msgspec.structs import asdict, replace
 
 from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import Draft
-from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.modify.change import Change, reset, shown
 from lavad.core.decide.submit.queue_rules import check_against_queue
-from lavad.core.decide.submit.submit import known_names, known_resources, spec_number
+from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.arrays import ArrayError, parse_job_name
-from lavad.core.lang.asks import Caller, Modify, OptionValue, Refused
+from lavad.core.lang.asks import Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.text import ResReqError
 from lavad.core.lang.states import OVER
 from lavad.core.rules.per_slot import reserved
 from lavad.core.site.mail_to import mail_to
+from proto.options import ALWAYS, BY_NAME, IF_ALLOWED, NO, find_reset
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
-ALWAYS = frozenset(("R", "Rn", "We", "We+", "Wep", "Wen", "Jd", "Jdn", "N", "Nn", "u", "un", "Q", "Qn"))
-WITH_ALL = frozenset(
-    ("c", "cn", "W", "Wn", "M", "Mn", "v", "vn", "p", "pn", "J", "P", "Pn", "sp", "spn", "rn", "o", "oo", "on", "e", "eo")
-)
-"""More that may change with LSB_MOD_ALL_JOBS=Y."""
 _TOLD = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail")
-_LIMITS = {"W": "run", "c": "cpu", "M": "mem", "v": "swap", "p": "processes"}
-_RESET: dict[str, dict[str, Any]] = {
-    "Jdn": {"description": ""},
-    "Nn": {"notify_end": False},
-    "un": {"mail_user": ""},
-    "on": {"output": ""},
-}
 
 
-def why_not(cluster: Cluster, ask: Modify) -> str:
+def why_not_running(cluster: Cluster, ask: Modify) -> str:
     """Why what is asked may not be changed while a job runs, "" if it may."""
     if ask.command or not ask.options:
         return RUNNING
-    allowed = ALWAYS | WITH_ALL if cluster.conf.params.mod_all_jobs else ALWAYS
-    return "" if allowed.issuperset(ask.options) else RUNNING
+    allowed = (ALWAYS, IF_ALLOWED) if cluster.conf.params.mod_all_jobs else (ALWAYS,)
+    return "" if all(_when(name) in allowed for name in ask.options) else RUNNING
 
 
-def modify(
-    cluster: Cluster, job: Job, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, decided: Decided
-) -> JobText:
-    """The event for a job that runs; the text that it has then. ``why_not`` has been asked."""
+def _when(name: str) -> str:
+    """When an option, or its reset, may be given for a job that runs."""
+    option = find_reset(name)
+    if option is not None:
+        return option.reset_running
+    return BY_NAME[name].running if name in BY_NAME else NO
+
+
+def modify_running(change: Change, job: Job) -> JobText:
+    """Decide the event for a job that runs; the text that it has then. ``why_not_running`` has been asked."""
+    cluster, options, now = change.cluster, change.ask.options, change.now
     old = cluster.specs.rows[job.spec]
-    draft = Draft(
-        spec=old,
-        text=text,
-        conf=cluster.conf,
-        local=local,
-        name=job.name,
-        known_hosts=known_names(cluster),
-        known_resources=known_resources(cluster),
-        ran=_ran(job, now),
-    )
-    if why := _why_not_files(cluster, text, ask.options):
+    draft = change.begin_draft(job, ran=_ran(job, now))
+    if why := _why_not_files(cluster, change.text, options):
         raise Refused(why)
-    _reset(draft, ask.options)
-    read_options(draft, {name: value for name, value in ask.options.items() if not _resets(name)})
+    _reset(draft, options)
+    change.read_options(draft)
     if draft.spec.slots != old.slots or draft.spec.max_slots != old.max_slots:
         raise Refused(RUNNING)
-    if "R" in ask.options:
+    if "R" in options:
         _only_rusage(old.resreq, draft.spec.resreq)
     queue = cluster.queue_conf.get(old.queue)
     if queue is not None:
         check_against_queue(draft, queue)
-    number = spec_number(cluster, draft.spec, decided.events, now)
+    number = spec_number(cluster, draft.spec, change.decided.events, now)
     amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     run = job.run
     if run is not None and draft.spec.resreq != old.resreq:
         parts = [part for part in run.parts if part.state not in OVER]
         amounts = tuple((part.host, reserved(part, draft.spec, old, cluster.conf)) for part in parts)
-    decided.events.append(
+    change.decided.events.append(
         ev.JobModified(
             at=now,
             key=job.key,
             spec=number,
-            name=_name(cluster, job, draft, ask.options),
-            by=caller.user,
-            changes=tuple(_change(name, value) for name, value in ask.options.items()),
+            name=_name(cluster, job, draft, options),
+            by=change.caller.user,
+            changes=tuple(_describe(name, value) for name, value in options.items()),
             reserved=amounts,
-            amended=_amended(cluster, draft, text),
+            amended=_amended(cluster, draft, change.text),
         )
     )
     return draft.text
@@ -131,28 +114,14 @@ def _on_wire(value: str | bool) -> str:
     return value if isinstance(value, str) else "1" if value else ""
 
 
-def _resets(option: str) -> bool:
-    return option in _RESET or option in ("Rn", "Qn", "Pn", "spn", "rn", "Wen") or (option[:-1] in _LIMITS and option[-1:] == "n")
-
-
 def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
-    for option in options:
-        if option in _RESET:
-            draft.set_text(**_RESET[option])
-        elif option[:-1] in _LIMITS and option.endswith("n"):
-            draft.set_limit(**{_LIMITS[option[:-1]]: getattr(Limits(), _LIMITS[option[:-1]])})
-        elif option == "Rn":
+    """As for a job that waits, but of the requirement only what is reserved goes."""
+    for name in options:
+        option = find_reset(name)
+        if option is not None and option.name == "R":
             draft.set_spec(resreq=_without_rusage(draft.spec.resreq))
-        elif option == "Wen":
-            draft.set_spec(estimate=0)
-        elif option == "rn":
-            draft.set_spec(rerunnable=False, never_rerun=True)
-        elif option == "Qn":
-            draft.set_spec(requeue="")
-        elif option == "spn":
-            draft.set_spec(priority=-1)
-        elif option == "Pn":
-            draft.set_spec(project=draft.conf.params.default_project)
+        elif option is not None:
+            reset(draft, option)
 
 
 def _without_rusage(text: str) -> str:
@@ -182,8 +151,6 @@ def _name(cluster: Cluster, job: Job, draft: Draft, options: dict[str, OptionVal
     return f"{parsed}[{index_of(job.key)}]" if index_of(job.key) else parsed
 
 
-def _change(option: str, value: OptionValue) -> str:
-    if _resets(option):
-        return f"Option -{option[:-1]} is reset"
-    shown = " ".join(value) if isinstance(value, list) else value
-    return f"Option -{option} changes to : {shown}"
+def _describe(name: str, value: OptionValue) -> str:
+    option = find_reset(name)
+    return f"Option -{option.name} is reset" if option is not None else f"Option -{name} changes to : {shown(value)}"

@@ -13,8 +13,9 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
-from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.position import move
+from lavad.core.decide.modify.switch import switch
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
@@ -34,8 +35,8 @@ CONTROLS: dict[str, tuple[Callable[..., Any], Callable[[Select], Any]]] = {
     "resume": (control.resume, lambda jobs: Resume(jobs=jobs)),
     "requeue": (control.requeue, lambda jobs: Requeue(jobs=jobs)),
     "hold": (control.requeue, lambda jobs: Requeue(jobs=jobs, hold=True)),
-    "switch": (modify.switch, lambda jobs: Switch(queue="night", jobs=jobs)),
-    "back": (modify.switch, lambda jobs: Switch(queue="normal", jobs=jobs)),
+    "switch": (switch, lambda jobs: Switch(queue="night", jobs=jobs)),
+    "back": (switch, lambda jobs: Switch(queue="normal", jobs=jobs)),
 }
 
 
@@ -138,7 +139,7 @@ class ArrayIsJobs(RuleBasedStateMachine):
             for text in texts:
                 ask = Modify(job=text, options={"n": str(slots)})
                 try:
-                    bench.take(modify.modify(bench.cluster, ask, JobText(command="c"), ALICE, bench.now, LOCAL))
+                    bench.take(modify(bench.cluster, ask, JobText(command="c"), ALICE, bench.now, LOCAL))
                 except Refused:
                     continue
 

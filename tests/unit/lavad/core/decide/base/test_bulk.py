@@ -13,7 +13,7 @@ from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control
 from lavad.core.decide.control.revive import Finished, revive
-from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import Placed
 from lavad.core.lang.asks import Kill, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of
@@ -58,7 +58,7 @@ def test_all_jobs_are_stopped_resumed_switched_and_killed_in_parts(bench: Bench)
     asks: list[tuple[Callable[..., Decided], Any, Callable[[], int]]] = [
         (control.stop, Stop(jobs=ALL), lambda: sum(job.state is JobState.PSUSP for job in rows.values())),
         (control.resume, Resume(jobs=ALL), lambda: sum(job.state is JobState.PEND for job in rows.values())),
-        (modify.switch, Switch(queue="night", jobs=ALL), lambda: bench.cluster.use.queues["night"][0]),
+        (switch, Switch(queue="night", jobs=ALL), lambda: bench.cluster.use.queues["night"][0]),
         (control.kill, Kill(jobs=ALL), lambda: MANY - len(rows)),
     ]
     for decide, ask, reached in asks:

@@ -9,8 +9,9 @@ import pytest
 from config.model.queue import QueueConfig
 from config.model.values import TaskLimit
 from lavad.core.decide.control.queues import switch_queues
-from lavad.core.decide.modify import modify
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.position import move
+from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import Array
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
@@ -23,7 +24,7 @@ TEXT = JobText(command="old", output="out")
 def bmod(bench: Bench, job: object, caller: Caller = ALICE, command: str = "", **options: OptionValue) -> JobText:
     """The new text."""
     ask = Modify(job=str(job), options=dict(options), command=command)
-    decided = modify.modify(bench.cluster, ask, TEXT, caller, bench.now, LOCAL)
+    decided = modify(bench.cluster, ask, TEXT, caller, bench.now, LOCAL)
     bench.take(decided)
     return decided.texts[0][1]
 
@@ -135,7 +136,7 @@ def test_a_bad_value_changes_nothing(bench: Bench) -> None:
 )
 def test_a_new_name_of_an_array(bench: Bench, name: str, array: str, element: str, limit: int) -> None:
     job = bench.bsub(J="a[1-4]")["job"]
-    bench.asked(modify.switch, Switch(queue="night", jobs=Select(ids=[f"{job}[2]"])))
+    bench.asked(switch, Switch(queue="night", jobs=Select(ids=[f"{job}[2]"])))
     bmod(bench, job, J=name)
     row = bench.cluster.arrays.rows[job]
     assert (row.name, row.limit) == (array, limit)
@@ -157,11 +158,11 @@ def test_a_job_does_not_become_an_array(bench: Bench) -> None:
 
 def test_bswitch_of_a_job_an_element_and_an_array(bench: Bench) -> None:
     key, job = bench.bsub()["job"], bench.bsub(J="a[1-4]")["job"]
-    answer = bench.asked(modify.switch, Switch(queue="night", jobs=Select(ids=[str(key), f"{job}[2]"])))
+    answer = bench.asked(switch, Switch(queue="night", jobs=Select(ids=[str(key), f"{job}[2]"])))
     assert [why for _, why in answer] == ["", ""]
     assert bench.cluster.spec_of(key).queue == bench.cluster.spec_of(key_of(job, 2)).queue == "night"
     assert bench.cluster.spec_of(job).queue == "normal"
-    bench.asked(modify.switch, Switch(queue="night", jobs=Select(ids=[str(job)])))
+    bench.asked(switch, Switch(queue="night", jobs=Select(ids=[str(job)])))
     assert bench.cluster.spec_of(job).queue == "night"
 
 
@@ -176,12 +177,12 @@ def test_bswitch_of_a_job_an_element_and_an_array(bench: Bench) -> None:
 def test_a_queue_that_does_not_take_it(bench: Bench, queue: QueueConfig, why: str) -> None:
     bench.queues(QueueConfig(name="normal"), queue)
     key = bench.bsub(n="2")["job"]
-    assert bench.asked(modify.switch, Switch(queue="other", jobs=Select(ids=[str(key)]))) == [(str(key), why)]
+    assert bench.asked(switch, Switch(queue="other", jobs=Select(ids=[str(key)]))) == [(str(key), why)]
 
 
 def test_no_such_queue(bench: Bench) -> None:
     with pytest.raises(Refused, match="nosuch: No such queue"):
-        modify.switch(bench.cluster, Switch(queue="nosuch", jobs=Select(ids=["1"])), ALICE, bench.now)
+        switch(bench.cluster, Switch(queue="nosuch", jobs=Select(ids=["1"])), ALICE, bench.now)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ def test_input_that_was_spooled_gives_way(bench: Bench) -> None:
         ("isn", True, ("", "", ("a > b",))),
     ):
         ask = Modify(job=str(key), options={option: value})
-        text = modify.modify(bench.cluster, ask, spooled, ALICE, bench.now, LOCAL).texts[0][1]
+        text = modify(bench.cluster, ask, spooled, ALICE, bench.now, LOCAL).texts[0][1]
         assert (text.input, text.input_data, text.copies) == wanted
 
 

@@ -1,0 +1,90 @@
+"""What one bmod asks for: the draft that its options make of a job, what they reset, and how the history tells it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import fields
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.named import Known
+from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.submit.readers import READERS
+from lavad.core.decide.submit.submit import known_names, known_resources
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Caller, Modify, OptionValue
+from proto.options import BY_NAME, Option, find_reset
+
+_SPEC_DEFAULTS = {field.name: field.default for field in fields(Spec)}
+_TEXT_DEFAULTS = {field.name: field.default for field in fields(JobText)}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A bmod, the text of the job that it changes, and what is decided about its jobs so far."""
+
+    cluster: Cluster
+    ask: Modify
+    text: JobText
+    caller: Caller
+    now: float
+    local: datetime
+    decided: Decided
+    known: Known
+    """Finished jobs that a new dependency condition names."""
+
+    def begin_draft(self, record: Job | Array, ran: float | None = None) -> Draft:
+        """The job as it is; ``ran``: the seconds that it has run, None while it waits."""
+        return Draft(
+            spec=self.cluster.specs.rows[record.spec],
+            text=self.text,
+            conf=self.cluster.conf,
+            local=self.local,
+            name=record.name,
+            known_hosts=known_names(self.cluster),
+            known_resources=known_resources(self.cluster),
+            ran=ran,
+        )
+
+    def read_options(self, draft: Draft) -> None:
+        """Apply the options that are not resets."""
+        read_options(draft, {name: value for name, value in self.ask.options.items() if find_reset(name) is None})
+
+
+def reset(draft: Draft, option: Option) -> None:
+    """Set what an option says back to the default. The reset of ``-r`` is an option itself, ``-rn``."""
+    own = option.name + "n"
+    if own in READERS:
+        READERS[own](draft, own, True)
+    for field in option.fields.split():
+        if field.startswith("limits."):
+            draft.set_limit(**{field.removeprefix("limits."): None})
+        elif field == "project":
+            draft.set_spec(project=draft.conf.params.default_project)
+        elif field in _SPEC_DEFAULTS:
+            draft.set_spec(**{field: _SPEC_DEFAULTS[field]})
+        else:
+            draft.set_text(**{field: _TEXT_DEFAULTS[field]})
+
+
+def describe(name: str, value: OptionValue) -> str:
+    """A change as bhist tells it."""
+    option = find_reset(name)
+    if option is not None:
+        return f"{_title(option.name)} is reset"
+    if value is True:
+        return f"Option -{name} is set"
+    return f"{_title(name)} changes to : {shown(value)}"
+
+
+def _title(name: str) -> str:
+    return BY_NAME[name].shown or f"Option -{name}"
+
+
+def shown(value: OptionValue) -> Any:
+    """The values of an option that may be given several times, in one line."""
+    return " ".join(value) if isinstance(value, list) else value

@@ -1,0 +1,70 @@
+"""bswitch of waiting and started jobs to another queue."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.bulk import each
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.submit.queue_rules import check_against_queue, choose_queue
+from lavad.core.decide.submit.submit import known_names, spec_number
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.asks import Caller, Refused, Switch
+from lavad.core.lang.ranges import Ranges
+
+_ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
+
+
+@decides(Switch)
+def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
+    """The jobs that the queue takes go there; of others the answer says why not."""
+    if ask.queue not in cluster.queue_conf:
+        raise Refused(f"{ask.queue}: No such queue")
+    events: list[ev.Event] = []
+    known: dict[int, Spec | str] = {}
+
+    def move(record: Job | Array, key: int, now: float) -> list[ev.Event] | str:
+        if ask.queue not in cluster.queue_conf:
+            return f"{ask.queue}: No such queue"
+        spec = known.get(record.spec)
+        if spec is None:
+            spec = known[record.spec] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller)
+        if isinstance(spec, str):
+            return spec
+        number = spec_number(cluster, spec, events, now)
+        return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
+
+    def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        return move(job, job.key, now)
+
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        if len(elements) == len(array.pending) + len(array.held):
+            return move(array, array.job, now)
+        done: list[ev.Event] = []
+        for index in elements:
+            answer = move(array, index << 32 | array.job, now)
+            if isinstance(answer, str):
+                return answer
+            done += answer
+        return done
+
+    return each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
+
+
+def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller) -> Spec | str:
+    """The spec of a job once it is in another queue, or why it may not go there."""
+    draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
+    try:
+        choose_queue(cluster, (name,), draft, caller)
+        draft.spec = replace(old, queue=name)
+        check_against_queue(draft, cluster.queue_conf[name])
+    except Refused as refusal:
+        return refusal.text
+    return draft.spec

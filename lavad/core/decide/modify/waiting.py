@@ -1,0 +1,138 @@
+"""bmod of jobs that wait: nearly all may change."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.groups import missing_groups
+from lavad.core.decide.base.named import resolve
+from lavad.core.decide.modify.change import Change, describe, reset
+from lavad.core.decide.submit.defaults import apply_queue
+from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
+from lavad.core.decide.submit.roles import check_simple
+from lavad.core.decide.submit.submit import check_reservation, spec_number
+from lavad.core.job.depend import Depend, Ended
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import JobText
+from lavad.core.lang.arrays import ArrayError, name_of_command, parse_job_name
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import index_of, job_of
+from proto.options import find_reset
+
+
+def modify_waiting(change: Change, record: Job | Array) -> JobText:
+    """Decide the event for a job that waits, or for an array; the text that it has then. Raises Refused."""
+    cluster, options, caller, now = change.cluster, change.ask.options, change.caller, change.now
+    draft = change.begin_draft(record)
+    _check_roles(change, draft)
+    _read(change, draft)
+    _apply_queue(change, draft)
+    if "U" in options:
+        check_reservation(cluster, draft)
+    events = change.decided.events
+    number = spec_number(cluster, draft.spec, events, now)
+    if "g" in options:
+        events += missing_groups(cluster, draft.spec.group, caller.user, now)
+    name, limit = _name(change, record, draft)
+    depends = bool({"w", "wn", "ti", "tin"} & options.keys())
+    depend, ended = _condition(change, record, draft) if depends else (None, ())
+    events.append(
+        ev.JobModified(
+            at=now,
+            key=record.key if isinstance(record, Job) else record.job,
+            spec=number,
+            name=name,
+            by=caller.user,
+            changes=_describe_all(change),
+            limit=limit,
+            depends=depends,
+            depend=depend,
+            ended=ended,
+        )
+    )
+    return draft.text
+
+
+def _check_roles(change: Change, draft: Draft) -> None:
+    if not draft.spec.roles:
+        return
+    if rival := next((name for name in ("n", "nn", "a", "an") if name in change.ask.options), ""):
+        raise Refused(f"-{rival} cannot be changed for a job with roles")
+    if change.ask.command:
+        raise Refused("The commands of a job with roles cannot be changed")
+
+
+def _read(change: Change, draft: Draft) -> None:
+    """Resets, the new command, and then the options."""
+    for name in change.ask.options:
+        option = find_reset(name)
+        if option is not None:
+            reset(draft, option)
+    if change.ask.command:
+        draft.set_text(command=change.ask.command, script=change.ask.script)
+    change.read_options(draft)
+    if draft.spec.roles:
+        check_simple(draft)
+
+
+def _apply_queue(change: Change, draft: Draft) -> None:
+    """The queue that is asked for, else the one that the job is in, must take the job as it is now."""
+    queue = change.cluster.queue_conf.get(draft.spec.queue)
+    if draft.queues or "qn" in change.ask.options:
+        queue = choose_queue(change.cluster, draft.queues, draft, change.caller)
+    if queue is None:
+        return
+    if "x" in change.ask.options:
+        check_exclusive(draft, queue)
+    apply_queue(draft, queue)
+    check_against_queue(draft, queue)
+
+
+def _describe_all(change: Change) -> tuple[str, ...]:
+    changes = tuple(describe(name, value) for name, value in change.ask.options.items())
+    return (*changes, f"Job command changes to : {change.ask.command}") if change.ask.command else changes
+
+
+def _name(change: Change, record: Job | Array, draft: Draft) -> tuple[str, int]:
+    """The name that the record gets, and the array's limit (-1: as it is)."""
+    if "Jn" in change.ask.options:
+        return _new_name(change.cluster, record, name_of_command(draft.text.command).split("[")[0] or "job")
+    return _new_name(change.cluster, record, draft.name) if "J" in change.ask.options else (record.name, -1)
+
+
+def _condition(change: Change, record: Job | Array, draft: Draft) -> tuple[Depend | None, tuple[tuple[int, Ended], ...]]:
+    """The condition that ``-w``, ``-wn``, ``-ti`` and ``-tin`` leave."""
+    cluster, options, old = change.cluster, change.ask.options, record.depend
+    if "wn" in options or (old is None and not draft.condition):
+        return None, ()
+    orphan = draft.orphan or (old is not None and old.orphan and "tin" not in options)
+    if not draft.condition and old is not None:
+        return replace(old, orphan=orphan), ()
+    indices = record.indices if isinstance(record, Array) else None
+    if isinstance(record, Job) and record.key >> 32:
+        indices = cluster.arrays.rows[job_of(record.key)].indices
+    depend, ended = resolve(cluster, draft.condition, change.caller, orphan, change.known, indices)
+    if isinstance(record, Job) and not index_of(record.key) and any(record.key in ids for ids in depend.ids):
+        raise Refused(f"{draft.condition}: A job cannot wait for itself")
+    return depend, ended
+
+
+def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:
+    """``bmod -J``: the name that the record gets, and the array's limit (-1: as it is); indices cannot change."""
+    array = cluster.arrays.rows.get(record.job) if isinstance(record, Array) else cluster.find_array(record.key)
+    if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
+        return record.name, int(text[1:])
+    try:
+        parsed = parse_job_name(text, cluster.conf.params.max_array)
+    except ArrayError as error:
+        raise Refused(str(error)) from None
+    if isinstance(parsed, str):
+        name, limit = parsed, -1
+    elif array is None or parsed.indices != array.indices:
+        raise Refused("Bad job name")
+    else:
+        name, limit = parsed.name, parsed.limit or 0
+    return (f"{name}[{index_of(record.key)}]" if isinstance(record, Job) and array is not None else name), limit
