@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from cli import bpost, listing
+from cli import listing
 from cli.client.context import Context, start
+from cli.client.fail import Fail
+from cli.control.messages import post
+from cli.control.selection import check_id
 from cli.options.options import read_letters, show_help, table_of
 
 
@@ -16,8 +19,10 @@ def run(context: Context) -> int:
         return helped
     if "d" not in options:
         return listing.show(context, "bstatus")
-    context.argv = ["-i", "0", "-d", str(options["d"]), *words]
-    return bpost.run(context)
+    if len(words) != 1:
+        raise Fail(table_of("bpost").usage())
+    post(context, check_id(words[0]), str(options["d"]))
+    return 0
 
 
 def main(argv: list[str] | None = None) -> int:

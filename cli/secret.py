@@ -9,14 +9,15 @@ import os
 import re
 import sys
 
+from proto.options import SECRETS_FOLDER
+
 USAGE = "usage: lava secret set NAME < value | lava secret rm NAME | lava secret ls"
-FOLDER = ".lava/secrets"
 LONGEST = 64 << 10
 
 
 def main(words: list[str]) -> int:
     """Exit 0, or 1 with one line on stderr."""
-    folder = os.path.join(os.path.expanduser("~"), FOLDER)
+    folder = os.path.join(os.path.expanduser("~"), SECRETS_FOLDER)
     try:
         return _run(words, folder)
     except (OSError, ValueError) as error:

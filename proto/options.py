@@ -282,6 +282,9 @@ OPTIONS = (
 )
 # fmt: on
 
+SECRETS_FOLDER = ".lava/secrets"
+"""Below the home folder: where ``lava secret set`` keeps the values that ``-secret`` names, a file each."""
+
 BY_NAME = {option.name: option for option in OPTIONS}
 
 

@@ -17,13 +17,13 @@ from cli.jobs import manifests, own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile
 from cli.options.options import read_command_options, show_help
-from cli.secret import FOLDER
 from cli.submit.job_file import read_text
 from cli.submit.local_inputs import add_local_inputs
 from cli.submit.script import Work
 from cli.submit.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for
 from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
 from cli.submit.yaml_text import read_yaml
+from proto.options import SECRETS_FOLDER
 
 if TYPE_CHECKING:
     from cli.options.options import Options, Table
@@ -95,7 +95,7 @@ def run(context: Context) -> int:
         job = read_job(context, names[0])
         job.options = merged(job.options, last_rival(given))
         use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
-        kept = os.path.join(home_of(context), FOLDER)
+        kept = os.path.join(home_of(context), SECRETS_FOLDER)
         use_secrets(job, lambda name: name.isidentifier() and os.path.exists(os.path.join(kept, name)))
         if job.ignored:
             context.err(f"lava run: {names[0]}: ignored here: {', '.join(job.ignored)}\n")

@@ -99,6 +99,16 @@ def test_the_core_imports_the_table_of_options_only() -> None:
         assert not strange, f"{short(path)} imports {sorted(map(str, strange))}"
 
 
+def test_no_command_is_a_library() -> None:
+    """What commands share stands in a room below them; `lava` alone runs others, and those that show are one module."""
+    commands = {path.stem for path in (ROOT / "cli").glob("*.py")} - {"__init__", "listing"}
+    for path in sources("cli"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        modules = {f"{node.module}.{name.name}" for node in nodes if node.module == "cli" for name in node.names}
+        strange = {f"cli.{name}" for name in commands} & {*modules, *(str(node.module) for node in nodes)}
+        assert not strange or short(path) == "cli/lava.py", f"{short(path)} imports {sorted(strange)}"
+
+
 def test_commands_are_isolated_from_the_packages_of_others() -> None:
     """`proto` is lava's, not a package of the same name that something else has installed."""
     assert Path(str(proto.__file__)).parent == ROOT / "proto"

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 
 from lavad.core.lang.asks import OptionValue, Refused
 
-KEPT = ".lava/secrets"
-"""Below the home folder: where ``lava secret set`` keeps values, a file each."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
-def read(text: str, home: str) -> tuple[tuple[str, str], ...]:
-    """(variable, path) for each word ``VARIABLE`` or ``VARIABLE=file``. Raises Refused."""
+def read(text: str, home: str, folder: str) -> tuple[tuple[str, str], ...]:
+    """(variable, path) for each word ``VARIABLE`` (a file in ``folder`` below ``home``) or ``VARIABLE=file``. Raises Refused."""
     found: dict[str, str] = {}
     for word in text.split():
         name, equals, path = word.partition("=")
@@ -25,7 +23,7 @@ def read(text: str, home: str) -> tuple[tuple[str, str], ...]:
         if path.startswith("~/"):
             path = f"{home}/{path[2:]}"
         if not equals:
-            path = f"{home}/{KEPT}/{name}"
+            path = f"{home}/{folder}/{name}"
         if not path.startswith("/") or len(path) > 4095:
             raise Refused(f"{name}: Bad secret: its file must be an absolute path or one below ~/")
         found[name] = path

@@ -8,6 +8,7 @@ from lavad.core.decide.base.draft import Draft, text_of
 from lavad.core.decide.submit.readers import path_of, reads, texts_of
 from lavad.core.lang import secrets
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.options import SECRETS_FOLDER
 
 MAX_INPUT = 8 << 20
 OPERATORS = (">", "<", "<<", "><", "<>")
@@ -86,4 +87,4 @@ def read_rank_files(draft: Draft, option: str, value: OptionValue) -> None:
 @reads("secret")
 def read_secrets(draft: Draft, option: str, value: OptionValue) -> None:
     """``"VARIABLE[=file] ..."``: only the names come here; without a file it is the one that ``lava secret`` keeps."""
-    draft.set_text(secrets=secrets.read(text_of(option, value), draft.text.home))
+    draft.set_text(secrets=secrets.read(text_of(option, value), draft.text.home, SECRETS_FOLDER))
