@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from msgspec.structs import asdict, replace
 
-from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import Draft
