@@ -1,11 +1,11 @@
-"""Jobs from Python: ``submit("./train", slots=4)`` gives a future that ends as the job does.
+"""Jobs from Python: ``submit("./train", slots=4)`` gives a future with the result of the job.
 
     from cli.api import submit
 
     jobs = [submit(["./step", str(number)], queue="normal", output="step.%J") for number in range(10)]
     print([job.result() for job in jobs])
 
-Rule: it asks as bsub does, over the same socket, for the user who calls; options are bsub's, by plain names or by their own.
+Rule: it asks as bsub does, over the same socket, for the calling user. Options are bsub's, by the names in NAMES or their own.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ NAMES = {
     "launch": "a",
     "description": "Jd",
 }
-"""What an option of bsub is called here; any other may be given by its own name."""
+"""Readable names of bsub's options; any other option goes by its own name."""
 
 
 class Refused(Exception):
-    """lava will not do it; the text is bsub's."""
+    """lava refuses; the text is bsub's."""
 
 
 class JobFailed(Exception):
@@ -72,7 +72,7 @@ class Job(Future[int]):
         threading.Thread(target=self._wait, name=f"lava job {number}", daemon=True).start()
 
     def cancel(self) -> bool:
-        """bkill; True when there was something to kill. ``result`` then raises JobFailed, when the job is gone."""
+        """Kill the job; True unless it had ended. ``result`` raises JobFailed once the job has ended."""
         answer = _asked({"ask": "kill", "jobs": {"ids": [str(self.id)]}}, changes=True)
         return all(not row.get("why") for row in answer.get("results", ()))
 

@@ -1,4 +1,4 @@
-"""badmin: administer the batch system. Without a subcommand it reads them line by line."""
+"""badmin: administer the batch system. Without a subcommand on the command line it reads subcommands from stdin."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def run(context: Context) -> int:
-    """One subcommand, or a dialogue."""
+    """Run the given subcommand, or read subcommands line by line; the exit status of the last."""
     if context.argv[:1] in (["-h"], ["-help"]):
         context.err(USAGE + "\n")
         return LSF_FAILED
@@ -51,7 +51,7 @@ def run(context: Context) -> int:
 
 
 def run_subcommand(context: Context, words: list[str]) -> int:
-    """One subcommand with its words."""
+    """Run one subcommand; its exit status. Raises Fail."""
     name, rest = words[0], words[1:]
     if name in ("help", "?"):
         context.err(USAGE + "\n")
@@ -84,7 +84,7 @@ def _dialogue(context: Context) -> int:
 
 
 class _Subcommand:
-    """A line of the dialogue; its failure does not end the dialogue."""
+    """One line of the dialogue, as ``finish`` takes it: a failure ends the line, not the dialogue."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
@@ -178,7 +178,7 @@ def _perfmon(context: Context, name: str, words: list[str]) -> int:
 
 
 def _restart(context: Context, name: str, words: list[str]) -> int:
-    """What a restart of LSF's master is for: the files are read again, running jobs go on."""
+    """mbdrestart: read the files again, which is what a restart of LSF's master is for. Jobs run on."""
     from cli.control import configuration
 
     options, rest = read_letters(Table(f"badmin {name}", "v f p s", "C"), words)
@@ -217,7 +217,7 @@ WHY_NOT = {
     "dprestart": "it stages no data",
     **dict.fromkeys(("lsfproxyd", "lsfpd"), "it needs no proxy for commands"),
 }
-"""Subcommands of LSF that make no sense here, and why."""
+"""Subcommands of LSF that lava does not need, with the reason that the user reads."""
 COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
     "hopen": _hosts,
     "hclose": _hosts,

@@ -18,7 +18,7 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def minutes(value: object) -> int:
-    """The period of ``-p``; -1 where it stays as it is, 0 ends periodic checkpoints."""
+    """The period of ``-p`` in minutes: -1 leaves it as it is, 0 ends periodic checkpoints. Raises Fail."""
     if value is None:
         return -1
     hours, colon, rest = str(value).rpartition(":")

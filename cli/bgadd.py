@@ -10,7 +10,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Add it, with the groups above it that are missing."""
+    """Add the group, and its parents where they are missing."""
     table = table_of("bgadd")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

@@ -1,4 +1,4 @@
-"""bgdel: remove a job group that has no jobs."""
+"""bgdel: remove job groups that have no jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Remove it, with 0 all empty ones, with -c it and those below it that are empty."""
+    """Remove one group; ``0``: all empty ones; ``-c``: also the empty ones below it."""
     table = table_of("bgdel")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

@@ -10,7 +10,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Set the limit (-L), or take it away (-Ln)."""
+    """Set the limit (``-L``), or remove it (``-Ln``)."""
     table = table_of("bgmod")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

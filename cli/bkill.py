@@ -21,7 +21,6 @@ SAID = {9: "terminated", 18: "resumed", 19: "stopped"}
 
 
 def run(context: Context) -> int:
-    """Kill or signal what is selected."""
     table = table_of("bkill")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
@@ -45,7 +44,7 @@ def run(context: Context) -> int:
 
 
 def _finished(client: Client, options: Options) -> list[dict[str, Any]]:
-    """The jobs of a group in which none is live: each is named as finished."""
+    """One result for each job of a group whose jobs have all finished: LSF names each of them."""
     given = {name: value for name, value in options.items() if name in ("J", "q", "u", "m", "g", "app")}
     given |= {"a": True, "noheader": True, "o": "id jobindex"}
     query = {"ask": "query", "command": "bjobs", "words": [], "options": given}

@@ -1,7 +1,7 @@
-"""blaunch: start tasks on the hosts of the job that it runs in, as rsh would, and be them for whoever started it.
+"""blaunch: start tasks on the hosts of the job that it runs in, as rsh would, and stand for them towards its parent.
 
-Rule: standard library only, and little of it. What it starts is the job's on each host; this process only passes bytes,
-signals and exit codes on. The least bytes wait here: no stream runs ahead of the one who reads it.
+Rule: standard library only, and little of it. The tasks belong to the job on each host; this process only passes bytes,
+signals and exit codes on. It buffers little: a stream is read no faster than its reader takes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _complain(text: str) -> None:
 
 
 def _connect(name: str) -> socket:
-    """The shepherd's socket; a name that another user took over since is not talked to."""
+    """A connection to the shepherd. The abstract name may belong to another user by now, so its owner is checked. Raises Fail."""
     for one in (name, *_of_ancestors()):
         link = socket(AF_UNIX)
         try:
@@ -43,7 +43,9 @@ def _connect(name: str) -> socket:
 
 
 def _of_ancestors() -> Iterator[str]:
-    """Launchers give their ranks the environment of the first host; what started them here has this host's."""
+    """LAVA_TASKS of this process's ancestors: a launcher gives its ranks the environment of the first host, so that the name of
+    this host's shepherd is found only in the processes that started them here.
+    """
     pid = os.getppid()
     while pid > 1:
         try:
@@ -59,7 +61,7 @@ def _of_ancestors() -> Iterator[str]:
 
 
 def _run_here(hosts: list[str], here: tuple[str, ...], words: list[str], options: dict[str, str]) -> int:
-    """A job of one slot on one host: its tasks are this process's own children."""
+    """Run the tasks of a job of one slot on one host as children of this process; the first exit code that is not 0."""
     for host in hosts:
         if host not in here:
             raise Fail(f"{host}: not a host of job {os.environ['LSB_JOBID']}")
@@ -94,7 +96,7 @@ def _exec(words: list[str], options: dict[str, str], number: int) -> int:
 
 
 def run(argv: list[str]) -> int:
-    """The command; raises Fail."""
+    """Start the tasks and wait for them; the first exit code that is not 0. Raises Fail."""
     closed = _closed()
     options, words = read_words(argv)
     if "V" in options:
@@ -137,7 +139,7 @@ def _folder() -> str:
 
 
 def _closed() -> list[int]:
-    """The standard descriptors that the caller has closed; opened here, or a socket of ours would get their numbers."""
+    """The standard descriptors that the caller had closed; they are opened on /dev/null, or a socket would get their numbers."""
     found = []
     for fd in (0, 1, 2):
         try:
@@ -149,7 +151,6 @@ def _closed() -> list[int]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The program."""
     try:
         return run(sys.argv[1:] if argv is None else argv)
     except Fail as fail:

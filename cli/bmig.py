@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.context import Context, start
 from cli.control.control import run_control
-from cli.control.selection import Said
+from cli.control.selection import Wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def run(context: Context) -> int:
-    return run_control(context, "bmig", _frame, "Job <%s> is being migrated", Said(harmless=("Job has not started yet",)))
+    return run_control(context, "bmig", _frame, "Job <%s> is being migrated", Wording(harmless=("Job has not started yet",)))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -21,7 +21,6 @@ NOT_MODIFIED = "Job not modified."
 
 
 def run(context: Context) -> int:
-    """Ask for the change."""
     table = bmod_table()
     try:
         options, words = read_command_options(table, context.argv)

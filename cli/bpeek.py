@@ -1,4 +1,4 @@
-"""bpeek: show the output of a job as it is by now."""
+"""bpeek: show the output of a job so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Print what there is; with -f what comes, until the job ends."""
+    """Print the output so far; with ``-f`` go on until the job ends."""
     table = table_of("bpeek")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

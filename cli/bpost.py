@@ -10,7 +10,6 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Post it."""
     table = table_of("bpost")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.context import Context, start
 from cli.control.control import run_control, with_reason
-from cli.control.selection import Said
+from cli.control.selection import Wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _frame(options: Options, words: list[str]) -> dict[str, Any]:
 
 
 def run(context: Context) -> int:
-    return run_control(context, "brequeue", _frame, "Job <%s> is being requeued ", Said(colon=" :"))
+    return run_control(context, "brequeue", _frame, "Job <%s> is being requeued ", Wording(colon=" :"))
 
 
 def main(argv: list[str] | None = None) -> int:

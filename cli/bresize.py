@@ -1,4 +1,4 @@
-"""bresize: a running job releases slots, asks for more, or takes back what it asked for."""
+"""bresize: release slots of a running job, ask for more, or cancel a request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def _frame(table: Table, what: str, options: Options, words: list[str]) -> dict[
 
 
 def run(context: Context) -> int:
-    """Ask for it."""
     table = table_of("bresize")
     what = context.argv[0] if context.argv and not context.argv[0].startswith("-") else ""
     options, words = read_letters(table, context.argv[1:] if what else context.argv)

@@ -20,7 +20,6 @@ NOT_SUBMITTED = "Job not submitted."
 
 
 def run(context: Context) -> int:
-    """Submit."""
     table = table_of("brestart", repeated=REPEATED)
     try:
         options, words = read_command_options(table, context.argv)
@@ -52,7 +51,7 @@ def run(context: Context) -> int:
 
 
 def newest(folder: str) -> int:
-    """The newest whole checkpoint in a job's folder, -1: there is none."""
+    """The number of the newest complete checkpoint in a job's folder; -1: none."""
     try:
         names = os.listdir(folder)
     except OSError:

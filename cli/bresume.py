@@ -1,4 +1,4 @@
-"""bresume: let suspended jobs go on."""
+"""bresume: resume suspended jobs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Add it, and say how it is called."""
+    """Add the reservation and print its name."""
     table = table_of("brsvadd")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

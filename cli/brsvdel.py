@@ -9,7 +9,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Delete each; -f even with jobs running in it."""
+    """Delete each; with ``-f`` even while jobs run in it."""
     table = table_of("brsvdel")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

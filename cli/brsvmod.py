@@ -25,7 +25,6 @@ VERBS = {
 
 
 def run(context: Context) -> int:
-    """Change it."""
     argv = context.argv
     verb = argv[0] if argv and argv[0] in VERBS else ""
     table = Table(f"brsvmod {verb}", *VERBS[verb], "reservation_ID") if verb else table_of("brsvmod")

@@ -1,4 +1,4 @@
-"""brun: force a waiting job to run now."""
+"""brun: force a pending job to run now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Force it. Slots are given by what is free on each host, which is what -c asks for."""
+    """Force the job. ``-c`` needs nothing: slots are taken from what is free on each host anyway."""
     table = table_of("brun")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

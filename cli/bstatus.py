@@ -11,7 +11,6 @@ from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:
-    """Show or post."""
     table = table_of("bstatus")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

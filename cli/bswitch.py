@@ -1,11 +1,11 @@
-"""bswitch: put jobs into another queue."""
+"""bswitch: move jobs to another queue."""
 
 from __future__ import annotations
 
 from cli.client.context import Context, start
 from cli.client.fail import Fail
 from cli.control.control import run_control
-from cli.control.selection import Said
+from cli.control.selection import Wording
 from cli.options.options import table_of
 
 TYPE_CHECKING = False
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def run(context: Context) -> int:
-    """Switch what is selected."""
     queue: list[str] = []
 
     def frame(options: Options, words: list[str]) -> dict[str, Any]:
@@ -28,7 +27,9 @@ def run(context: Context) -> int:
             options["app"] = profile
         return {"ask": "switch", "queue": queue[0]}
 
-    return run_control(context, "bswitch", frame, lambda job: f"Job <{job}> is switched to queue <{queue[0]}>", Said(alone=queue))
+    return run_control(
+        context, "bswitch", frame, lambda job: f"Job <{job}> is switched to queue <{queue[0]}>", Wording(alone=queue)
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

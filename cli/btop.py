@@ -7,7 +7,6 @@ from cli.control.position import run_place
 
 
 def run(context: Context) -> int:
-    """Move it."""
     return run_place(context, "btop", True)
 
 

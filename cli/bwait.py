@@ -14,7 +14,7 @@ LONGEST_LOOK = 10.0
 
 
 def run(context: Context) -> int:
-    """0 once it is met, 255 where it can never be or the time is over."""
+    """0 once the condition is met; 255 when it can never be met, or after ``-t`` minutes."""
     table = table_of("bwait")
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

@@ -22,7 +22,7 @@ def _count(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """The options of up, down, env, status and certs; the other subcommands read theirs themselves."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
     commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | run | why | …")
     helps = {

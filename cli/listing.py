@@ -1,5 +1,5 @@
 """The commands that only show: options and words go to the master, which renders the text. What each takes stands in
-``proto/commands.py``; here is what a few of them do on this host first, as reading a file.
+``proto/commands.py``; here is what a few of them do on this host first, such as reading a file.
 """
 
 from __future__ import annotations

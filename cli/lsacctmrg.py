@@ -1,4 +1,4 @@
-"""lsacctmrg: put task logs of LSF (lsf.acct of several hosts) together in one, by the time when the tasks ended."""
+"""lsacctmrg: merge task logs of LSF (lsf.acct of several hosts) by the time at which the tasks ended."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cli.client.fail import Fail
 from cli.options.options import read_letters, show_help, table_of
 
 ENDED = 4
-"""Which field of a line is the time of the end."""
+"""The index of the field with the time at which the task ended."""
 
 
 def run(context: Context) -> int:
-    """Read all, write one; a target that is there is only replaced with -f."""
+    """Merge the files into the last one, which is replaced only with ``-f``."""
     table = table_of("lsacctmrg")
     options, names = read_letters(table, context.argv)
     helped = show_help(context, table, options)

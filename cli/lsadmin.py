@@ -1,4 +1,4 @@
-"""lsadmin: the base system. lava has one system: what LSF splits between lsadmin and badmin, badmin does.
+"""lsadmin: administer the base system. lava has one system: what LSF splits between lsadmin and badmin, badmin does.
 
 Rule: what reads (``showconf``, ``ckconfig``, ``reconfig``) works; the daemons belong to the site's service manager.
 """
@@ -21,7 +21,7 @@ OTHERS = "limdebug limtime resdebug restime reslogon reslogoff expiry"
 
 
 def run(context: Context) -> int:
-    """One subcommand."""
+    """Run the subcommand; its exit status. Raises Fail."""
     from cli.control import configuration
 
     words = context.argv

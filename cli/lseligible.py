@@ -1,6 +1,6 @@
 """lseligible: whether a task may run on another host, by the task lists lsf.task, lsf.task.CLUSTER and ~/.lsftask.
 
-Rule: later lists stand before earlier ones, as a user's own stands before the site's. Without any list nothing is eligible.
+Rule: a later list overrides an earlier one, so a user's own overrides the site's. Without any list nothing is eligible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RUNS_HERE = 1
 
 
 def run(context: Context) -> int:
-    """0: it may run elsewhere; 1: it is to run here."""
+    """0: the task may run on another host; 1: it has to run here."""
     table = table_of("lseligible")
     try:
         options, words = read_letters(table, context.argv)
@@ -44,7 +44,7 @@ def run(context: Context) -> int:
 
 
 def _lists(context: Context) -> tuple[dict[str, str], set[str]]:
-    """Remote tasks with their resource requirements, and local tasks."""
+    """(remote tasks with their resource requirements, local tasks). Raises Fail."""
     conf = read_conf(context, BASE)
     folder = conf.get("LSF_CONFDIR") or find_envdir(context.environ) or ""
     files = [os.path.join(folder, "lsf.task"), *sorted(glob.glob(os.path.join(glob.escape(folder), "lsf.task.*")))]

@@ -18,7 +18,7 @@ TABLE = table_of("lsgrun")
 
 
 def run(context: Context) -> int:
-    """The first exit code that is not 0."""
+    """Run the task on each host; the first exit code that is not 0. Raises Fail."""
     options, words = read_command_options(TABLE, context.argv)
     helped = show_help(context, TABLE, options)
     if helped is not None:
@@ -61,7 +61,7 @@ def _typed(context: Context) -> str:
 
 
 def _at_once(context: Context, hosts: list[str], words: list[str], verbose: bool) -> int:
-    """Each in a process of its own, without standard input."""
+    """Run the task on all hosts at once, each in a process of its own without standard input; as ``run``."""
     pids = []
     for host in hosts:
         pid = os.fork()

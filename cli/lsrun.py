@@ -11,7 +11,7 @@ TABLE = table_of("lsrun")
 
 
 def run(context: Context) -> int:
-    """The exit code of the task."""
+    """Run the task; its exit code. Raises Fail."""
     options, words = read_command_options(TABLE, context.argv)
     helped = show_help(context, TABLE, options)
     if helped is not None:

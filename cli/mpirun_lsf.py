@@ -1,6 +1,6 @@
-"""mpirun.lsf: start a parallel program by the MPI library that ``bsub -a`` named, or by the one that PATH has.
+"""mpirun.lsf: start a parallel program with the launcher of the MPI library that ``bsub -a`` named, or of the one in PATH.
 
-Rule: the library's own launcher replaces this process; hosts and slots it finds in the job's environment.
+Rule: the launcher replaces this process; it finds hosts and slots in the job's environment.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ LAUNCHERS = {
     "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
     "": ("mpirun", "mpiexec", "mpiexec.hydra"),
 }
-"""The surest name first: where several libraries share a folder, ``mpirun`` is whichever the site made it."""
+"""The most specific name first: where libraries share a folder, ``mpirun`` may be any one's."""
 MARKS = {"openmpi": "ompi_info", "intelmpi": "hydra_bstrap_proxy", "mpich": "hydra_persist"}
-"""What lies beside a library's launcher and beside no other's."""
+"""A file that lies beside this library's launcher and beside no other's."""
 
 
 def find_launcher(kind: str, path: str) -> str:
-    """The library's launcher in the first folder of PATH that is surely its own, else by name alone; "" if there is none."""
+    """The library's launcher: in the first folder of PATH that has its mark, else the first of that name; "" if there is none."""
     names = LAUNCHERS.get(kind, LAUNCHERS[""])
     folders = [folder or "." for folder in path.split(":")]
     sure = [folder for folder in folders if kind in MARKS and os.path.exists(os.path.join(folder, MARKS[kind]))]
@@ -34,7 +34,6 @@ def find_launcher(kind: str, path: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The program."""
     words = sys.argv[1:] if argv is None else argv
     if not words or words[0] in ("-h", "-help", "--help"):
         print(USAGE, file=sys.stderr)

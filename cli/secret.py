@@ -1,6 +1,6 @@
-"""``lava secret``: values that a job gets as variables without their being on a command line, in a database or in a log.
+"""``lava secret``: values that a job gets as variables, and that appear on no command line, in no database and in no log.
 
-Rule: a value lies in a file of the user's own and nowhere else; ``bsub -secret NAME`` only names it.
+Rule: a value is stored in a file of the user and nowhere else; ``bsub -secret NAME`` only names it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _value(name: str) -> bytes:
 
 
 def _keep(folder: str, name: str, value: bytes) -> None:
-    """Whole or not at all; nobody else can read it at any moment."""
+    """Write the value whole or not at all; nobody else can read it at any moment."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, name)
     new = f"{path}.{os.getpid()}.new"

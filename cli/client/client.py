@@ -1,10 +1,9 @@
 """One ask to the master over the local socket, and its answer.
 
-Rule: a command waits for the master as long as it takes. A changing ask has one uuid for all its tries, so that the
-master does it once. Which lavad is master is found by asking: standbys say so. (A master that is reached by network
-would be another `Client` with the same methods, imported only where the configuration names one.)
+Rule: a command waits for the master as long as it takes. An ask that changes something keeps its uuid over all tries, so that
+the master does it once. A standby says that it is none, so the command goes on to the next socket.
 
-`_socket` is what `socket` is made of; `socket` itself pulls in selectors and enum, which doubles the start.
+`_socket` is imported instead of `socket`, which pulls in selectors and enum and doubles the start-up time.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
     from cli.client.context import Context
 
-    class Taker(Protocol):
-        """What is done with the frames of an answer."""
+    class Receiver(Protocol):
+        """Takes the frames of an answer."""
 
         def begin(self) -> None: ...
 
@@ -69,22 +68,22 @@ def read_conf(context: Context, caller: str = BATCH) -> dict[str, str]:
 
 
 class OneAnswer:
-    """For asks that get one frame."""
+    """The answer to an ask that gets one frame."""
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {}
 
     def begin(self) -> None:
-        """Nothing is kept of a try that was cut off."""
+        """A new try begins."""
 
     def take(self, answer: dict[str, Any]) -> bool:
-        """The one frame."""
+        """Keep the frame; it is the last."""
         self.answer = answer
         return True
 
 
-class Listing:
-    """Pieces of output, kept until they are whole: a try that is cut off prints nothing. A long one is printed as it comes."""
+class WholeOutput:
+    """The output of a query, kept until it is complete: a broken try prints nothing. Long output is printed as it comes."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -94,13 +93,13 @@ class Listing:
         self.status = 0
 
     def begin(self) -> None:
-        """Forget what a try that was cut off has brought."""
+        """Drop what a broken try has brought; raises Fail where part of it is printed already."""
         if self.printed:
             raise Fail("The connection to the batch system was lost: the list is not complete; try again")
         self.pieces, self.size = [], 0
 
     def take(self, answer: dict[str, Any]) -> bool:
-        """A piece, or the end."""
+        """Take one frame; True for the last. Raises Fail where it is a refusal."""
         if "exit" in answer and "refused" not in answer:
             self.status = int(answer["exit"])
             return True
@@ -115,15 +114,15 @@ class Listing:
         raise _refusal(answer)
 
     def show(self) -> int:
-        """Print the pieces in their order; the exit status."""
+        """Print the pieces in order; the exit status."""
         for stream, text in self.pieces:
             (self.context.out if stream == "out" else self.context.err)(text)
         self.pieces = []
         return self.status
 
 
-class Stream:
-    """Pieces of output, printed as they come; after a cut the part that was printed already is passed over."""
+class StreamedOutput:
+    """Output that is printed as it comes; after a broken try what was printed already is skipped."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -132,11 +131,11 @@ class Stream:
         self._at = {"out": 0, "err": 0}
 
     def begin(self) -> None:
-        """The master begins again from the start."""
+        """The master starts again at the beginning."""
         self._at = {"out": 0, "err": 0}
 
     def take(self, answer: dict[str, Any]) -> bool:
-        """A piece, or the end."""
+        """Take one frame; True for the last. Raises Fail where it is a refusal."""
         if "exit" in answer and "refused" not in answer:
             self.status = int(answer["exit"])
             return True
@@ -162,7 +161,7 @@ def _refusal(answer: dict[str, Any]) -> Fail:
 
 
 class Client:
-    """The way to the master."""
+    """Asks the master over the local socket; keeps the connection from one ask to the next."""
 
     def __init__(self, context: Context, conf: dict[str, str]) -> None:
         self.context = context
@@ -170,55 +169,54 @@ class Client:
         self._rundir = conf.get("LAVA_RUNDIR") or RUNDIR
         most = self.context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")
         self._tries = int(most) if most.isascii() and most.isdigit() else 0
-        """How often the master is tried; 0: for ever."""
+        """How many rounds of tries there are; 0: no limit."""
         self._socket: Socket | None = None
         self._path = ""
         self._frame: dict[str, Any] = {}
         self._sent = False
 
     def ask(self, frame: dict[str, Any], patience: float | None = PATIENCE) -> dict[str, Any]:
-        """What the master answered; Refused where it will not."""
-        taker = OneAnswer()
-        self._exchange(frame, taker, patience)
-        answer = taker.answer
+        """The master's answer. ``patience``: seconds that a socket may be silent, None: no limit. Raises Refused, Fail."""
+        receiver = OneAnswer()
+        self._exchange(frame, receiver, patience)
+        answer = receiver.answer
         if isinstance(answer.get("ok"), dict):
             return dict(answer["ok"])
         raise _refusal(answer)
 
     def change(self, frame: dict[str, Any]) -> dict[str, Any]:
-        """An ask that changes something: done once, however often it must be sent."""
+        """The answer to an ask that changes something: done once, however often it is sent. Raises Refused, Fail."""
         return self.ask({**frame, "uuid": new_uuid()})
 
     def query(self, frame: dict[str, Any]) -> int:
-        """Print what the master shows; its exit status."""
-        listing = Listing(self.context)
-        self._exchange(frame, listing, PATIENCE)
-        return listing.show()
+        """Print what the master renders; its exit status."""
+        output = WholeOutput(self.context)
+        self._exchange(frame, output, PATIENCE)
+        return output.show()
 
     def text_of(self, frame: dict[str, Any], quiet: bool = False) -> str:
-        """What a query puts on standard output; what it says besides is printed unless ``quiet``. Refused where that is
-        why it failed."""
-        listing = Listing(self.context)
-        self._exchange(frame, listing, PATIENCE)
-        if listing.status:
-            raise Refused("".join(text for stream, text in listing.pieces if stream == "err").rstrip("\n"), listing.status)
-        for stream, text in listing.pieces:
+        """What a query puts on stdout; its stderr is printed unless ``quiet``. Raises Refused with the stderr where it fails."""
+        output = WholeOutput(self.context)
+        self._exchange(frame, output, PATIENCE)
+        if output.status:
+            raise Refused("".join(text for stream, text in output.pieces if stream == "err").rstrip("\n"), output.status)
+        for stream, text in output.pieces:
             if stream == "err" and not quiet:
                 self.context.err(text)
-        return "".join(text for stream, text in listing.pieces if stream == "out")
+        return "".join(text for stream, text in output.pieces if stream == "out")
 
     def stream(self, frame: dict[str, Any]) -> int:
-        """Print what the master sends as it comes; its exit status."""
-        stream = Stream(self.context)
+        """Print what the master sends, as it comes; its exit status."""
+        stream = StreamedOutput(self.context)
         self._exchange(frame, stream, None)
         return stream.status
 
-    def _exchange(self, frame: dict[str, Any], taker: Taker, patience: float | None) -> None:
+    def _exchange(self, frame: dict[str, Any], receiver: Receiver, patience: float | None) -> None:
         told = None
         pause = FIRST_PAUSE
         tries = 0
         self._frame, self._sent = frame, False
-        while not self._sent_round(taker, patience):
+        while not self._sent_round(receiver, patience):
             tries += 1
             if tries == self._tries:
                 raise Fail("batch system daemon not responding")
@@ -229,14 +227,14 @@ class Client:
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
-    def _sent_round(self, taker: Taker, patience: float | None) -> bool:
-        """Try each socket once (a connection that is open first; one that breaks twice, it may be a new master's)."""
-        if self._socket is not None and self._attempt(self._path, taker, patience) == DONE:
+    def _sent_round(self, receiver: Receiver, patience: float | None) -> bool:
+        """Try the open connection, then each socket; one that breaks is tried twice, as a new master may have taken it over."""
+        if self._socket is not None and self._attempt(self._path, receiver, patience) == DONE:
             return True
         for path in self._sockets():
-            outcome = self._attempt(path, taker, patience)
+            outcome = self._attempt(path, receiver, patience)
             if outcome == LOST:
-                outcome = self._attempt(path, taker, patience)
+                outcome = self._attempt(path, receiver, patience)
             if outcome == DONE:
                 return True
         return False
@@ -253,13 +251,13 @@ class Client:
         agents = sorted(name for name in names if name.startswith("agent") and name.endswith(".sock"))
         return [os.path.join(self._rundir, name) for name in masters + agents]
 
-    def _attempt(self, path: str, taker: Taker, patience: float | None) -> str:
+    def _attempt(self, path: str, receiver: Receiver, patience: float | None) -> str:
         link = self._socket if path == self._path else None
         self._socket = None
         link = link or _connected(path, patience)
         if link is None:
             return AWAY
-        taker.begin()
+        receiver.begin()
         data = _packed({**self._frame, "again": True} if self._sent else self._frame)
         self._sent = True
         try:
@@ -273,7 +271,7 @@ class Client:
                 return LOST
             if "standby" in answer or "later" in answer:
                 return AWAY
-            if taker.take(answer):
+            if receiver.take(answer):
                 self._socket, self._path = link, path
                 return DONE
 
@@ -286,7 +284,7 @@ def _packed(frame: dict[str, Any]) -> bytes:
 
 
 def _connected(path: str, patience: float | None) -> Socket | None:
-    """A connection, or None where nothing accepts."""
+    """A connection, or None where nobody accepts. Raises Fail where the user may not connect."""
     link = Socket(AF_UNIX, SOCK_STREAM)
     link.settimeout(patience)
     folder = -1

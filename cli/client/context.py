@@ -1,7 +1,6 @@
-"""What a command works on: its words, folder, environment and three file descriptors.
+"""The caller of a command: words, working folder, environment, umask and three file descriptors.
 
-Rule: a command touches the outside world through its Context, the socket and the files that it names, so that a warm
-process could run it for a caller whose descriptors it was handed.
+Rule: a command touches the outside world only through its Context, the socket and the files that it names.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The caller of a command. ``cwd`` is "" where the folder is gone."""
+    """What a command is called with. ``cwd`` is "" where the folder is gone."""
 
     __slots__ = ("argv", "cwd", "environ", "stderr", "stdin", "stdout", "umask")
 
@@ -41,18 +40,18 @@ class Context:
         self.umask = umask
 
     def out(self, text: str) -> None:
-        """Write to stdout at once: no buffer, so that the order with stderr is true."""
+        """Write to stdout, unbuffered, so that stdout and stderr keep their order."""
         _write(self.stdout, text)
 
     def err(self, text: str) -> None:
-        """Write to stderr; a stderr that is closed is no reason to fail."""
+        """Write to stderr; that it is closed is no error."""
         try:
             _write(self.stderr, text)
         except OSError:
             pass
 
     def path(self, name: str) -> str:
-        """A file as the caller means it."""
+        """A file name relative to the caller's folder."""
         return os.path.join(self.cwd, name)
 
 
@@ -63,7 +62,7 @@ def _write(descriptor: int, text: str) -> None:
 
 
 def _folder(environ: dict[str, str]) -> str:
-    """The working folder by the name that the user knows (PWD through links and automounts), else the kernel's."""
+    """The working folder by the user's name for it (PWD keeps links and automounts), else the kernel's; "" where it is gone."""
     try:
         here = os.stat(".")
     except OSError:
@@ -83,7 +82,7 @@ def _folder(environ: dict[str, str]) -> str:
 
 
 def _fill_standard() -> None:
-    """A standard descriptor that the caller has closed is opened on nothing, or a socket would get its number."""
+    """Open closed standard descriptors on /dev/null, or a socket would get their numbers."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -92,7 +91,7 @@ def _fill_standard() -> None:
 
 
 def of_process(argv: list[str] | None = None) -> Context:
-    """The Context of this very process."""
+    """The Context of this process."""
     _fill_standard()
     if argv is None:
         import sys
@@ -107,7 +106,7 @@ def of_process(argv: list[str] | None = None) -> Context:
 
 
 def readable(text: str) -> str:
-    """A message whose lines fit a screen, whatever a user has given as a value that it names."""
+    """A message with its long lines shortened in the middle: it may name a value of any length."""
     if len(text) <= LONGEST_LINE:
         return text
     half = LONGEST_LINE // 2
@@ -116,7 +115,7 @@ def readable(text: str) -> str:
 
 
 def finish(run: Callable[[Context], int], context: Context) -> int:
-    """Run a command to its exit status; no traceback reaches a user."""
+    """Run a command; its exit status. Whatever happens, the user reads one line and no traceback."""
     try:
         return run(context)
     except Fail as fail:
@@ -138,7 +137,7 @@ def finish(run: Callable[[Context], int], context: Context) -> int:
 
 
 def start(run: Callable[[Context], int], argv: list[str] | None) -> int:
-    """The body of every command's ``main``."""
+    """Run a command for the caller of this process; its exit status."""
     try:
         return finish(run, of_process(argv))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""How a command ends badly: one line for the user and an exit status."""
+"""How a command fails: one line for the user and an exit status."""
 
 LSF_FAILED = 255
 INTERRUPTED = 130
@@ -6,7 +6,7 @@ BROKEN_PIPE = 141
 
 
 class Fail(Exception):
-    """The command ends; ``text`` goes to stderr (nothing where it is empty)."""
+    """The command ends with ``status``; ``text``, unless "", goes to stderr."""
 
     def __init__(self, text: str, status: int = LSF_FAILED) -> None:
         super().__init__(text)
@@ -15,4 +15,4 @@ class Fail(Exception):
 
 
 class Refused(Fail):
-    """The master will not do it; ``text`` is LSF's words."""
+    """The master refuses, in LSF's words."""

@@ -1,6 +1,6 @@
 """Frames of the local socket: 4 bytes of length, then a JSON object.
 
-Rule: `json` is not imported where `_json` will do: its pure part pulls in `re`, which doubles the start of a command.
+Rule: `_json`, not `json`: the latter imports `re`, which doubles the start-up time of a command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LARGEST_ANSWER = 64 * 1024 * 1024
 
 
 class _Plain:
-    """What `_json.make_scanner` asks of its context: plain JSON."""
+    """The settings that `_json.make_scanner` reads: plain JSON."""
 
     strict = True
     object_hook = None
@@ -25,7 +25,7 @@ class _Plain:
 
 
 def _parts() -> tuple[Any, Any]:
-    """(quote a text, read a value at a place): CPython's C parts, else json's."""
+    """(quote a string, read the value at an index): of CPython's `_json`, else of `json`."""
     try:
         import _json
 
@@ -41,7 +41,7 @@ _quoted, _read = _parts()
 
 
 def encode(value: Any) -> str:
-    """JSON of str, bool, int, float, None, list and dict with str keys."""
+    """The JSON text of a str, bool, int, float, None, list or dict with str keys."""
     if isinstance(value, str):
         return str(_quoted(value))
     if value is True:
@@ -58,7 +58,7 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """The value of one JSON text; ValueError for anything else."""
+    """The value of one JSON text. Raises ValueError."""
     text = text.strip()
     try:
         value, end = _read(text, 0)
@@ -70,6 +70,6 @@ def decode(text: str) -> Any:
 
 
 def pack(frame: dict[str, Any]) -> bytes:
-    """The bytes of one frame."""
+    """One frame: 4 bytes of length, big-endian, then the JSON text."""
     data = encode(frame).encode("ascii")
     return len(data).to_bytes(4, "big") + data

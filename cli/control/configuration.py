@@ -1,7 +1,4 @@
-"""badmin ckconfig, reconfig and showconf: the site's files, read on this host.
-
-Rule: `config` reads them, for the master and here alike.
-"""
+"""badmin ckconfig, reconfig and showconf: the site's files, read on this host by `config`, as the master reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ CHECKING = "\nChecking configuration files ...\n\n"
 
 
 def load_site(context: Context) -> Loaded:
-    """The whole configuration and its problems."""
+    """The site's configuration with its problems. Raises Fail where there is no lsf.conf."""
     read_conf(context)
     folder = find_envdir(context.environ)
     if folder is None:
@@ -29,7 +26,7 @@ def load_site(context: Context) -> Loaded:
     try:
         from config.read.load import load
     except ImportError:
-        # A command starts without site-packages; this is the one that needs them.
+        # commands start without site-packages, which only this needs
         import site
 
         site.main()
@@ -38,7 +35,7 @@ def load_site(context: Context) -> Loaded:
 
 
 def check(context: Context) -> int:
-    """`badmin ckconfig`."""
+    """`badmin ckconfig`: print the problems; 255 where one is fatal."""
     loaded = _checked(context)
     return LSF_FAILED if loaded.has_errors else 0
 
@@ -55,7 +52,7 @@ def _checked(context: Context) -> Loaded:
 def reconfigure(
     context: Context, client: Client, force: bool, initiated: str = "Reconfiguration initiated", verbose: bool = False
 ) -> int:
-    """`badmin reconfig`: with errors never, with warnings after a question."""
+    """`badmin reconfig`: refused with errors; with warnings it asks first, unless ``force``. ``initiated``: the closing line."""
     loaded = load_site(context)
     from config.check.report import report
 
@@ -82,7 +79,7 @@ def reconfigure(
 
 
 def _agreed(context: Context, text: str) -> bool:
-    """LSF's two questions; ``text`` "" has been shown."""
+    """LSF's two questions: whether to see the messages (unless ``text`` is ""), and whether to go on."""
     context.out("There are warning errors.\n\n")
     if text:
         context.out("Do you want to see detailed messages? [y/n] ")
@@ -93,7 +90,7 @@ def _agreed(context: Context, text: str) -> bool:
 
 
 def restart_base(context: Context, force: bool) -> int:
-    """`lsadmin reconfig`: lava has one daemon to tell, whichever host is meant."""
+    """`lsadmin reconfig`: asks as LSF does, for all hosts or one by one; any yes reconfigures lava's one master."""
     if not force:
         context.out("Do you really want to restart LIMs on all hosts? [y/n] ")
         force = says_yes(context, end="")
@@ -105,7 +102,7 @@ def restart_base(context: Context, force: bool) -> int:
 
 
 def says_yes(context: Context, end: str = "\n") -> bool:
-    """One line of stdin, no byte more; its end means no, and ``end`` closes the line that asks."""
+    """Whether the next line of stdin says yes; no byte behind it is read. At the end of stdin: no, and ``end`` is printed."""
     answer = b""
     while not answer.endswith(b"\n"):
         byte = os.read(context.stdin, 1)
@@ -117,7 +114,7 @@ def says_yes(context: Context, end: str = "\n") -> bool:
 
 
 def show(context: Context, daemon: str) -> int:
-    """`badmin showconf mbd`: programs drop its first line and split the others at ` = `."""
+    """`badmin showconf`: programs skip its first line and split the others at ` = `."""
     loaded = load_site(context)
     from config.write.showconf import showconf
 

@@ -1,4 +1,4 @@
-"""A change that a command asks for: of the jobs that it selects, with a line for each, or of one thing that it names."""
+"""One change: to the jobs that the options select, with a line for each, or to one thing that is named."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cli.client.context import Context
-    from cli.control.selection import Said
+    from cli.control.selection import Wording
     from cli.options.options import Options
 
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"
 
 
 def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
-    """``-C``."""
+    """The ask with the reason of ``-C``."""
     reason = options.get("C")
     return {**frame, "reason": reason} if isinstance(reason, str) else frame
 
@@ -30,9 +30,13 @@ def run_control(
     command: str,
     frame: Callable[[Options, list[str]], dict[str, Any]],
     done: str | Callable[[str], str],
-    said: Said | None = None,
+    wording: Wording | None = None,
 ) -> int:
-    """``frame`` makes the ask without its jobs (and may take words away); ``done`` the line for each, %s its id."""
+    """Read the options, ask, and print a line for each job; the exit status.
+
+    ``frame`` makes the ask without its jobs, and may take words off the list. ``done`` is the line for a job that it was done
+    to, with %s for its id, or makes that line.
+    """
     table = table_of(command)
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)
@@ -41,11 +45,11 @@ def run_control(
     asked = frame(options, words)
     select = selected(options, words, table, NEEDED)
     ok = Client(context, read_conf(context)).change({**asked, "jobs": select})
-    return report(context, ok, select, done if callable(done) else lambda job: done % job, said)
+    return report(context, ok, select, done if callable(done) else lambda job: done % job, wording)
 
 
 def change(context: Context, command: str, frame: dict[str, Any]) -> dict[str, Any]:
-    """Ask for a change; the answer. Raises Refused, with the command's name in front."""
+    """Ask for a change; the answer. Raises Refused with the command's name in front."""
     try:
         return Client(context, read_conf(context)).change(frame)
     except Refused as refused:

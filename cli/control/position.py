@@ -1,4 +1,4 @@
-"""btop and bbot: one job to a place in its queue."""
+"""btop and bbot: move a job to a position in its queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run_place(context: Context, command: str, top: bool) -> int:
-    """Ask and tell; LSF tells on stderr."""
+    """Move the job and print the position, as LSF does on stderr; the exit status."""
     table = table_of(command)
     options, words = read_letters(table, context.argv)
     helped = show_help(context, table, options)

@@ -1,4 +1,4 @@
-"""What the commands that control jobs have in common: which jobs they mean, and what became of each."""
+"""Which jobs a command means, and the lines about what was done to each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ LARGEST_ID = 2**31 - 1
 FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
 
 
-class Said:
-    """How a command words what it could not do: the colon behind the job, names whose own lines name no job, and
-    refusals with which it still exits 0."""
+class Wording:
+    """How a command words a refusal: ``colon`` behind the job; a refusal about one of the names in ``alone`` names no job;
+    with one in ``harmless`` the command still exits 0.
+    """
 
     __slots__ = ("alone", "colon", "harmless")
 
@@ -29,7 +30,7 @@ class Said:
 
 
 def check_id(word: str) -> str:
-    """``12``, ``12[3]``, ``12[1-5:2,8]``; raises Fail for anything else."""
+    """The word, if it is a job id: ``12``, ``12[3]``, ``12[1-5:2,8]``. Raises Fail."""
     number, bracket, rest = word.partition("[")
     good = number.isascii() and number.isdigit() and int(number) <= LARGEST_ID
     if good and bracket:
@@ -41,7 +42,7 @@ def check_id(word: str) -> str:
 
 
 def selected(options: Options, words: list[str], table: Table, needed: str = "") -> dict[str, Any]:
-    """The Select of an ask. ``needed``: what to say where neither an id nor a filter is given ("": that is allowed)."""
+    """The fields of ``asks.Select``. ``needed``: the refusal where neither an id nor a filter is given ("": allowed)."""
     chosen: dict[str, Any] = {}
     ids = [check_id(word) for given in words for word in given.split()]
     if ids:
@@ -56,10 +57,10 @@ def selected(options: Options, words: list[str], table: Table, needed: str = "")
 
 
 def report(
-    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], said: Said | None = None
+    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], wording: Wording | None = None
 ) -> int:
-    """Print what became of each job; 0 where all is well."""
-    said = said or Said()
+    """Print the result for each job; the exit status."""
+    wording = wording or Wording()
     results = ok.get("results") or []
     status = 0
     for result in results:
@@ -67,9 +68,9 @@ def report(
             context.out(f"{done(str(result['id']))}\n")
         else:
             why = str(result.get("why", ""))
-            alone = why.partition(": ")[0] in said.alone
-            context.err(f"{why}\n" if alone else f"Job <{result['id']}>{said.colon} {why}\n")
-            status = status if why in said.harmless else LSF_FAILED
+            alone = why.partition(": ")[0] in wording.alone
+            context.err(f"{why}\n" if alone else f"Job <{result['id']}>{wording.colon} {why}\n")
+            status = status if why in wording.harmless else LSF_FAILED
     if not results:
         none = str(ok.get("none") or "No matching job found")
         named = select.get("name") and select.get("ids", ["0"]) == ["0"]

@@ -1,6 +1,6 @@
 """``lava certs``: a certificate authority of the site's own, and a certificate for the masters and for each host's agent.
 
-The common name carries the role, which is what lavad goes by: ``master``, or ``agent:HOST``. Keys are P-256 (gRPC takes no
+lavad reads the role from the common name: ``master``, or ``agent:HOST``. Keys are P-256 (gRPC takes no
 Ed25519 certificates) and readable by their owner only. Keep ``ca.key`` off the hosts: whoever has it can be any host.
 """
 
@@ -48,7 +48,7 @@ def _builder(subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, days: i
 
 
 def _authority(folder: Path, cluster: str) -> tuple[ec.EllipticCurvePrivateKey, str]:
-    """The site's authority: the one that is there, or a new one."""
+    """(key, name) of the authority in the folder; made where it is missing. Raises ValueError for a key of another kind."""
     issuer = f"lava {cluster} authority"
     path = folder / "ca.key"
     if path.exists():
@@ -74,7 +74,9 @@ def _names(addresses: list[str]) -> x509.SubjectAlternativeName:
 
 
 def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> list[str]:
-    """Write what is missing: the authority, ``master`` (valid for the given names and addresses), each host; the names made."""
+    """Write the certificates and keys that are missing: the authority, ``master`` (valid for the given names and addresses), each
+    host. Gives the names of those made. Raises OSError, ValueError.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority, issuer = _authority(folder, cluster)
     wanted = [("master", "master", masters), *((host, f"agent:{host}", [host]) for host in hosts)]

@@ -19,7 +19,7 @@ class DaemonFailed(Exception):
 
 
 def find_pid(folder: Folder, name: str) -> int:
-    """The process of a pid file if it is alive and is what the file says, else 0."""
+    """The process id in a pid file, if that process is alive and belongs to this cluster, else 0."""
     try:
         pid = int(folder.pid_file(name).read_text())
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -33,7 +33,10 @@ def find_pid(folder: Folder, name: str) -> int:
 
 
 def start(folder: Folder, name: str, module: str, words: list[str]) -> None:
-    """Start ``python -m module words`` detached, output to the log; returns once its pid file names a living process."""
+    """Start ``main`` of a module in a session of its own, output to its log; returns once its pid file names it.
+
+    Raises DaemonFailed after 60 seconds, or when it ends before.
+    """
     log = folder.log / f"{name}.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -59,7 +62,7 @@ _CODE = "import sys; sys.path.insert(0, {root!r}); from {module} import main; sy
 
 
 def _environment() -> dict[str, str]:
-    """A small environment: nothing of the caller's job or site leaks into daemons."""
+    """The few variables that daemons get: nothing of the caller's job or site leaks into them."""
     kept = (
         "PATH",
         "HOME",
@@ -82,7 +85,7 @@ def _last_line(log: Path) -> str:
 
 
 def children(pids: Iterable[int]) -> set[int]:
-    """The processes and all their descendants, from one look at /proc."""
+    """The processes and all their descendants, from one scan of /proc."""
     parents: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -100,7 +103,7 @@ def children(pids: Iterable[int]) -> set[int]:
 
 
 def end(pids: set[int], patience: float) -> set[int]:
-    """SIGTERM, then after ``patience`` seconds SIGKILL; those that are left even then."""
+    """SIGTERM, after ``patience`` seconds SIGKILL; the processes that are left 5 seconds later."""
     for sign, wait in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""The folder of a cluster on one machine: what lies where, and the exports that put its commands into a shell."""
+"""The folder of a cluster on one machine: its layout, and the exports that put its commands into a shell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 import sys
 from errno import ENOENT
 from pathlib import Path
+from typing import NamedTuple
 
 from cli.install_commands import ALONE
 
@@ -29,11 +30,23 @@ def commands_folder() -> Path:
 
 
 def default_folder(environ: os._Environ[str] | dict[str, str]) -> Path:
-    """Where a cluster lies that names no ``--dir``: LAVA_DIR (of ``lava env``), else under the user's state directory."""
+    """The cluster's folder without ``--dir``: LAVA_DIR (set by ``lava env``), else one under the user's state directory."""
     if environ.get("LAVA_DIR"):
         return Path(environ["LAVA_DIR"])
     state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(state, "lava")
+
+
+class Shape(NamedTuple):
+    """What ``lava up`` was told the first time."""
+
+    hosts: list[str]
+    slots: int
+    ports: list[int]
+    """Of the masters on loopback, in their order."""
+    database: str
+    gpus: int = 0
+    """Simulated ones on each host."""
 
 
 class Folder:
@@ -48,27 +61,26 @@ class Folder:
         self.shape_file = self.path / "shape.json"
 
     def make(self) -> None:
-        """Create the folders; other users may pass through them, not read keys or logs of jobs."""
+        """Create the folders. Other users may enter them; files with keys have modes of their own."""
         for folder in (self.path, self.conf, self.run, self.log, self.spool):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o755)
 
     def pid_file(self, name: str) -> Path:
-        """``lavad``, ``lavad-2``, ``agent-HOST`` or ``starter-HOST``."""
+        """The pid file of ``lavad``, ``lavad-2``, ``agent-HOST`` or ``starter-HOST``."""
         return self.run / f"{name}.pid"
 
-    def find_shape(self) -> dict[str, object] | None:
-        """What ``up`` was told the first time."""
+    def find_shape(self) -> Shape | None:
+        """The shape of the cluster; None where none was made here."""
         try:
-            shape: dict[str, object] = json.loads(self.shape_file.read_text())
+            return Shape(**json.loads(self.shape_file.read_text()))
         except FileNotFoundError:
             return None
-        return shape
 
-    def keep_shape(self, shape: dict[str, object]) -> None:
-        """Remember what ``up`` was told."""
+    def keep_shape(self, shape: Shape) -> None:
+        """Write the shape, for the next ``lava up`` here."""
         new = self.shape_file.with_suffix(".new")
-        new.write_text(json.dumps(shape, indent=1) + "\n")
+        new.write_text(json.dumps(shape._asdict(), indent=1) + "\n")
         new.replace(self.shape_file)
 
     def places(self) -> dict[str, str]:
@@ -83,7 +95,7 @@ class Folder:
         }
 
     def exports(self) -> str:
-        """Lines for ``eval``."""
+        """The export lines that ``lava up`` and ``lava env`` print for ``eval``."""
         commands = str(commands_folder())
         path = [folder for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":") if folder != commands]
         names = {"PATH": ":".join([commands, *path]), **self.places()}

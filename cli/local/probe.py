@@ -1,4 +1,4 @@
-"""One question to one socket, without waiting for a master to come: whether it serves, and in which state hosts are."""
+"""One query to one socket, without waiting for a master: whether it serves, and in which state the hosts are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE = 5.0
 
 
 def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
-    """The answer frames of a query; [] if nobody serves there."""
+    """The frames of an answer; [] if no master serves there within PATIENCE seconds."""
     answers: list[dict[str, Any]] = []
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(PATIENCE)
@@ -33,6 +33,6 @@ def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def query(path: Path, command: str, options: dict[str, Any]) -> str | None:
-    """What a query prints on stdout; None if nobody serves there."""
+    """What a query prints on stdout; None if no master serves there."""
     answers = ask_once(path, {"ask": "query", "command": command, "options": options, "words": []})
     return "".join(str(answer["out"]) for answer in answers if "out" in answer) if answers else None

@@ -1,6 +1,6 @@
-"""profile.lsf and cshrc.lsf of a cluster: what a user of LSF sources to get its commands.
+"""profile.lsf and cshrc.lsf of a cluster, which users of LSF source to get its commands.
 
-Rule: a shell that sources one twice is as after the first time.
+Rule: sourcing one twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if ( $status != 0 ) setenv PATH "${{LSF_BINDIR}}:${{PATH}}"
 
 
 def profile_lsf(places: Mapping[str, str]) -> str:
-    """For sh, bash, ksh and zsh."""
+    """The text for sh, bash, ksh and zsh."""
     return _SH.format(exports="".join(f"export {name}={shlex.quote(value)}\n" for name, value in places.items()))
 
 
 def cshrc_lsf(places: Mapping[str, str]) -> str:
-    """For csh and tcsh."""
+    """The text for csh and tcsh."""
     return _CSH.format(exports="".join(f"setenv {name} {_csh_word(value)}\n" for name, value in places.items()))
 
 
@@ -42,7 +42,7 @@ def _csh_word(value: str) -> str:
 
 
 def write_profiles(confdir: Path, places: Mapping[str, str]) -> None:
-    """Both, where a site has none of its own. Raises OSError."""
+    """Write both, unless the site has its own. Raises OSError."""
     for name, text in (("profile.lsf", profile_lsf(places)), ("cshrc.lsf", cshrc_lsf(places))):
         if not (confdir / name).exists():
             (confdir / name).write_text(text)

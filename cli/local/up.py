@@ -1,6 +1,6 @@
-"""``lava up`` and ``lava down``: a cluster on one machine, every daemon a real one.
+"""``lava up``, ``lava down`` and ``lava status``: a cluster on one machine, with the daemons that a site runs.
 
-``up`` again with the same folder starts what is not running and loses nothing.
+Rule: ``up`` again with the same folder starts what is not running and loses nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.local.daemons import DaemonFailed, children, end, find_pid, start
-from cli.local.folder import ROOT, Folder, commands_folder
+from cli.local.folder import ROOT, Folder, Shape, commands_folder
 from cli.local.probe import query
 from cli.local.shells import write_profiles
 from config.read.load import load, lsb_folder
@@ -28,7 +28,7 @@ READY_WITHIN = 60.0
 
 
 class Wanted(NamedTuple):
-    """What ``lava up`` was told."""
+    """The options of ``lava up``."""
 
     hosts: int
     slots: int
@@ -39,33 +39,31 @@ class Wanted(NamedTuple):
 
 
 class CannotUp(Exception):
-    """Why the cluster is not up, in one line."""
+    """Why ``lava`` could not do it, in one line."""
 
 
 def up(folder: Folder, wanted: Wanted) -> None:
-    """Bring the cluster up; returns when all its hosts are ok."""
+    """Start what is not running; returns when all hosts are ok. Raises CannotUp, OSError."""
     folder.make()
-    shape = folder.find_shape() or _found(folder, wanted)
+    shape = folder.find_shape() or _make(folder, wanted)
     if wanted.confdir:
         copy_conf(Path(wanted.confdir), folder)
     write_profiles(folder.conf, folder.places())
-    hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
-    ports = [int(port) for port in shape["ports"]]  # type: ignore[attr-defined]
     _check(folder)
-    database = _database(folder, str(shape["database"]))
+    database = _database(folder, shape.database)
     try:
-        for number, port in enumerate(ports, 1):
-            _start_master(folder, number, port, database)
-        masters = ",".join(f"127.0.0.1:{port}" for port in ports)
-        for host in hosts:
-            _start_agent(folder, host, masters, shape)
+        for number, port in enumerate(shape.ports, 1):
+            _start_master(folder, number, port, shape.hosts[0], database)
+        masters = ",".join(f"127.0.0.1:{port}" for port in shape.ports)
+        for host in shape.hosts:
+            _start_agent(folder, host, masters, shape.gpus)
     except DaemonFailed as failed:
         raise CannotUp(str(failed)) from None
-    _wait_ok(folder, hosts)
+    _wait_ok(folder, shape.hosts)
 
 
-def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
-    """Write the configuration of a new cluster and fix its shape."""
+def _make(folder: Folder, wanted: Wanted) -> Shape:
+    """Write the configuration of a new cluster; its shape. Raises CannotUp."""
     database = wanted.database or ("postgres" if wanted.masters > 1 else "sqlite")
     if wanted.masters > 1 and database.startswith("sqlite"):
         raise CannotUp("several masters need PostgreSQL: SQLite takes one writer")
@@ -107,13 +105,7 @@ def _found(folder: Folder, wanted: Wanted) -> dict[str, object]:
     _add_parameters(folder, extra)
     write_cluster(folder.conf, _cluster_name(folder), [(host, slots) for host in hosts], [user], extra)
     _secret(folder, "cluster.key", secrets.token_hex(32))
-    shape: dict[str, object] = {
-        "hosts": hosts,
-        "slots": slots,
-        "ports": ports,
-        "database": database,
-        "gpus": wanted.gpus,
-    }
+    shape = Shape(hosts, slots, ports, database, wanted.gpus)
     folder.keep_shape(shape)
     return shape
 
@@ -160,7 +152,7 @@ def _lsb_files(source: Path) -> list[Path]:
 
 
 def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
-    """A site's own lsf.conf gets what it does not say of this cluster's places and times."""
+    """Append to a site's own lsf.conf the folders and ports of this cluster, and the other parameters that it does not set."""
     path = folder.conf / "lsf.conf"
     if not path.exists():
         return
@@ -207,7 +199,7 @@ def _store(folder: Folder, what: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, cwd="/", check=False)
 
 
-def _start_master(folder: Folder, number: int, port: int, database: str) -> None:
+def _start_master(folder: Folder, number: int, port: int, host: str, database: str) -> None:
     name = "lavad" if number == 1 else f"lavad-{number}"
     if find_pid(folder, name):
         return
@@ -221,7 +213,7 @@ def _start_master(folder: Folder, number: int, port: int, database: str) -> None
             "--run",
             str(folder.run),
             "--host",
-            _master_host(folder),
+            host,
             "--number",
             str(number),
             "--listen",
@@ -235,19 +227,14 @@ def _start_master(folder: Folder, number: int, port: int, database: str) -> None
 
 
 def _secret(folder: Folder, name: str, text: str) -> Path:
-    """A file in the run folder that only this user can read: what it holds stands on no command line."""
+    """A file in the run folder that only this user can read, for what no command line may show."""
     path = folder.run / name
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text + "\n")
     return path
 
 
-def _master_host(folder: Folder) -> str:
-    shape = folder.find_shape() or {}
-    return str(shape["hosts"][0])  # type: ignore[index]
-
-
-def _start_agent(folder: Folder, host: str, masters: str, shape: dict[str, object]) -> None:
+def _start_agent(folder: Folder, host: str, masters: str, gpus: int) -> None:
     if find_pid(folder, f"agent-{host}"):
         return
     words = [
@@ -268,13 +255,13 @@ def _start_agent(folder: Folder, host: str, masters: str, shape: dict[str, objec
         "--log",
         str(folder.log / f"agent-{host}.log"),
     ]
-    if shape.get("gpus"):
-        words += ["--gpus", str(shape["gpus"])]
+    if gpus:
+        words += ["--gpus", str(gpus)]
     start(folder, f"agent-{host}", "agent.main", words)
 
 
 def _wait_ok(folder: Folder, hosts: list[str]) -> None:
-    """Ask for bhosts until every host is ok."""
+    """Return when every host is ok or closed. Raises CannotUp after READY_WITHIN seconds."""
     deadline = time.monotonic() + READY_WITHIN
     states: dict[str, str] = {}
     while time.monotonic() < deadline:
@@ -312,20 +299,19 @@ def down(folder: Folder) -> None:
 
 
 def status_lines(folder: Folder) -> list[str]:
-    """One line for each daemon that should be there."""
+    """One line for each daemon of the cluster, running or not. Raises CannotUp where none was made."""
     shape = folder.find_shape()
     if shape is None:
         raise CannotUp(f"{folder.path}: no cluster was made here")
-    hosts = [str(host) for host in shape["hosts"]]  # type: ignore[attr-defined]
     lines = []
-    serving = _serving(folder, len(shape["ports"]))  # type: ignore[arg-type]
-    for number in range(1, len(shape["ports"]) + 1):  # type: ignore[arg-type]
+    serving = _serving(folder, len(shape.ports))
+    for number in range(1, len(shape.ports) + 1):
         name = "lavad" if number == 1 else f"lavad-{number}"
         pid = find_pid(folder, name)
         role = "master" if name == serving else "standby"
         lines.append(f"{role} lavad {pid or '-'} {name if pid else 'down'}")
     for kind in ("agent", "starter"):
-        for host in hosts:
+        for host in shape.hosts:
             pid = find_pid(folder, f"{kind}-{host}")
             lines.append(f"{kind} {host} {pid or '-'} {'up' if pid else 'down'}")
     return lines

@@ -1,6 +1,6 @@
-"""The user's end of an interactive job: this terminal, or these three files, joined to the job's on its host.
+"""The user's end of an interactive job: connects this terminal, or the three standard files, to the job on its host.
 
-Rule: bytes go straight to the job's shepherd, through no daemon; whatever happens, the terminal is left as it was found.
+Rule: bytes go straight to the job's shepherd, through no daemon. Whatever happens, the terminal's settings are restored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTICED = (*_TO_JOB, *_LEAVING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH
 
 
 class Attached(TaskLink):
-    """A connection to an interactive job. ``tty``: the job gets a terminal; ``apart``: its standard error is not joined."""
+    """A connection to an interactive job. ``tty``: the job gets a terminal; ``apart``: its stderr is separate from its stdout."""
 
     def __init__(self, context: Context, link: Any, tty: bool, apart: bool) -> None:
         self._found: list[Any] | None = None
@@ -43,14 +43,14 @@ class Attached(TaskLink):
         self._raw = False
 
     def greet(self, token: str) -> None:
-        """Come in."""
+        """Authenticate by the job's token, and send this terminal's size and type."""
         said: dict[str, Any] = {"token": token, "tty": self._tty, "term": self._context.environ.get("TERM", "")}
         if self._tty and (size := _size()):
             said["size"] = list(size)
         self._out += wire.pack(wire.HELLO, 0, encode(said).encode("ascii"))
 
     def code(self) -> int | None:
-        """Serve until the job has ended: its exit code; None when the way to it broke off."""
+        """Pass bytes and signals until the job ends; its exit code, None when the connection broke."""
         try:
             self.run()
         finally:
@@ -69,7 +69,7 @@ class Attached(TaskLink):
             super()._took(kind, number, body)
 
     def _broken(self) -> None:
-        """Why is found out from the master."""
+        """Nothing is printed: the master says why."""
 
     # -- signals -------------------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class Attached(TaskLink):
             elif number in _LEAVING:
                 self._give_up(128 + number)
             elif number == signal.SIGTSTP:
-                # The job's processes are orphans for the kernel, which keeps SIGTSTP from them.
+                # the job's process group is orphaned for the kernel, which then delivers no SIGTSTP
                 self._signal(signal.SIGSTOP)
                 self._suspend()
             elif number == signal.SIGCONT:
@@ -98,7 +98,7 @@ class Attached(TaskLink):
             self._out += wire.pack(wire.SIZE, 0, pack("!HH", *size))
 
     def _suspend(self) -> None:
-        """Stop, as the job has; when this process goes on, so does the job."""
+        """Stop as the job has stopped; when this process is continued, so is the job."""
         self._restore()
         self._send()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -111,7 +111,7 @@ class Attached(TaskLink):
     # -- this terminal -------------------------------------------------------------------------------------------------
 
     def _make_raw(self) -> None:
-        """Every key is the job's."""
+        """Put the terminal into raw mode: every key goes to the job."""
         if not self._raw:
             return
         import tty
@@ -136,7 +136,7 @@ class Attached(TaskLink):
 
 
 def connect(found: dict[str, Any]) -> Any:
-    """A connection to the door that the master told of; None where there is none."""
+    """A connection to the endpoint that the master named; None where nobody accepts."""
     ip, port, name = str(found["door"]).split(" ")
     if found.get("near"):
         near = socket(AF_UNIX)
@@ -162,7 +162,7 @@ def connect(found: dict[str, Any]) -> Any:
 
 
 class Secured:
-    """A socket under the job's own key; both ends hold it."""
+    """A socket with TLS under the job's key pair, which both ends hold; used like a plain non-blocking socket."""
 
     def __init__(self, link: socket, cert: str, key: str) -> None:
         import ssl
@@ -185,7 +185,7 @@ class Secured:
             raise OSError(0, "not the certificate of this job")
 
     def fileno(self) -> int:
-        """What is polled."""
+        """The descriptor to poll."""
         return self._link.fileno()
 
     def setblocking(self, blocking: bool) -> None:
@@ -193,7 +193,7 @@ class Secured:
         self._link.setblocking(blocking)
 
     def send(self, data: bytearray) -> int:
-        """As of a socket; what was refused for now must come again."""
+        """As of a socket; after BlockingIOError the same bytes have to be sent again."""
         sent = 0
         try:
             while sent < len(data):
@@ -204,7 +204,7 @@ class Secured:
         return sent
 
     def recv(self, size: int) -> bytes:
-        """All that has come, as poll does not see what TLS has read already."""
+        """Everything received so far: poll does not see what TLS has buffered."""
         parts: list[bytes] = []
         try:
             while part := self._link.recv(size):

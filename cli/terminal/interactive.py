@@ -1,4 +1,4 @@
-"""``bsub -I``: wait for the dispatch of the job, be its terminal while it runs, end as it ended."""
+"""``bsub -I``: wait until the job is dispatched, be its terminal while it runs, exit as it did."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 NEWS_SECONDS = 5.0
-"""So long is waited for what the master says of a job whose exit code is known already."""
+"""Seconds to wait for the master's word on a job whose exit code is known already."""
 YES = ("y", "Y", "yes", "YES", "1")
 
 
@@ -33,7 +33,7 @@ class _Leave(Exception):
 
 
 def converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say) -> int:
-    """From submission to end: the job's exit code. ``say`` a line; ``say_host`` on which host it starts."""
+    """Stay with the job until it ends; its exit code. ``say`` prints a line, ``say_host`` the host on which it starts."""
     _leave_on_signals()
     try:
         say("<<Waiting for dispatch ...>>\n")
@@ -44,21 +44,21 @@ def converse(context: Context, client: Client, conf: dict[str, str], job: int, p
 
 
 def bsub_converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool) -> int:
-    """``converse`` with bsub's words."""
+    """``converse`` with bsub's messages."""
     say = context.err if "BSUB_QUIET2" not in context.environ else _unsaid
     return converse(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"))
 
 
 def _unsaid(_: str) -> None:
-    """BSUB_QUIET2."""
+    """With BSUB_QUIET2 nothing is printed."""
 
 
 class _Late(Exception):
-    """The master says nothing; no OSError, which would be taken for a connection's."""
+    """The master did not answer in time. No OSError, which would be taken for a broken connection."""
 
 
 class _Conversation:
-    """One job, and its attempts."""
+    """One interactive job over all its attempts."""
 
     def __init__(
         self, context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say
@@ -74,7 +74,7 @@ class _Conversation:
         self._attempt = 0
 
     def run(self) -> int:
-        """Until an attempt is the last."""
+        """Attach to each attempt until one is the last; the exit code."""
         code: int | None = None
         while True:
             found = self._find(code)
@@ -87,7 +87,7 @@ class _Conversation:
             code = self._join(found)
 
     def _find(self, code: int | None) -> dict[str, Any] | None:
-        """What the master says; None where it says nothing soon and the exit code is known."""
+        """The endpoint of the next attempt, or how the job ended; None where the master is silent and the exit code is known."""
         _leave_on_signals()
         ask = {"ask": "attach", "job": self._job, "after": self._attempt}
         if code is None:

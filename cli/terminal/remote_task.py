@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_task(context: Context, command: str, words: list[str], wishes: Options, mode: str, verbose: bool) -> int:
-    """Its exit code. ``wishes``: of bsub's options. A host that is none is said as LSF says it."""
+    """Run a task as an interactive job; its exit code. ``wishes``: options of bsub. An unknown host is named in LSF's words."""
     conf = read_conf(context, BASE)
     client = Client(context, conf)
     work = Work(command_line(words))
@@ -38,11 +38,11 @@ def run_task(context: Context, command: str, words: list[str], wishes: Options, 
 
 
 def _unsaid(_: str) -> None:
-    """A task says nothing but what it writes."""
+    """A task prints nothing but its own output."""
 
 
 def chosen_hosts(context: Context, command: str, resreq: str, count: str) -> list[str]:
-    """Hosts as lsplace chooses them; Refused where there are not so many."""
+    """The hosts that lsplace chooses; raises Refused where there are not so many."""
     client = Client(context, read_conf(context, BASE))
     options: Options = {"n": count, **({"R": resreq} if resreq else {})}
     try:

@@ -1,6 +1,6 @@
-"""Which hosts ``blaunch`` is to start tasks on: from its words, and from the list of hosts that the job has.
+"""On which hosts ``blaunch`` starts tasks: from its words and the job's list of hosts.
 
-Rule: pure but for the host file and the look along PATH. Whether a host is the job's is decided by the job's shepherd.
+Rule: pure, apart from the host file and the search in PATH. The job's shepherd decides whether a host belongs to the job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VALUED = ("z", "u")
 
 
 def read_words(argv: list[str]) -> tuple[dict[str, str], list[str]]:
-    """(options, the words behind them). Options end at the first word that is none, as the command may have its own."""
+    """(options, the words behind them). Options end at the first other word: the command may have options too. Raises Fail."""
     options: dict[str, str] = {}
     at = 0
     while at < len(argv) and argv[at].startswith("-") and argv[at] != "-":
@@ -46,7 +46,7 @@ def read_words(argv: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def slots_of(text: str) -> list[tuple[str, int]]:
-    """LSB_MCPU_HOSTS: ``host1 2 host2 2 `` -> [(host1, 2), (host2, 2)]."""
+    """LSB_MCPU_HOSTS, ``host1 2 host2 2 `` -> [(host1, 2), (host2, 2)]. Raises Fail."""
     words = text.split()
     try:
         return [(words[at], int(words[at + 1])) for at in range(0, len(words), 2)]
@@ -55,7 +55,7 @@ def slots_of(text: str) -> list[tuple[str, int]]:
 
 
 def read_hostfile(path: str) -> list[str]:
-    """The hosts of a host file: the first word of each line; ``#`` begins a comment."""
+    """The hosts of a host file: the first word of each line; ``#`` begins a comment. Raises Fail."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -72,7 +72,7 @@ def _short(name: str) -> str:
 
 
 def is_host(word: str, hosts: list[str], here: tuple[str, ...]) -> bool:
-    """Whether a word names a host of the job, or the host it is said on."""
+    """Whether a word names a host of the job, or this host (``here``: its names)."""
     return word in hosts or word in here or any(_short(word) == _short(host) for host in hosts if word)
 
 
@@ -86,7 +86,7 @@ def is_program(word: str, path: str) -> bool:
 def choose(
     options: dict[str, str], words: list[str], slots: list[tuple[str, int]], here: tuple[str, ...], path: str
 ) -> tuple[list[str], list[str]]:
-    """(one host for each task, the command)."""
+    """(one host for each task, the command). ``here``: names of this host. Raises Fail."""
     hosts = [host for host, _ in slots]
     if "z" in options:
         chosen = options["z"].split()

@@ -1,6 +1,6 @@
-"""Frames between ``blaunch`` and the shepherd of its job: length, kind, two places and a number, then bytes.
+"""Frames between ``blaunch`` and the shepherd of its job: length, kind, two node indices and a task number, then bytes.
 
-Rule: the other end is ``agent/starter/wire/taskwire.py``, which says what they mean.
+Rule: ``agent/starter/wire/taskwire.py`` is the other end, and documents the kinds.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _EXIT = Struct("!i")
 
 
 def pack(kind: int, number: int, body: bytes = b"") -> bytes:
-    """A frame about one task, as this command numbers it."""
+    """A frame about one task by this command's number for it."""
     return _HEAD.pack(_HEAD.size - 4 + len(body), kind, 0, 0, number) + body
 
 
 def credit(number: int, stream: int, count: int) -> bytes:
-    """So many more bytes of a stream may come."""
+    """A frame that lets the other end send this many more bytes of a stream."""
     return pack(CREDIT, number, _CREDIT.pack(stream, count))
 
 
 def read_credit(body: bytes) -> int:
-    """The bytes of standard input that may be sent on top."""
+    """How many more bytes of standard input may be sent."""
     stream, count = _CREDIT.unpack(body)
     return int(count) if stream == IN else 0
 

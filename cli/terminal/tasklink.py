@@ -1,6 +1,6 @@
-"""The way from a command to tasks that a shepherd started for it: bytes, signals and exit codes, over one connection.
+"""One connection from a command to the tasks that a shepherd started for it: bytes, signals and exit codes.
 
-Rule: standard library only, and little of it. No stream runs ahead of the one who reads it.
+Rule: standard library only, and little of it. A stream is read no faster than its reader takes it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ PASSED_ON = (
     signal.SIGXCPU,
 )
 PIECE = 4096
-"""What poll calls writable takes this much without waiting."""
+"""Bytes that a descriptor takes without blocking when poll calls it writable."""
 
 
 class TaskLink:
-    """Tasks of one command, over one connection. ``complain`` prints a line; ``passed_on``: signals that the tasks get."""
+    """The tasks of one command. ``complain`` prints a line; ``passed_on``: signals that the tasks get."""
 
     def __init__(
         self, link: socket, with_input: bool, complain: Callable[[str], None], passed_on: tuple[int, ...] = PASSED_ON
@@ -60,17 +60,17 @@ class TaskLink:
         self._whole = {fd: _is_file(fd) for fd in (1, 2)}
 
     def start(self, number: int, asked: dict[str, Any]) -> None:
-        """Ask for a task."""
+        """Ask for a task by a number of this command's."""
         self._live.add(number)
         self._codes[number] = LSF_FAILED
         self._out += wire.pack(wire.START, number, encode(asked).encode("ascii"))
 
     def hello(self, token: str) -> None:
-        """Say whose job this is."""
+        """Authenticate by the job's token."""
         self._out += wire.pack(wire.HELLO, 0, token.encode())
 
     def run(self) -> int:
-        """Until every task has ended and all is written: the first exit code that is not 0."""
+        """Serve until every task has ended and all output is written; the first exit code that is not 0, in task order."""
         while self._live or any(self._left.values()):
             self._turn()
         return next((code for _, code in sorted(self._codes.items()) if code), 0)
@@ -108,13 +108,13 @@ class TaskLink:
     # -- standard input: every task gets all of it -------------------------------------------------------------------
 
     def _input_room(self) -> int:
-        """0 until every task has taken what it got."""
+        """How many bytes of standard input every task can take now."""
         return min((self._room.get(task, 0) for task in self._live), default=0) if not self._out else 0
 
     def _read_input(self) -> None:
         room = self._input_room()
         if room <= 0:
-            # A signal was to be passed on since that was asked.
+            # a signal has been queued since poll was asked
             return
         try:
             content = os.read(0, min(room, 32 * 1024))
@@ -134,7 +134,7 @@ class TaskLink:
         except BlockingIOError:
             return
         except OSError:
-            # Why it closed is still to be read.
+            # the reason is still to be read from the socket
             self._out.clear()
             return
         del self._out[:sent]
@@ -202,7 +202,7 @@ class TaskLink:
 
 
 def _noted(*_: object) -> None:
-    """The number is in the wake-up pipe."""
+    """The handler does nothing: the signal's number is in the wake-up pipe."""
 
 
 def _is_file(fd: int) -> bool:

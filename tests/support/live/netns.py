@@ -59,8 +59,9 @@ class NetnsCluster(Cluster):
             self.lava("down", "--dir", str(self.folder.path))
             self._make()
             self._made = True
-        port = int(self.folder.find_shape()["ports"][0])  # type: ignore[index]
-        master = f"{self._net}.254:{port}"
+        shape = self.folder.find_shape()
+        assert shape is not None
+        master = f"{self._net}.254:{shape.ports[0]}"
         folder = self.folder
         database = folder.run / "database"
         if not find_pid(folder, "lavad"):
