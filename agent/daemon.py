@@ -45,11 +45,11 @@ CHECKPOINT_PAUSE = 0.5
 class Daemon:
     """One agent. ``masters``: where lavad may be (HOST:PORT); ``slots``: cores to report, 0: those there."""
 
-    def __init__(self, site: Site, masters: list[str], gpus: int, slots: int, starter_log: str) -> None:
+    def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str) -> None:
         self._site = site
         self._masters = masters
         self._starter_log = starter_log
-        self._watch = Watch(site.host, gpus, site.address, slots)
+        self._watch = Watch(site.address, slots)
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))

@@ -52,11 +52,15 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     if options.pidfile:
         _write_pid(options.pidfile)
     launchers.look_up(site.address)
+    if options.gpus:
+        from agent.devtools import simgpu
+
+        simgpu.install(simgpu.SimulatedDriver(options.gpus, site.host))
     gc.freeze()
 
     async def serve() -> None:
         masters = options.master.split(",") if options.master else site.masters
-        await Daemon(site, masters, options.gpus, options.slots_hint, starter_log).serve()
+        await Daemon(site, masters, options.slots_hint, starter_log).serve()
 
     try:
         asyncio.run(serve())

@@ -16,7 +16,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import EMPTY, Ranges
-from lavad.store import private
+from lavad.devtools import private_postgres
 from lavad.store.batch import Batch
 from lavad.store.writer import Store
 
@@ -86,9 +86,9 @@ def main() -> None:
     folder.chmod(0o711)
     try:
         run("sqlite", f"sqlite:///{folder}/lava.db")
-        run("postgresql", private.start(folder / "postgres"))
+        run("postgresql", private_postgres.start(folder / "postgres"))
     finally:
-        private.stop(folder / "postgres")
+        private_postgres.stop(folder / "postgres")
         shutil.rmtree(folder)
 
 

@@ -8,7 +8,6 @@ NVML may block on broken hardware: call from a thread that may wait.
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -240,19 +239,10 @@ class GpuSource:
         return _LINK_WORDS.get(level, "") if level is not None else ""
 
 
-def open_gpus(simulated: int = 0, host: str = "", clock: Callable[[], float] = time.monotonic) -> GpuSource | None:
-    """The GPUs of this host, or None when it has none, no driver or no library.
-
-    ``simulated``: that many simulated GPUs of the host named ``host`` (default: this one's name) in place of real ones;
-    one process has either kind.
-    """
+def open_gpus(clock: Callable[[], float] = time.monotonic) -> GpuSource | None:
+    """The GPUs of this host, or None when it has none, no driver or no library."""
     try:
         import pynvml
-
-        if simulated > 0:
-            from agent.monitor import simgpu
-
-            simgpu.install(simgpu.SimulatedDriver(simulated, host or socket.gethostname()))
     except ImportError:
         return None
     source = GpuSource(pynvml, clock)

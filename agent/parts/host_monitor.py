@@ -32,12 +32,10 @@ class Final(NamedTuple):
 class Watch:
     """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over.
 
-    ``gpus``: how many to simulate, 0: those that are there. ``cores``: to report, 0: those that are there.
+    ``cores``: to report, 0: those that are there.
     """
 
-    def __init__(self, host: str, gpus: int, address: str, cores: int) -> None:
-        self._host = host
-        self._simulated = gpus
+    def __init__(self, address: str, cores: int) -> None:
         self._address = address
         self._cores = cores
         self._gpus: GpuSource | None = None
@@ -62,7 +60,7 @@ class Watch:
 
     def _look(self) -> pb.Facts:
         if self._usage is None:
-            self._gpus = open_gpus(self._simulated, self._host)
+            self._gpus = open_gpus()
             self._usage = UsageSampler(self._gpus)
         return facts(self._gpus, self._address, self._cores or None)
 

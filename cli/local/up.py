@@ -194,7 +194,9 @@ def _database(folder: Folder, wanted: str) -> str:
 
 
 def _store(folder: Folder, what: str) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from lavad.store.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from lavad.devtools.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
     words = [sys.executable, "-I", "-c", code, what, str(folder.path / "postgres")]
     return subprocess.run(words, capture_output=True, text=True, cwd="/", check=False)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.monitor import simgpu
+from agent.devtools import simgpu
 from agent.monitor.facts import facts
 from agent.monitor.gpu import REOPEN_EVERY, GpuSource, open_gpus
 from agent.monitor.usage import UsageSampler
@@ -36,7 +36,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def gpus(clock: Clock) -> Iterator[GpuSource]:
-    source = open_gpus(8, HOST, clock)
+    simgpu.install(simgpu.SimulatedDriver(8, HOST))
+    source = open_gpus(clock)
     assert source is not None
     yield source
     source.close()
@@ -131,7 +132,8 @@ def test_a_driver_that_goes_away_and_comes_back_is_opened_again(
     clock.now += REOPEN_EVERY
     assert gpus.load() == []
     assert len(gpus.list()) == 8
-    assert open_gpus(4, HOST) is None
+    simgpu.install(simgpu.SimulatedDriver(4, HOST))
+    assert open_gpus() is None
     simgpu.install(simgpu.SimulatedDriver(8, HOST))
     faults.unlink()
     clock.now += REOPEN_EVERY

@@ -13,7 +13,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import lavad.store
-from lavad.store import private, schema
+from lavad.devtools import private_postgres
+from lavad.store import schema
 from lavad.store.connect import parse_url
 from lavad.store.errors import StoreRefused
 from lavad.store.read import Reader
@@ -92,17 +93,17 @@ def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:
         # too long for a socket's path
         server = Path(folder) / ("d" * 100) / "server"
         server.parent.mkdir(mode=0o755)
-        url = private.start(server)
+        url = private_postgres.start(server)
         try:
-            assert private.start(server) == url
+            assert private_postgres.start(server) == url
             Store.open(url).close()
-            private.stop(server)
+            private_postgres.stop(server)
             with pytest.raises(StoreRefused):
                 Store.open(url)
-            assert private.start(server) == url
+            assert private_postgres.start(server) == url
             Store.open(url, create=False).close()
             with pytest.raises(StoreRefused, match="password"):
                 Store.open(sa.engine.make_url(url).set(password="wrong").render_as_string(hide_password=False))
         finally:
-            private.stop(server)
-        private.stop(server)
+            private_postgres.stop(server)
+        private_postgres.stop(server)

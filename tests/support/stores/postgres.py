@@ -15,18 +15,18 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from lavad.store import private
+from lavad.devtools import private_postgres
 
 _numbers = count(1)
 
 
 def start_private_postgres(folder: str | Path) -> str:
     """URL of a private server whose data lie in ``folder``; end it with ``stop_private_postgres``."""
-    return private.start(folder)
+    return private_postgres.start(folder)
 
 
 def stop_private_postgres(folder: str | Path) -> None:
-    private.stop(folder)
+    private_postgres.stop(folder)
 
 
 @cache

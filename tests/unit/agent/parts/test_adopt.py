@@ -18,7 +18,7 @@ def test_a_part_that_was_taken_over_is_forgotten_when_its_end_is_known(tmp_path:
     """Taken over, told gone, acknowledged: nothing of it is kept."""
     spool = Spool(str(tmp_path / "spool"))
     site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
-    parts = Parts(site, spool, Watch("h1", 0, "127.0.0.1", 1))
+    parts = Parts(site, spool, Watch("127.0.0.1", 1))
     part = Part(uid="u", key=7, attempt=1)
     entry = Entry(part, pb.Order(key=7, attempt=1, uid="u"), None, build.Places(), 1.0)
     parts.entries = {"u": entry}

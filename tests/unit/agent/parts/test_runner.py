@@ -55,7 +55,7 @@ class Bench:
         site = Site("h", str(folder), str(folder), str(folder), {}, own_user=ME)
         os.makedirs(site.output_dir)
         self.accounts = Slow()
-        self.runner = Runner(site, Spool(str(folder / "agent")), Watch("h", 0, "127.0.0.1", 1), self.accounts)
+        self.runner = Runner(site, Spool(str(folder / "agent")), Watch("127.0.0.1", 1), self.accounts)
         self.line = self.runner.parts.starter = Line()
         self.poked = asyncio.Event()
         self.runner.starts.poke = self.poked.set

@@ -1,11 +1,11 @@
-"""``python -m lavad.store start|stop FOLDER``: the private PostgreSQL of a cluster on one machine. Prints its URL."""
+"""``python -m lavad.devtools start|stop FOLDER``: the private PostgreSQL of a cluster on one machine. Prints its URL."""
 
 from __future__ import annotations
 
 import sys
 
+from lavad.devtools.private_postgres import start, stop
 from lavad.store.errors import StoreError
-from lavad.store.private import start, stop
 
 
 def main(words: list[str]) -> int:
