@@ -1,4 +1,4 @@
-"""Where the user of an interactive job comes in, and with what: told to the job's owner and to nobody else."""
+"""Where the user of an interactive job connects to, and the keys for it: for the job's owner and nobody else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lavad.hosts.joblink import credentials, token
 
 
 def find_door(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> dict[str, Any] | None:
-    """The door of an attempt later than ``ask.after``; None while there is none. Raises Refused for other callers."""
+    """Endpoint of the first attempt newer than ``ask.after``; None while there is none. Raises Refused for other callers."""
     job = cluster.find_job(ask.job)
     if job is None:
         return None

@@ -1,4 +1,4 @@
-"""Texts of jobs and environments, which stay in the store: read in batches when jobs start, with the newest kept at hand."""
+"""A cache of job texts and environments, which stay in the store: they are read in batches when jobs start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ KEPT_TEXTS = 1024
 KEPT_ENVS = 256
 
 
-class Texts:
-    """A cache before a reader of the store; reads happen in a thread."""
+class JobTextCache:
+    """The newest texts and environments; what is not at hand is read from the store in a thread."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -23,13 +23,13 @@ class Texts:
         self._envs: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def seen(self, job: int, text: JobText) -> None:
-        """A text that was just committed."""
+        """Keep a text that was just committed."""
         self._texts[job] = text
         if len(self._texts) > KEPT_TEXTS:
             self._texts.popitem(last=False)
 
     def seen_env(self, name: str, env: dict[str, str]) -> None:
-        """An environment that is about to be committed."""
+        """Keep an environment that is about to be committed."""
         self._envs[name] = env
         if len(self._envs) > KEPT_ENVS:
             self._envs.popitem(last=False)

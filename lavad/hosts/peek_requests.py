@@ -21,7 +21,7 @@ class NoOutput(Exception):
     """Why there is nothing to show, in one line."""
 
 
-class Peeks:
+class PeekRequests:
     """Open questions by number."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
-from lavad.hosts.peek_requests import NoOutput, Peeks
+from lavad.hosts.peek_requests import NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.store.read import Find, Reader
 from lavad.wire import records
@@ -26,10 +26,10 @@ FOLLOW = 0.3
 """Seconds between two looks at output that is followed."""
 
 
-class Outputs:
+class PeekService:
     """Answers bpeek."""
 
-    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: Peeks, reader: Reader) -> None:
+    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: PeekRequests, reader: Reader) -> None:
         self._cluster = cluster
         self._sessions = sessions
         self._peeks = peeks

@@ -1,4 +1,4 @@
-"""Which hosts are connected, and what each connection has been told: an effect is offered often, and sent once a stream."""
+"""The connected hosts and what was sent on each stream: an effect is offered often, and sent once on a stream."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lavad.wire.encode import ToAgent
 
 MAX_TEXTS = 1024
 OVERDUE = 10.0
-"""Seconds after which a host that has not acted on an order is told once more; each time after twice as long."""
+"""Seconds after which an order is sent again that a host has not acted on; each further time after twice as long."""
 
 
-class Told(NamedTuple):
-    """A text that a stream knows: its number there, and the spec that it was made with."""
+class SentText(NamedTuple):
+    """A job text that was sent on a stream: its number there, and the spec that it was made with."""
 
     number: int
     spec: int
 
 
 class Session:
-    """One host's stream. A new stream starts with nothing told, so everything that is due goes out again."""
+    """One host's stream. A new stream begins with nothing sent, so everything that is due goes out again."""
 
     def __init__(self, host: str, sequence: int) -> None:
         self.host = host
@@ -35,25 +35,25 @@ class Session:
         self.outgoing: asyncio.Queue[ToAgent | None] = asyncio.Queue()
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
-        self.texts: OrderedDict[int, Told] = OrderedDict()
-        """Text key to what this stream knows of it, used longest ago first."""
+        self.texts: OrderedDict[int, SentText] = OrderedDict()
+        """Texts by key, the one used longest ago first."""
         self.ending: set[str] = set()
-        """Attempts whose end the host has told, and does not know yet to be committed."""
+        """Uids of attempts whose end the host has reported and that is not acknowledged yet."""
         self._free: list[int] = []
         self._numbers = 0
-        self._told: dict[str, set[Effect]] = {}
+        self._sent: dict[str, set[Effect]] = {}
         self._waits: dict[str, tuple[float, float]] = {}
-        """Attempt not yet acted on, to since when that is known, and when its orders go out once more."""
+        """Uid of an attempt that the host has not acted on: since when that is known, and when its orders are sent again."""
 
-    def missing(self, needed: Mapping[int, Job]) -> list[int]:
-        """The keys whose text this stream does not know, or knows with another spec."""
+    def missing_texts(self, needed: Mapping[int, Job]) -> list[int]:
+        """The keys whose text was not sent on this stream, or was sent with another spec."""
         for key in needed:
             if key in self.texts:
                 self.texts.move_to_end(key)
         return [key for key, job in needed.items() if key not in self.texts or self.texts[key].spec != job.spec]
 
-    def number(self, key: int, needed: Mapping[int, Job]) -> int:
-        """A number for a text that is about to be sent. With many texts, that of the one not needed for longest."""
+    def assign_number(self, key: int, needed: Mapping[int, Job]) -> int:
+        """A number for a text that is about to be sent; beyond MAX_TEXTS, that of the one not needed for longest."""
         self.drop_text(key)
         oldest = next(iter(self.texts), None)
         if not self._free and oldest is not None and oldest not in needed and len(self.texts) >= MAX_TEXTS:
@@ -63,31 +63,31 @@ class Session:
         else:
             self._numbers += 1
             number = self._numbers
-        self.texts[key] = Told(number, needed[key].spec)
+        self.texts[key] = SentText(number, needed[key].spec)
         return number
 
     def drop_text(self, key: int) -> None:
-        """It must be sent again before it is used; its number is free for another."""
-        told = self.texts.pop(key, None)
-        if told is not None:
-            self._free.append(told.number)
+        """The text must be sent again before it is used; its number is free for another."""
+        sent = self.texts.pop(key, None)
+        if sent is not None:
+            self._free.append(sent.number)
 
     def offer(self, uid: str, effects: Sequence[Effect]) -> None:
-        """``effects`` are all that is due here for an attempt; those that this stream was not told yet are queued.
+        """``effects`` are all that is due here for an attempt; those that were not sent on this stream yet are queued.
 
-        What is no longer due is forgotten, so that it goes out again should it become due again (stop, go on, stop).
+        What is no longer due is forgotten, so that it is sent again when it becomes due again (stop, resume, stop).
         """
-        told = self._told.get(uid, set())
-        self.due += [effect for effect in effects if effect not in told]
+        sent = self._sent.get(uid, set())
+        self.due += [effect for effect in effects if effect not in sent]
         if effects:
-            self._told[uid] = set(effects)
+            self._sent[uid] = set(effects)
         else:
-            self._told.pop(uid, None)
+            self._sent.pop(uid, None)
         if self.due:
             self.wake.set()
 
-    def offer_again(self, jobs: Iterable[Job], now: float) -> int:
-        """Whatever became of it, a start, a release or an end that is due for long is sent again; for how many attempts."""
+    def resend_overdue(self, jobs: Iterable[Job], now: float) -> int:
+        """Send starts, releases and ends again that have been due for long; the number of attempts that they are for."""
         waits: dict[str, tuple[float, float]] = {}
         count = 0
         for job in jobs:
@@ -99,21 +99,21 @@ class Session:
             if now >= at:
                 count += 1
                 at = now + (now - since)
-                self._told.pop(run.uid, None)
+                self._sent.pop(run.uid, None)
                 self.offer(run.uid, [effect for effect in effects_due(job) if effect.host == self.host])
             waits[run.uid] = (since, at)
         self._waits = waits
         return count
 
-    def take(self) -> list[Effect]:
+    def take_due(self) -> list[Effect]:
         """All effects that wait to be sent."""
         due, self.due = self.due, []
         self.wake.clear()
         return due
 
-    def end(self, uid: str, effects: Sequence[Effect]) -> None:
-        """An attempt is over for the master; ``effects`` end what of it is left here."""
-        self._told.pop(uid, None)
+    def end_attempt(self, uid: str, effects: Sequence[Effect]) -> None:
+        """An attempt is over for the master; ``effects`` end what is left of it on the host."""
+        self._sent.pop(uid, None)
         self.due += effects
         if effects:
             self.wake.set()
@@ -129,7 +129,7 @@ class Session:
 
 
 def _awaits(job: Job, part: Part) -> bool:
-    """Whether the master waits for the host to start or to end a part. (All effects are asked for in few cases: it is slow.)"""
+    """Whether the master waits for the host to start or to end a part; asking for all effects is slow, and left for last."""
     if part.state in (PartState.OFFERED, PartState.STARTING):
         return True
     run = job.run
@@ -144,21 +144,21 @@ class Sessions:
     def __init__(self) -> None:
         self.rows: dict[str, Session] = {}
         self.heard: dict[str, float] = {}
-        """Host to when it last said anything (master's clock)."""
+        """Host to the time of its last message (master's clock)."""
         self.renewed: dict[str, float] = {}
-        """Host to when leases on it were last granted or renewed."""
+        """Host to the time when leases there were last granted or renewed."""
         self.sent: dict[str, set[str]] = {}
-        """Host to the attempts whose start this master sent there; kept beyond the stream."""
+        """Host to the uids of attempts whose start this master sent there; kept when the stream ends."""
 
     def open(self, session: Session) -> None:
-        """A host greeted; an older stream of the same host ends."""
+        """A host has connected; an older stream of it ends."""
         old = self.rows.get(session.host)
         if old is not None:
             old.close()
         self.rows[session.host] = session
 
     def hang_up(self, host: str) -> None:
-        """End the stream of a host that has fallen silent: if it only slept, it greets anew and tells what it has."""
+        """End the stream of a host that has fallen silent: if it only slept, it connects again and reports what it has."""
         session = self.rows.pop(host, None)
         if session is not None:
             session.close()
@@ -169,7 +169,7 @@ class Sessions:
             del self.rows[session.host]
 
     def text_changed(self, key: int) -> None:
-        """A job was modified: no stream knows its text any more."""
+        """A job was modified: its text must be sent again on every stream."""
         for session in self.rows.values():
             session.drop_text(key)
             session.drop_text(job_of(key))
@@ -185,15 +185,15 @@ class Sessions:
                 if session is not None:
                     session.offer(job.run.uid, due.get(part.host, ()))
 
-    def left(self, host: str, job: Job | None) -> None:
-        """A host is no longer of an attempt: forget what it was told of it."""
+    def forget_host(self, host: str, job: Job | None) -> None:
+        """A host has left an attempt: forget what was sent there for it."""
         session = self.rows.get(host)
         run = None if job is None else job.run
         if session is not None and run is not None and all(part.host != host for part in run.parts):
             session.offer(run.uid, [])
 
-    def over(self, jobs: Iterable[Job]) -> None:
-        """Forget what was told about attempts that are over; what they left behind is to end."""
+    def end_attempts(self, jobs: Iterable[Job]) -> None:
+        """Attempts are over: forget what was sent for them, and end what is left of them on their hosts."""
         for job in jobs:
             if job.run is not None:
                 left = by_host(effects_of_end(job))
@@ -201,11 +201,11 @@ class Sessions:
                     self.sent.get(part.host, set()).discard(job.run.uid)
                     session = self.rows.get(part.host)
                     if session is not None:
-                        session.end(job.run.uid, left.get(part.host, ()))
+                        session.end_attempt(job.run.uid, left.get(part.host, ()))
 
 
 def by_host(effects: Iterable[Effect]) -> dict[str, list[Effect]]:
-    """The effects of one attempt, host by host, each in its order."""
+    """The effects of one attempt by host, in their order."""
     found: dict[str, list[Effect]] = {}
     for effect in effects:
         found.setdefault(effect.host, []).append(effect)

@@ -16,10 +16,10 @@ from lavad.core.decide.control.office import take_office
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.core.site.conf import Conf
 from lavad.engine import Engine
-from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
-from lavad.hosts.peek_requests import Peeks
-from lavad.hosts.peek_service import Outputs
+from lavad.hosts.peek_requests import PeekRequests
+from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
@@ -81,7 +81,7 @@ class Master:
         cluster = self.cluster = load(store)
         self.engine = Engine(cluster, store, time.time, newest_answers(store, 1_000))
         reader = Reader.open(site.database)
-        self.texts = Texts(reader)
+        self.texts = JobTextCache(reader)
         self.sessions = Sessions()
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
@@ -92,8 +92,8 @@ class Master:
         self.queries = QueryProcess(answering, time.time)
         self._facts, self._output = facts, output
         self.publisher = Publisher([self.scheduler, self.queries.process])
-        self.peeks = Peeks()
-        outputs = Outputs(cluster, self.sessions, self.peeks, reader)
+        self.peeks = PeekRequests()
+        outputs = PeekService(cluster, self.sessions, self.peeks, reader)
         self.perfmon = Perfmon(cluster, time.time)
         self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())

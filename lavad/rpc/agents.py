@@ -22,7 +22,7 @@ from lavad.core.job.resize import is_part, uid_of
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
-from lavad.hosts.peek_requests import Peeks
+from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.auth import PeerAuth
@@ -53,7 +53,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         engine: Engine,
         sessions: Sessions,
         outbox: Outbox,
-        peeks: Peeks,
+        peeks: PeekRequests,
         auth: PeerAuth,
         dispatch: Dispatch,
         publish: Callable[[SoftUpdate], None],

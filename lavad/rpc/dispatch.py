@@ -30,8 +30,8 @@ from lavad.core.lang.secrets import without_secrets
 from lavad.core.site.rights import is_admin
 from lavad.engine import Engine
 from lavad.hosts import attach
-from lavad.hosts.job_text_cache import Texts
-from lavad.hosts.peek_service import Outputs
+from lavad.hosts.job_text_cache import JobTextCache
+from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
 from lavad.replica.replicas import QueryProcess
 from lavad.services.lookups import Lookups
@@ -54,10 +54,10 @@ class Dispatch:
     def __init__(
         self,
         engine: Engine,
-        texts: Texts,
+        texts: JobTextCache,
         waits: Waits,
         queries: QueryProcess,
-        outputs: Outputs,
+        outputs: PeekService,
         reconfiguration: Reconfiguration,
         loops: Loops,
         secret: bytes,

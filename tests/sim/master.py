@@ -200,14 +200,14 @@ class Master:
 
     def _tell(self, batch: Batch) -> None:
         self.sessions.offer(job for job in batch.jobs if job.run is not None)
-        self.sessions.over(batch.finished)
+        self.sessions.end_attempts(batch.finished)
         for session in list(self.sessions.rows.values()):
             self._pump(session)
 
     def _pump(self, session: Session) -> None:
         host = self.hosts[session.host]
         stream = self.streams[session.host]
-        for effect in session.take():
+        for effect in session.take_due():
             job = self.cluster.find_job(effect.key)
             live = job is not None and job.run is not None and is_part(job.run, effect.host, effect.uid)
             if not live and not isinstance(effect, KillPart):

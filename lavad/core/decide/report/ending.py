@@ -154,10 +154,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     if verdict is None:
         reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
         status = 9 if killed else _REFUSED.get(run.refused_code, 255) << 8
-        return ev.JobFinished(
-            at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason,
-            why=run.refused or (killed.said if killed is not None else ""), end=end,
-        )  # fmt: skip
+        why = run.refused or (killed.said if killed is not None else "")
+        return ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason, why=why, end=end)
     reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""
     if reason is TermReason.NONE and killed is not None and verdict.status:
         reason = killed.reason

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from lavad.core.job.spec import JobText
 from lavad.engine import Committed
-from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Session, Sessions
 from proto import agent_pb2 as pb
@@ -32,7 +32,7 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
     streams = {name: Session(name, 0) for name in names}
     for stream in streams.values():
         sessions.open(stream)
-    outbox = Outbox(world.cluster, sessions, Texts(cast(Any, Stored())), b"secret", lambda: world.now)
+    outbox = Outbox(world.cluster, sessions, JobTextCache(cast(Any, Stored())), b"secret", lambda: world.now)
     key = world.submit(slots=HOSTS * RANKS, launch="mpi")
     world.step()
 
@@ -40,7 +40,7 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
         outbox.committed(Committed(world.cluster.version, (), (world.cluster.jobs.rows[key],), ()))
 
     async def sent() -> list[tuple[str, pb.Order]]:
-        batches = [(name, await outbox._orders(stream, due)) for name, stream in streams.items() if (due := stream.take())]
+        batches = [(name, await outbox._orders(stream, due)) for name, stream in streams.items() if (due := stream.take_due())]
         return [(name, order) for name, batch in batches for order in batch.orders.orders]
 
     committed()

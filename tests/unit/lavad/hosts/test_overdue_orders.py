@@ -10,7 +10,7 @@ from lavad.core import events as ev
 from lavad.core.job.reports import PartReport
 from lavad.core.job.spec import JobText
 from lavad.engine import Engine
-from lavad.hosts.job_text_cache import Texts
+from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import OVERDUE, Session, Sessions
 from lavad.rpc.agents import Agents
@@ -36,7 +36,7 @@ class Bench:
         self.sessions = Sessions()
         self.session = Session("h", 0)
         self.sessions.open(self.session)
-        texts = Texts(cast(Any, Stored(odd)))
+        texts = JobTextCache(cast(Any, Stored(odd)))
         self.outbox = Outbox(self.world.cluster, self.sessions, texts, b"secret", lambda: self.world.now)
 
     def dispatched(self) -> int:
@@ -51,7 +51,7 @@ class Bench:
 
     def told(self) -> list[int]:
         """The jobs whose start goes out now."""
-        orders = asyncio.run(self.outbox._orders(self.session, self.session.take())).orders
+        orders = asyncio.run(self.outbox._orders(self.session, self.session.take_due())).orders
         known = {text.id for text in orders.texts} | {told.number for told in self.session.texts.values()}
         assert all(order.start.text in known for order in orders.orders)
         return [order.key for order in orders.orders if order.HasField("start")]
@@ -66,7 +66,7 @@ def test_a_start_that_was_lost_is_sent_again_less_and_less_often() -> None:
     bench = Bench()
     key = bench.dispatched()
     bench.outbox.greeted(bench.session)
-    bench.session.take()  # and it is lost
+    bench.session.take_due()  # and it is lost
     bench.outbox.greeted(bench.session)
     assert bench.told() == []
     found = [bench.after(OVERDUE) == [key] for _ in range(9)]
@@ -83,7 +83,7 @@ def test_what_has_begun_is_not_sent_again() -> None:
     bench = Bench()
     key = bench.dispatched()
     bench.outbox.greeted(bench.session)
-    due = bench.session.take()
+    due = bench.session.take_due()
     bench.world.apply(ev.PartStarted(at=bench.world.now, key=key, attempt=1, host="h", pid=1, started=1.0, cwd="/"))
     bench.session.due = due
     assert bench.told() == []

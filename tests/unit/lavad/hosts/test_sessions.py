@@ -13,7 +13,7 @@ def jobs(*keys: int, spec: int = 1) -> dict[int, Any]:
 
 
 def send(session: Session, needed: dict[int, Any]) -> dict[int, int]:
-    return {key: session.number(key, needed) for key in session.missing(needed)}
+    return {key: session.assign_number(key, needed) for key in session.missing_texts(needed)}
 
 
 def test_a_text_is_sent_once_and_again_when_its_spec_changed() -> None:
@@ -43,6 +43,6 @@ def test_what_a_batch_needs_keeps_its_number() -> None:
     needed = jobs(*range(MAX_TEXTS + 10))
     numbers = send(session, needed)
     assert len(set(numbers.values())) == MAX_TEXTS + 10
-    assert session.missing(needed) == []
+    assert session.missing_texts(needed) == []
     send(session, jobs(*range(5000, 5020)))
     assert session.texts[5000].number <= MAX_TEXTS + 10

@@ -86,7 +86,7 @@ def test_nothing_is_due_for_what_ended_by_itself(bench: Bench) -> None:
 
 
 def taken(session: Session) -> list[str]:
-    return [type(effect).__name__ for effect in session.take()]
+    return [type(effect).__name__ for effect in session.take_due()]
 
 
 def test_a_stream_is_told_once_and_again_when_it_is_due_again(bench: Bench) -> None:
@@ -123,7 +123,7 @@ def test_a_finished_attempt_is_forgotten_and_what_is_left_of_it_killed(bench: Be
     sessions.open(session)
     key = bench.placed()
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)]), now=True))
-    sessions.over([bench.finished(key)])
+    sessions.end_attempts([bench.finished(key)])
     assert taken(session) == ["KillPart"]
-    sessions.over([bench.finished(key)])
+    sessions.end_attempts([bench.finished(key)])
     assert taken(session) == ["KillPart"]
