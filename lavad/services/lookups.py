@@ -52,12 +52,12 @@ class Lookups:
             everything = everything or job == 0
             keys = [*keys, *((key_of(job, index) for index in indices) if indices is not None else [job])]
         if not everything:
-            found = self._reader.finished_jobs(Find(keys=tuple(keys), newest_first=False))
+            found = self._reader.finished_jobs(Find(keys=tuple(keys)))
         else:
             since = self._clock() - self._cluster.conf.params.clean_period
             user = None if jobs.user == "all" else jobs.user or caller.user
             name, queue = jobs.name or None, jobs.queue or None
-            found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since, newest_first=False))
+            found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since))
             found = found if jobs.ids else found[-1:]
         ids = {job_of(job.key) for job in found if job.key >> 32}
         arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}

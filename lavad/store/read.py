@@ -47,7 +47,7 @@ class Find(msgspec.Struct, frozen=True):
     name: str | None = None
     """Job name, ``*`` for any text; an array's name finds its elements."""
     limit: int | None = None
-    newest_first: bool = True
+    newest_first: bool = False
     """Else by job id and index."""
 
 
@@ -138,7 +138,7 @@ class Reader:
 
     def finished_elements(self, job: int) -> list[Job]:
         """Finished elements of an array, live or not, by index."""
-        return self.finished_jobs(Find(keys=(job,), newest_first=False))
+        return self.finished_jobs(Find(keys=(job,)))
 
     def finished_array(self, job: int) -> Array | None:
         """The last record of an array whose elements have all finished."""

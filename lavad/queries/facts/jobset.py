@@ -17,6 +17,7 @@ from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import FINAL, STARTED, WAITING, JobState
 from lavad.queries.frame.view import View
+from lavad.store.read import Find
 
 Test = Callable[[Job], bool]
 UNFINISHED = WAITING | STARTED
@@ -181,7 +182,7 @@ class JobSet:
         else:
             users = wanted.users
             one = next(iter(users)) if users is not None and len(users) == 1 else None
-            found = self._view.finished_jobs(user=one, since=self._since)
+            found = self._view.finished_jobs(Find(user=one, since=self._since))
         self._view.load_specs(found)
         users = wanted.users
         chosen = [
@@ -198,7 +199,7 @@ class JobSet:
     def finished_of(self, job: int) -> list[Job]:
         """The recently finished jobs or elements of an id."""
         if job not in self._ended:
-            rows = self._view.finished_jobs(job=job)
+            rows = self._view.finished_jobs(Find(keys=(job,)))
             self._ended[job] = [row for row in rows if _end(row) >= self._since]
         return self._ended[job]
 

@@ -30,7 +30,7 @@ from lavad.queries.frame.options import Options
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import View
 from lavad.store.accounting import Asked, Sums
-from lavad.store.read import Mark
+from lavad.store.read import Find, Mark
 
 LARGEST = 256 << 20
 MAX_ELEMENTS = 100_000
@@ -166,25 +166,11 @@ class FileLog:
     def env(self, digest: str) -> dict[str, str] | None:
         """A file keeps none."""
 
-    def finished_jobs(
-        self,
-        *,
-        keys: Iterable[int] | None = None,
-        job: int | None = None,
-        user: str | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        project: str | None = None,
-        since: float | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        """Jobs that have ended, of those named."""
-        wanted = set(keys) if keys is not None else None
-        return [
-            row
-            for row in self.jobs.values()
-            if row.state in FINAL and (wanted is None or row.key in wanted) and (job is None or job_of(row.key) == job)
-        ]
+    def finished_jobs(self, find: Find) -> list[Job]:
+        """Jobs that have ended, of those named; nothing asks a file for more than names."""
+        wanted = find.keys
+        ended = (row for row in self.jobs.values() if row.state in FINAL)
+        return [row for row in ended if wanted is None or row.key in wanted or job_of(row.key) in wanted]
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         """Nothing asks a file for these."""
@@ -215,7 +201,7 @@ class FileLog:
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         """The finished jobs asked for."""
-        yield sorted((job for job in self.finished_jobs() if self._fits(job, asked)), key=lambda job: job.key)
+        yield sorted((job for job in self.finished_jobs(Find()) if self._fits(job, asked)), key=lambda job: job.key)
 
     def _fits(self, job: Job, asked: Asked) -> bool:
         spec = self._specs[job.spec]

@@ -17,7 +17,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
 from lavad.store.accounting import Asked, Sums
-from lavad.store.read import Mark
+from lavad.store.read import Find, Mark
 
 NO_TEXT = JobText(command="")
 
@@ -34,19 +34,8 @@ class Reader(Protocol):
     def env(self, digest: str) -> dict[str, str] | None:
         """The environment kept under this hash."""
 
-    def finished_jobs(
-        self,
-        *,
-        keys: Iterable[int] | None = None,
-        job: int | None = None,
-        user: str | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        project: str | None = None,
-        since: float | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        """Finished jobs with outcome and last attempt; ``since``: ended at or after it; the newest if limited."""
+    def finished_jobs(self, find: Find) -> list[Job]:
+        """Finished jobs with outcome and last attempt."""
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         """Keys of those that ended at this time or later."""
@@ -126,17 +115,9 @@ class View:
             found = self._specs.get(job.spec) or Spec(user="?", queue="?")
         return found
 
-    def finished_jobs(
-        self,
-        *,
-        keys: Iterable[int] | None = None,
-        job: int | None = None,
-        user: str | None = None,
-        since: float | None = None,
-    ) -> list[Job]:
+    def finished_jobs(self, find: Find) -> list[Job]:
         """As of the reader, without those that are live in this version of the cluster: the store can be ahead of it."""
-        found = self.reader.finished_jobs(keys=keys, job=job, user=user, since=since)
-        return [row for row in found if not self.is_live(row.key)]
+        return [row for row in self.reader.finished_jobs(find) if not self.is_live(row.key)]
 
     def finished_keys(self, since: float, user: str | None = None) -> list[int]:
         """Keys of what ended since then, as of ``finished_jobs``."""

@@ -13,6 +13,7 @@ from lavad.queries.facts.site_sentences import cluster_sentence
 from lavad.queries.frame import times
 from lavad.queries.frame.request import Request, Shown, leave, out
 from lavad.queries.frame.wrap import wrap
+from lavad.store.read import Find
 
 
 def show(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
@@ -43,7 +44,7 @@ def _formatter(request: Request, event: ev.JobEvent) -> HistoryFormatter:
     view, cluster = request.view, request.cluster
     job_id = job_of(event.key)
     live = cluster.jobs.rows.get(event.key)
-    found = [live] if live is not None else view.reader.finished_jobs(keys=[event.key])
+    found = [live] if live is not None else view.reader.finished_jobs(Find(keys=(event.key,)))
     spec = event.spec if isinstance(event, ev.JobSubmitted) else 0
     array = cluster.arrays.rows.get(job_id) or view.reader.finished_array(job_id)
     if not spec and array is not None:

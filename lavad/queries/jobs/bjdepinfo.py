@@ -13,6 +13,7 @@ from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import JobState
 from lavad.queries.frame.request import Request, Shown, out
+from lavad.store.read import Find
 
 HEADER = "{:<14} {:<14} {:<14} {:<12} {}\n"
 
@@ -71,7 +72,7 @@ class Family:
         live = self.cluster.jobs.rows.get(key) or self.cluster.arrays.rows.get(job_of(key))
         if live is not None:
             return live
-        found = self.request.view.finished_jobs(keys=[key])
+        found = self.request.view.finished_jobs(Find(keys=(key,)))
         if key >> 32 or (found and not found[0].key >> 32):
             return found[0] if found else None
         return self.request.view.reader.finished_array(key)

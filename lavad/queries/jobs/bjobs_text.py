@@ -11,6 +11,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.site.rights import may_control
 from lavad.queries.frame.options import Options
 from lavad.queries.frame.request import Request, Shown, as_is, err, leave
+from lavad.store.read import Find
 
 
 def show(request: Request, options: Options, ids: dict[int, Ranges | None] | None) -> Iterator[Shown]:
@@ -44,7 +45,7 @@ def _find(request: Request, job: int) -> Job | Array | None:
     live = cluster.jobs.rows.get(job) or cluster.arrays.rows.get(job)
     if live is not None:
         return live
-    ended = request.view.reader.finished_jobs(job=job)
+    ended = request.view.reader.finished_jobs(Find(keys=(job,)))
     return next((row for row in ended if job_of(row.key) == job), None) or request.view.reader.finished_array(job)
 
 

@@ -42,7 +42,7 @@ def reader(store: Store, store_url: str) -> Iterator[Reader]:  # noqa: F811
 
 
 def found(reader: Reader, **find: object) -> list[str]:
-    return [job.name for job in reader.finished_jobs(msgspec.convert(find, Find))]
+    return [job.name for job in reader.finished_jobs(msgspec.convert({"newest_first": True} | find, Find))]
 
 
 def test_texts(reader: Reader) -> None:

@@ -16,7 +16,7 @@ from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
 from lavad.store.accounting import Asked, Sums
 from lavad.store.killed import killed_jobs
-from lavad.store.read import Mark
+from lavad.store.read import Find, Mark
 
 
 def _counted(array: Array, event: Event) -> Array:
@@ -68,39 +68,27 @@ class MemoryReader:
     def env(self, digest: str) -> dict[str, str] | None:
         return self.envs.get(digest)
 
-    def finished_jobs(
-        self,
-        *,
-        keys: Iterable[int] | None = None,
-        job: int | None = None,
-        user: str | None = None,
-        queue: str | None = None,
-        name: str | None = None,
-        project: str | None = None,
-        since: float | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        wanted = set(keys) if keys is not None else None
+    def finished_jobs(self, find: Find) -> list[Job]:
+        wanted = set(find.keys) if find.keys is not None else None
         found = []
         for row in self.finished.values():
             spec = self.all_specs[row.spec]
             if (
-                (wanted is None or row.key in wanted)
-                and (job is None or job_of(row.key) == job)
-                and user in (None, spec.user)
-                and queue in (None, spec.queue)
-                and project in (None, spec.project)
-                and name in (None, row.name)
-                and (since is None or (row.outcome is not None and row.outcome.at >= since))
+                (wanted is None or row.key in wanted or job_of(row.key) in wanted)
+                and find.user in (None, spec.user)
+                and find.queue in (None, spec.queue)
+                and find.project in (None, spec.project)
+                and find.name in (None, row.name)
+                and (find.since is None or (row.outcome is not None and row.outcome.at >= find.since))
             ):
                 found.append(row)
-        return found if limit is None else found[-limit:]
+        return found
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
-        return [job.key for job in self.finished_jobs(since=since, user=user)]
+        return [job.key for job in self.finished_jobs(Find(since=since, user=user))]
 
     def finished_marks(self, since: float) -> list[Mark]:
-        return [Mark(job.key, job.spec, job.state) for job in self.finished_jobs(since=since)]
+        return [Mark(job.key, job.spec, job.state) for job in self.finished_jobs(Find(since=since))]
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         return {number: self.all_specs[number] for number in ids if number in self.all_specs}

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import MasterStarted
 from lavad.core.lang.asks import Caller, Query
-from lavad.processes.query import StoreView
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.store.read import Reader
@@ -50,6 +49,6 @@ def stored(c: QueryCluster, folder: Path) -> Iterator[Stored]:
     store.close()
     reader = Reader.open(url)
     try:
-        yield Stored(View(cluster, c.soft, StoreView(reader), master="ol1"), c.now)
+        yield Stored(View(cluster, c.soft, reader, master="ol1"), c.now)
     finally:
         reader.close()
