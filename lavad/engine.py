@@ -1,6 +1,6 @@
-"""The engine: one writer. Takes all asks that wait, decides, applies, commits once, then answers and acts.
+"""The engine, the only writer: takes all requests that wait, decides, applies, commits once, then answers.
 
-An ask about many jobs is decided in parts, one a turn, so that what others ask for is not kept waiting.
+A request about many jobs is decided in parts, one a turn, so that others need not wait for all of it.
 
 Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers
 are told why; an unknown outcome, or an exception of ``apply``, ends the daemon with its story (a restart reads the truth).
@@ -32,16 +32,16 @@ from lavad.store.writer import Store
 
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000
-"""A caller who asks again says so, and is looked up in the store; these few only spare it that."""
+"""Recent answers kept in memory; a retry that is not found here is looked up in the store."""
 KEPT_BYTES = 16 << 20
 SETTLED = 5_000
-"""Events about dependency conditions in one turn; callers must not wait long for those of others."""
+"""Events about dependency conditions in one turn, so that callers do not wait long for them."""
 _json = msgspec.json.Encoder()
 log = logging.getLogger(__name__)
 
 
 class Committed(msgspec.Struct):
-    """What a batch made true: for replicas, waiters and the outbox."""
+    """A batch that is stored: for replicas, waiters and the outbox."""
 
     version: int
     events: Sequence[Event]
@@ -55,8 +55,8 @@ class Listener(Protocol):
     def __call__(self, committed: Committed, /) -> None: ...
 
 
-class _Wish:
-    __slots__ = ("after", "answer", "decides", "env", "given", "uuid")
+class _Request:
+    __slots__ = ("after", "answer", "answered", "decides", "env", "uuid")
 
     def __init__(
         self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[Any] | None
@@ -65,19 +65,19 @@ class _Wish:
         self.decides = decides
         self.uuid = uuid
         self.env = env
-        self.given: list[dict[str, Any]] = []
-        """Answers to those that were decided in earlier turns."""
+        self.answered: list[dict[str, Any]] = []
+        """Answers of the decisions that earlier turns made."""
         self.answer: asyncio.Future[list[dict[str, Any]]] = asyncio.get_running_loop().create_future()
 
 
 class _Rest:
-    """What of a wish is for a later turn, and the answers that there are."""
+    """The decisions of a request that are left for a later turn, and the answers so far."""
 
-    __slots__ = ("decides", "given")
+    __slots__ = ("answered", "decides")
 
-    def __init__(self, decides: Sequence[Decide], given: list[dict[str, Any]]) -> None:
+    def __init__(self, decides: Sequence[Decide], answered: list[dict[str, Any]]) -> None:
         self.decides = decides
-        self.given = given
+        self.answered = answered
 
 
 class _Draft:
@@ -90,7 +90,7 @@ class _Draft:
         self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
         self.refused: set[asyncio.Future[Any]] = set()
-        """Of this turn, which are not told yet."""
+        """Requests of this turn whose callers are not told yet."""
 
 
 class Engine:
@@ -101,7 +101,7 @@ class Engine:
         self._store = store
         self.clock = clock
         self._conditions = ConditionQueue(cluster.conditions)
-        self._waiting: list[_Wish] = []
+        self._waiting: list[_Request] = []
         self._wake = asyncio.Event()
         self.quiet = asyncio.Lock()
         """Held during a turn: who holds it sees a cluster in which everything is committed."""
@@ -142,10 +142,10 @@ class Engine:
 
         ``after``: what the caller handed in before; where that failed, this is refused too, so that nothing overtakes it.
         """
-        wish = _Wish(decides, uuid, env, after)
-        self._waiting.append(wish)
+        request = _Request(decides, uuid, env, after)
+        self._waiting.append(request)
         self._wake.set()
-        return wish.answer
+        return request.answer
 
     def time_passed(self) -> None:
         """Judge dependency conditions with a time window again."""
@@ -167,19 +167,19 @@ class Engine:
             committed = True
             while self._waiting or (committed and self._conditions):
                 async with self.quiet:
-                    wishes, self._waiting = self._waiting, []
-                    committed = await self._turn(wishes)
+                    requests, self._waiting = self._waiting, []
+                    committed = await self._turn(requests)
 
-    async def _turn(self, wishes: list[_Wish]) -> bool:
+    async def _turn(self, requests: list[_Request]) -> bool:
         """Decide and commit; False if nothing could be written."""
         why = ""
         before = self.cluster.version
         draft = _Draft()
-        answers: list[tuple[_Wish, list[dict[str, Any]] | Refused | _Rest]] = []
-        for wish in wishes:
-            known = (self._answers.get(wish.uuid) or draft.answers.get(wish.uuid)) if wish.uuid else None
-            done = self._decide(wish, draft) if known is None else [msgspec.json.decode(known)]
-            answers.append((wish, done))
+        answers: list[tuple[_Request, list[dict[str, Any]] | Refused | _Rest]] = []
+        for request in requests:
+            known = (self._answers.get(request.uuid) or draft.answers.get(request.uuid)) if request.uuid else None
+            done = self._decide(request, draft) if known is None else [msgspec.json.decode(known)]
+            answers.append((request, done))
         self._settle(draft)
         if draft.events:
             batch = batch_of(self.cluster, draft.events)
@@ -189,24 +189,24 @@ class Engine:
                 why = await self._commit(batch, before)
             except RecordRefused as error:
                 why = self._undo(before, f"The master's store refused the change: {error}")
-                if len(wishes) > 1:
-                    return await self._one_by_one(wishes)
+                if len(requests) > 1:
+                    return await self._one_by_one(requests)
             if why:
                 refusal = Refused(why)
-                answers = [(wish, answer if isinstance(answer, Refused) else refusal) for wish, answer in answers]
+                answers = [(request, answer if isinstance(answer, Refused) else refusal) for request, answer in answers]
             else:
                 self._tell(batch)
-        for wish, answer in answers:
+        for request, answer in answers:
             if isinstance(answer, _Rest):
-                wish.given, wish.decides = answer.given, answer.decides
-                self._waiting.append(wish)
+                request.answered, request.decides = answer.answered, answer.decides
+                self._waiting.append(request)
             else:
-                _give(wish, answer)
+                _give(request, answer)
         return not why
 
-    async def _one_by_one(self, wishes: list[_Wish]) -> bool:
+    async def _one_by_one(self, requests: list[_Request]) -> bool:
         """Each in a turn of its own: a record that the database cannot hold fails its own caller only."""
-        committed = [await self._turn([wish]) for wish in wishes]
+        committed = [await self._turn([request]) for request in requests]
         return any(committed)
 
     def _settle(self, draft: _Draft) -> None:
@@ -233,21 +233,21 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, wish: _Wish, draft: _Draft) -> list[dict[str, Any]] | Refused | _Rest:
+    def _decide(self, request: _Request, draft: _Draft) -> list[dict[str, Any]] | Refused | _Rest:
         """Decide and apply; a refusal fails its own caller only."""
-        if wish.after is not None and (wish.after in draft.refused or _has_failed(wish.after)):
-            draft.refused.add(wish.answer)
-            return Refused("What went before it was refused")
+        if request.after is not None and (request.after in draft.refused or _has_failed(request.after)):
+            draft.refused.add(request.answer)
+            return Refused("Refused: an earlier request of this connection failed.")
         now = self.clock()
-        given = list(wish.given)
-        for at, decide in enumerate(wish.decides):
+        answered = list(request.answered)
+        for at, decide in enumerate(request.decides):
             try:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
-                draft.refused.add(wish.answer)
+                draft.refused.add(request.answer)
                 return refusal
             except Exception as error:
-                draft.refused.add(wish.answer)
+                draft.refused.add(request.answer)
                 # a decision changes nothing: its fault is its caller's alone
                 log.exception("an ask could not be decided")
                 return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
@@ -257,13 +257,13 @@ class Engine:
             draft.texts += decided.texts
             draft.cycles += decided.cycles
             if decided.more is not None:
-                return _Rest([decided.more, *wish.decides[at + 1 :]], given)
-            given.append(decided.answer)
-        if wish.env is not None and given:
-            draft.envs.append(wish.env)
-        if wish.uuid:
-            draft.answers[wish.uuid] = _json.encode(given[0])
-        return given
+                return _Rest([decided.more, *request.decides[at + 1 :]], answered)
+            answered.append(decided.answer)
+        if request.env is not None and answered:
+            draft.envs.append(request.env)
+        if request.uuid:
+            draft.answers[request.uuid] = _json.encode(answered[0])
+        return answered
 
     async def _commit(self, batch: Batch, before: int) -> str:
         """Commit; why nothing of it was written, or "" when all of it is."""
@@ -288,10 +288,10 @@ def _has_failed(earlier: asyncio.Future[Any]) -> bool:
     return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
 
 
-def _give(wish: _Wish, answer: list[dict[str, Any]] | Refused) -> None:
-    if wish.answer.done():
+def _give(request: _Request, answer: list[dict[str, Any]] | Refused) -> None:
+    if request.answer.done():
         return  # the caller went away
     if isinstance(answer, Refused):
-        wish.answer.set_exception(answer)
+        request.answer.set_exception(answer)
     else:
-        wish.answer.set_result(answer)
+        request.answer.set_result(answer)

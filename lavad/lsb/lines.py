@@ -238,16 +238,16 @@ def _checkpoint_made(_: Lines, event: ev.CheckpointMade) -> str:
     return record("CHKPNT", event.at, [job_of(event.key), 0, 0, 1, 0, index_of(event.key)])
 
 
-@logs(ev.JobWished)
-def _job_signal(_: Lines, event: ev.JobWished) -> str:
+@logs(ev.SignalRequested)
+def _job_signal(_: Lines, event: ev.SignalRequested) -> str:
     """JOB_SIGNAL, MIG or what else was asked of a running job; "" for what LSF does not log."""
-    uid = uid_of(event.wish.by)
-    wish, job, index = event.wish, job_of(event.key), index_of(event.key)
-    if wish.kind == "migrate":
-        return record("MIG", event.at, [job, 0, uid, index, wish.by])
-    if wish.kind == "checkpoint" or not wish.by:
+    uid = uid_of(event.pending.by)
+    pending, job, index = event.pending, job_of(event.key), index_of(event.key)
+    if pending.kind == "migrate":
+        return record("MIG", event.at, [job, 0, uid, index, pending.by])
+    if pending.kind == "checkpoint" or not pending.by:
         return ""
-    return record("JOB_SIGNAL", event.at, [job, uid, 0, signal_name(wish), index, wish.by])
+    return record("JOB_SIGNAL", event.at, [job, uid, 0, signal_name(pending), index, pending.by])
 
 
 @logs(ev.JobMoved)

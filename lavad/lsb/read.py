@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from config.model.values import Limits
 from lavad.core import events as ev
-from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, Placed, Wish
+from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, PendingSignal, Placed
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import FINAL, JobState, TermReason
@@ -178,7 +178,9 @@ def _job_signal(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:
     name, key, by = fields.text().removeprefix("SIG"), key_of(job, fields.number()), fields.text()
     number = getattr(signal, f"SIG{name}", 0)
     kind = "requeue" if "REQUEUE" in name else "signal" if number and name != "KILL" else "kill"
-    yield ev.JobWished(at=at, key=key, wish=Wish(kind=kind, at=at, by=by, signal=int(number) if kind == "signal" else 0))
+    yield ev.SignalRequested(
+        at=at, key=key, pending=PendingSignal(kind=kind, at=at, by=by, signal=int(number) if kind == "signal" else 0)
+    )
 
 
 def _job_switch(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:
@@ -205,7 +207,7 @@ def _migrate(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:
     fields.hosts()
     fields.skip(1)
     key = key_of(job, fields.number())
-    yield ev.JobWished(at=at, key=key, wish=Wish(kind="migrate", at=at, by=fields.text()))
+    yield ev.SignalRequested(at=at, key=key, pending=PendingSignal(kind="migrate", at=at, by=fields.text()))
 
 
 def _job_message(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Sequence
 
 from config.model.values import Limits
-from lavad.core.job.job import End, Job, Part, Wish
+from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TermReason
@@ -140,13 +140,13 @@ def killed_waiting(key: int, at: float, by: str, uid: int) -> str:
     return record("JOB_SIGNAL", at, [job_of(key), uid, 0, "KILL", index_of(key), by])
 
 
-def signal_name(wish: Wish) -> str:
+def signal_name(pending: PendingSignal) -> str:
     """``KILL``, ``STOP``, ``REQUEUE`` …; a number without a name as it is."""
-    if wish.kind == "requeue":
+    if pending.kind == "requeue":
         return "REQUEUE"
-    if not wish.signal:
+    if not pending.signal:
         return "KILL"
     try:
-        return signal.Signals(wish.signal).name.removeprefix("SIG")
+        return signal.Signals(pending.signal).name.removeprefix("SIG")
     except ValueError:
-        return str(wish.signal)
+        return str(pending.signal)

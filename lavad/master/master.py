@@ -48,7 +48,7 @@ LOG_PAUSE = 30.0
 
 
 class Site(msgspec.Struct):
-    """Where this master stands and what it listens on."""
+    """The surroundings of this master: host, folders, database, addresses, intervals in seconds."""
 
     host: str
     confdir: str
@@ -63,7 +63,7 @@ class Site(msgspec.Struct):
     hang: float = 600.0
     """Seconds until a rank that hangs is named; 0: never."""
     metrics: str = ""
-    """Where a Prometheus finds numbers, "": nowhere."""
+    """Prometheus listen address, "": none."""
     lease: float = 20.0
     """Seconds of the masters' lease."""
 
@@ -182,7 +182,7 @@ class Master:
             group.create_task(self.loops.windows())
             group.create_task(self.loops.migrations())
             group.create_task(self.loops.groups())
-            group.create_task(self.loops.reservations())
+            group.create_task(self.loops.rusage_decay())
             group.create_task(self.reconfiguration.run())
             group.create_task(self.hangs.run())
             group.create_task(self.loops.advance_reservations())

@@ -13,7 +13,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.events import Event, IllegalMove, JobDispatched, JobEvent
+from lavad.core.events import Event, IllegalMove, JobDispatched, JobEvent, kind_of
 from lavad.core.lang.ids import show
 from lavad.core.plan.cycle_record import RecordedCycle, digest_of, fold_record, unpack
 from lavad.core.plan.plan import Plan
@@ -150,7 +150,7 @@ class Replay:
         self._open = None
         outcome = self.outcome
         outcome.plans += 1
-        outcome.decisions.update(type(event).__name__ for event in plan.recorded)
+        outcome.decisions.update(kind_of(type(event)) for event in plan.recorded)
         pairs = list(zip(map(_encode, plan.recorded), map(_encode, self._expected), strict=False))
         at = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
         if at == len(plan.recorded) == len(self._expected) and plan.same:
@@ -166,4 +166,4 @@ def tell(event: Event) -> str:
         hosts = " ".join(f"{part.host}*{part.slots}" for part in event.parts)
         return f"JobDispatched {show(event.key)} attempt {event.attempt} on {hosts}"
     key = f" {show(event.key)}" if isinstance(event, JobEvent) else ""
-    return f"{type(event).__name__}{key}"
+    return f"{kind_of(type(event))}{key}"

@@ -40,7 +40,6 @@ ROUNDS = 100
 JUDGED = 10_000
 IDLE = 1_000
 """Windows may open that often for jobs that never start."""
-_KILLED = ("kill", "requeue", "migrate")
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -187,7 +186,7 @@ class Virtual:
 
     def _obey(self, event: ev.Event) -> None:
         """What hosts do about a decision."""
-        if not isinstance(event, ev.JobDispatched | ev.JobSuspended | ev.JobResumed | ev.JobWished):
+        if not isinstance(event, ev.JobDispatched | ev.JobSuspended | ev.JobResumed | ev.SignalRequested):
             return
         job = self.cluster.jobs.rows.get(event.key)
         if job is None or job.run is None:
@@ -202,7 +201,7 @@ class Virtual:
             self._left[uid] = self._until.pop(uid, self.now) - self.now
         elif isinstance(event, ev.JobResumed):
             self._go_on(job)
-        elif event.wish.kind in _KILLED:
+        elif event.pending.ends:
             self._kill(job)
 
     def _go_on(self, job: Job) -> None:

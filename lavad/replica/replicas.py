@@ -154,7 +154,7 @@ class QueryProcess:
         query.pieces.put_nowait(message)
         if self._unread[query.uid] > self._most:
             del self._open[message.number]
-            self._unread[query.uid] -= query.end("The list is too long to be kept until it is read")
+            self._unread[query.uid] -= query.end("Output dropped: the client reads too slowly.")
 
     def _ended(self) -> None:
         for query in self._open.values():

@@ -1,4 +1,5 @@
-"""What happens by time alone: silent hosts, expired leases, deadlines, the masters' lease, the cleaning of old answers."""
+"""The master's periodic tasks: silent hosts, expired leases, deadlines, the masters' lease, old answers. What is decided by
+them stands in decide."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ class Loops:
             if self._engine.cluster.conditions.timed:
                 self._engine.time_passed()
 
-    async def reservations(self) -> None:
+    async def rusage_decay(self) -> None:
         """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
         while True:
             await asyncio.sleep(1.0)

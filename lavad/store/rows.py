@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted
+from lavad.core.events import Configured, Event, JobEvent, JobSubmitted, MasterStarted, kind_of
 from lavad.core.job.job import Array, Job
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, row_id
@@ -97,8 +97,8 @@ def _event_rows(batch: Batch) -> list[Row]:
 def _event_row(seq: int, event: Event) -> Row:
     if isinstance(event, JobEvent):
         key = event.key
-        return (seq, event.at, type(event).__name__, key & 0xFFFFFFFF, key >> 32, encode(event))
-    return (seq, event.at, type(event).__name__, None, None, encode(event))
+        return (seq, event.at, kind_of(type(event)), key & 0xFFFFFFFF, key >> 32, encode(event))
+    return (seq, event.at, kind_of(type(event)), None, None, encode(event))
 
 
 def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:

@@ -182,8 +182,8 @@ def _hosts(effect: eff.TellHosts) -> pb.Hosts:
 
 
 def _signal(effect: eff.SignalPart) -> pb.Signal:
-    wish = effect.wish
-    fields = fields_of(wish, pb.Signal) | {"wish": wish.number, "reason": wish.reason.name}
-    if wish.period < 0:
+    pending = effect.pending
+    fields = fields_of(pending, pb.Signal) | {"wish": pending.number, "reason": pending.reason.name}
+    if pending.period < 0:
         del fields["period"]
     return pb.Signal(**fields)

@@ -228,7 +228,7 @@ def terminate_when(site: QueueSite) -> None:
     site.turn(60)
     run = site.job(key).run
     assert run is not None
-    assert [wish.kind for wish in run.wishes] == ["kill"]
+    assert [pending.kind for pending in run.pending_signals] == ["kill"]
 
 
 @PROOFS.of("EXCLUSIVE", "EXCLUSIVE = Y", other("shared"))

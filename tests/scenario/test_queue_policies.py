@@ -361,9 +361,9 @@ def mig(site: QueueSite) -> None:
     site.later(230)
     assert migrations(site.cluster, site.now).events == []
     site.later(60)
-    (wished,) = migrations(site.cluster, site.now).events
-    assert isinstance(wished, ev.JobWished)
-    assert (wished.key, wished.wish.kind) == (goes, "migrate"), "the other one can start nowhere else"
+    (requested,) = migrations(site.cluster, site.now).events
+    assert isinstance(requested, ev.SignalRequested)
+    assert (requested.key, requested.pending.kind) == (goes, "migrate"), "the other one can start nowhere else"
 
 
 @PROOFS.of("JOB_WARNING_ACTION JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION = URG\nJOB_ACTION_WARNING_TIME = 2")

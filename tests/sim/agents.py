@@ -57,7 +57,7 @@ class Part:
         self.turn = 0
         """Grows whenever the natural end moves, so that an outdated one does nothing."""
         self.end: End | None = None
-        self.wishes: set[int] = set()
+        self.signals: set[int] = set()
         self.killing = False
 
 
@@ -170,7 +170,7 @@ class Host:
         elif isinstance(effect, StopPart):
             self._stop(part, effect.stopped)
         elif isinstance(effect, SignalPart):
-            self._wish(part, effect)
+            self._signalled(part, effect)
         elif isinstance(effect, TellHosts) and effect.number and part.state == "running":
             ok = effect.number % 4 != 3
             number = effect.number
@@ -228,15 +228,15 @@ class Host:
                 self._go_on(part)
         self._say(self._report("stopped", part.key, part.uid, stopped))
 
-    def _wish(self, part: Part, effect: SignalPart) -> None:
-        wish = effect.wish
-        if wish.number not in part.wishes:
-            part.wishes.add(wish.number)
-            if wish.kind in ("kill", "requeue", "migrate") and not part.killing:
+    def _signalled(self, part: Part, effect: SignalPart) -> None:
+        pending = effect.pending
+        if pending.number not in part.signals:
+            part.signals.add(pending.number)
+            if pending.ends and not part.killing:
                 part.killing = True
                 delay = self.time.random.uniform(0.01, KILL_TIME)
                 self.time.after(delay, lambda: self.end(part, 9))
-        self._say(self._report("granted", part.key, part.uid, wish.number, True, ""))
+        self._say(self._report("granted", part.key, part.uid, pending.number, True, ""))
 
     # -- processes -----------------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Disk:
 
 
 class Ask:
-    """One caller's wish."""
+    """What one caller asks for."""
 
     def __init__(self, decides: list[Decide], uuid: str, answer: Answer) -> None:
         self.decides, self.uuid, self.answer = decides, uuid, answer
@@ -117,7 +117,7 @@ class Master:
     # -- the engine ----------------------------------------------------------------------------------------------------
 
     def ask(self, decide: Decide, uuid: str = "", answer: Answer = no_answer) -> None:
-        """Queue a wish for the next turn."""
+        """Queue a request for the next turn."""
         self.ask_all([decide], uuid, answer)
 
     def ask_all(self, decides: list[Decide], uuid: str = "", answer: Answer = no_answer) -> None:
@@ -364,4 +364,4 @@ def _expired(host: str, cluster: Cluster, now: float) -> Decided:
 
 
 def _kind(effect: object) -> str:
-    return f" {effect.wish.kind}" if isinstance(effect, SignalPart) else ""
+    return f" {effect.pending.kind}" if isinstance(effect, SignalPart) else ""

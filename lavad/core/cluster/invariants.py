@@ -63,8 +63,8 @@ def _check_attempt(name: str, job: Job) -> None:
     _require(bool(run.parts), f"{name} runs on no host")
     hosts = [part.host for part in run.parts]
     _require(len(set(hosts)) == len(hosts), f"{name} has two parts on one host: {hosts}")
-    numbers = [wish.number for wish in run.wishes]
-    _require(len(set(numbers)) == len(numbers), f"{name} has two wishes of one number: {numbers}")
+    numbers = [pending.number for pending in run.pending_signals]
+    _require(len(set(numbers)) == len(numbers), f"{name} has two pending_signals of one number: {numbers}")
 
 
 def _check_element(cluster: Cluster, name: str, key: int) -> None:

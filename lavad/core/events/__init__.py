@@ -16,12 +16,12 @@ from lavad.core.events.attempt import (
     JobLost,
     JobResumed,
     JobSuspended,
-    JobWished,
     RanksSuspected,
-    ReservationFaded,
-    WishGranted,
+    RusageDecayed,
+    SignalHandled,
+    SignalRequested,
 )
-from lavad.core.events.base import Event, IllegalMove, JobEvent
+from lavad.core.events.base import Event, IllegalMove, JobEvent, kind_of
 from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted
 from lavad.core.events.ending import JobFinished, JobRequeued
 from lavad.core.events.part import (
@@ -37,6 +37,8 @@ from lavad.core.events.part import (
 from lavad.core.events.pending import DependencyJudged, JobDeadlocked, JobHeld, JobReleased, SlotsReleased, SlotsReserved
 from lavad.core.events.resize import JobGrew, JobResized, JobShrank, PartLeft, ResizeAsked
 from lavad.core.events.site import (
+    AdvanceReservationEnded,
+    AdvanceReservationSet,
     Configured,
     GroupDropped,
     GroupSet,
@@ -47,8 +49,6 @@ from lavad.core.events.site import (
     HostUp,
     MasterStarted,
     QueueSwitched,
-    ReservationEnded,
-    ReservationSet,
     SpecAdded,
 )
 from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
@@ -70,6 +70,8 @@ else:
 
 __all__ = [
     "EVENTS",
+    "AdvanceReservationEnded",
+    "AdvanceReservationSet",
     "AnyEvent",
     "CheckpointMade",
     "Configured",
@@ -108,7 +110,6 @@ __all__ = [
     "JobSubmitted",
     "JobSuspended",
     "JobSwitched",
-    "JobWished",
     "MasterStarted",
     "MessagePosted",
     "PartEnded",
@@ -121,15 +122,15 @@ __all__ = [
     "PartStopped",
     "QueueSwitched",
     "RanksSuspected",
-    "ReservationEnded",
-    "ReservationFaded",
-    "ReservationSet",
     "ResizeAsked",
+    "RusageDecayed",
+    "SignalHandled",
+    "SignalRequested",
     "SlotsReleased",
     "SlotsReserved",
     "SpecAdded",
     "TaskEnded",
     "TaskRetried",
     "TaskStarted",
-    "WishGranted",
+    "kind_of",
 ]

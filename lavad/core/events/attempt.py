@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of
-from lavad.core.job.job import Attempt, Part, Placed, Suspect, Wish
+from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
 from lavad.core.lang.states import JobState
@@ -144,34 +144,34 @@ def _job_found(cluster: Cluster, event: JobFound) -> None:
     cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
 
 
-class JobWished(JobEvent, frozen=True):
+class SignalRequested(JobEvent, frozen=True, tag="JobWished", rename={"pending": "wish"}):
     """Something was asked of a running attempt."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)}
 
-    wish: Wish
+    pending: PendingSignal
     beneficiary: int = 0
     """The job that gets what this one has, as soon as it is gone (preemption by requeue); 0: none."""
 
 
-@folds(JobWished)
-def _job_wished(cluster: Cluster, event: JobWished) -> None:
+@folds(SignalRequested)
+def _signal_requested(cluster: Cluster, event: SignalRequested) -> None:
     job = live_job(cluster, event.key)
-    kill = event.wish.kind == "kill"
+    kill = event.pending.kind == "kill"
     state = move(job, event, JobState.ZOMBI if kill else job.state)
     run = job.run
     if run is None:
-        raise IllegalMove(f"a wish needs an attempt: {job}")
-    wish = replace(event.wish, number=run.next_wish)
-    kept = tuple(old for old in run.wishes if not (kill and old.kind == "kill"))
-    run = replace(run, wishes=(*kept, wish), next_wish=run.next_wish + 1)
+        raise IllegalMove(f"a pending needs an attempt: {job}")
+    pending = replace(event.pending, number=run.next_signal)
+    kept = tuple(old for old in run.pending_signals if not (kill and old.kind == "kill"))
+    run = replace(run, pending_signals=(*kept, pending), next_signal=run.next_signal + 1)
     if event.beneficiary:
         job = replace(job, preempted_for=event.beneficiary, preempted_for_good=True, preempted=job.preempted + 1)
     cluster.jobs.put(job.key, replace(job, state=state, run=run))
 
 
-class WishGranted(JobEvent, frozen=True):
-    """A wish was carried out (or can no longer be)."""
+class SignalHandled(JobEvent, frozen=True, tag="WishGranted"):
+    """A pending signal was delivered or carried out (or can no longer be)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -181,13 +181,13 @@ class WishGranted(JobEvent, frozen=True):
     why: str = ""
 
 
-@folds(WishGranted)
-def _wish_granted(cluster: Cluster, event: WishGranted) -> None:
+@folds(SignalHandled)
+def _signal_handled(cluster: Cluster, event: SignalHandled) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
     run = attempt_of(job, event.attempt)
-    wishes = tuple(wish for wish in run.wishes if wish.number != event.number)
-    cluster.jobs.put(job.key, replace(job, run=replace(run, wishes=wishes)))
+    pending_signals = tuple(pending for pending in run.pending_signals if pending.number != event.number)
+    cluster.jobs.put(job.key, replace(job, run=replace(run, pending_signals=pending_signals)))
 
 
 class CheckpointMade(JobEvent, frozen=True):
@@ -207,7 +207,7 @@ def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
 
 
-class ReservationFaded(JobEvent, frozen=True):
+class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):
     """rusage[duration=,decay=]: from now on less is reserved for an attempt than before."""
 
     moves: ClassVar[Moves] = STAY_STARTED
@@ -215,8 +215,8 @@ class ReservationFaded(JobEvent, frozen=True):
     attempt: int
 
 
-@folds(ReservationFaded)
-def _reservation_faded(cluster: Cluster, event: ReservationFaded) -> None:
+@folds(RusageDecayed)
+def _rusage_decayed(cluster: Cluster, event: RusageDecayed) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
     run = attempt_of(job, event.attempt)

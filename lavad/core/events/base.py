@@ -1,7 +1,7 @@
 """What all events have in common: the two base classes, which state a job may be in (``moves``), and how a fold is registered.
 
-Every event has ``at`` and is encoded by msgspec with its class name as tag, so an event of an older version decodes as long as
-fields are only added, with defaults.
+Every event has ``at`` and is encoded by msgspec with its class name as tag (a class that was renamed keeps its first name there),
+so an event of an older version decodes as long as fields are only added, with defaults.
 
 Rule: an event's class, its moves and its fold stand in one file, by subject; ``lavad.core.events`` names all events.
 """
@@ -49,6 +49,11 @@ class JobEvent(Event, frozen=True):
     """Empty where the event is about no started or touched job alone (its fold checks what it needs)."""
 
     key: int
+
+
+def kind_of(kind: type[Event]) -> str:
+    """The name that events of this class are stored under."""
+    return str(kind.__struct_config__.tag)
 
 
 class IllegalMove(Exception):

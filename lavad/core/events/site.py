@@ -190,7 +190,7 @@ def _group_dropped(cluster: Cluster, event: GroupDropped) -> None:
         cluster.groups.drop(event.group)
 
 
-class ReservationSet(Event, frozen=True):
+class AdvanceReservationSet(Event, frozen=True, tag="ReservationSet"):
     """An advance reservation was added or changed, or its next period is this now."""
 
     external: ClassVar[bool] = True
@@ -199,12 +199,12 @@ class ReservationSet(Event, frozen=True):
     by: str = ""
 
 
-@folds(ReservationSet)
-def _reservation_set(cluster: Cluster, event: ReservationSet) -> None:
+@folds(AdvanceReservationSet)
+def _advance_reservation_set(cluster: Cluster, event: AdvanceReservationSet) -> None:
     cluster.reservations.put(event.value.name, event.value)
 
 
-class ReservationEnded(Event, frozen=True):
+class AdvanceReservationEnded(Event, frozen=True, tag="ReservationEnded"):
     """An advance reservation is over, or was deleted."""
 
     external: ClassVar[bool] = True
@@ -213,7 +213,7 @@ class ReservationEnded(Event, frozen=True):
     by: str = ""
 
 
-@folds(ReservationEnded)
-def _reservation_ended(cluster: Cluster, event: ReservationEnded) -> None:
+@folds(AdvanceReservationEnded)
+def _advance_reservation_ended(cluster: Cluster, event: AdvanceReservationEnded) -> None:
     if event.name in cluster.reservations.rows:
         cluster.reservations.drop(event.name)

@@ -124,7 +124,7 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     pid: int = 0
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request to a running attempt that is not done yet: a pending signal, checkpoint, requeue …"""
 
     kind: str
@@ -144,6 +144,11 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """kill: the job counts as DONE."""
     said: str = ""
     """The reason given with the request (-C)."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether the attempt is to end by it."""
+        return self.kind in ("kill", "requeue", "migrate")
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -172,7 +177,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A shrink that does not wait for the notification command."""
 
 
-class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_signals": "wishes", "next_signal": "next_wish"}):
     """One run of a job. It ends only when every part is GONE or FENCED."""
 
     number: int
@@ -181,8 +186,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: tuple[Part, ...]
     started: float = 0.0
     """When the process of the first part started; 0.0: not yet."""
-    wishes: tuple[Wish, ...] = ()
-    next_wish: int = 1
+    pending_signals: tuple[PendingSignal, ...] = ()
+    next_signal: int = 1
     verdict: End | None = None
     """How the job ended, once its first part (or a failing part) has ended."""
     refused: str = ""
@@ -226,6 +231,11 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """No growth before this time, as the last one failed."""
     spent: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was asked to end: killed, requeued or migrated."""
+        return any(pending.ends for pending in self.pending_signals)
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

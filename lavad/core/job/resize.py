@@ -94,7 +94,7 @@ def why_not_grow(job: Job, spec: Spec, now: float) -> str:
         return "it does not run"
     if run.resize is not None:
         return "another resize is under way"
-    if run.verdict is not None or run.refused or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
+    if run.verdict is not None or run.refused or run.is_ending:
         return "it ends"
     if run.parts[0].state is not PartState.RUNNING or now < run.grow_after:
         return "it has just begun"

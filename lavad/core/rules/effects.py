@@ -1,6 +1,6 @@
 """What must be done now, read from the state of a job alone: after a restart each live job is asked again, and nothing is lost.
 
-Effects are idempotent: (key, attempt, uid, wish number) tell the agent whether it has done one already.
+Effects are idempotent: (key, attempt, uid, number of the pending signal) tell the agent whether it has done one already.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint, parse_endpoint
-from lavad.core.job.job import Attempt, Job, Part, TaskRun, Wish
+from lavad.core.job.job import Attempt, Job, Part, PendingSignal, TaskRun
 from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
 from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
@@ -70,9 +70,9 @@ class FinishPart(Effect, frozen=True):
 
 
 class SignalPart(Effect, frozen=True):
-    """A wish of a user or the system: signal, kill sequence, checkpoint …"""
+    """What a user or the system asks of an attempt: signal, kill sequence, checkpoint …"""
 
-    wish: Wish
+    pending: PendingSignal
 
 
 class StopPart(Effect, frozen=True):
@@ -166,7 +166,7 @@ def _part_effects(
         due.append(ChangeLimits(limits=run.limits, **name))
     if run.amended and place == 0 and part.state is PartState.RUNNING:
         due.append(ChangeText(values=run.amended, **name))
-    return due + [SignalPart(wish=wish, **name) for wish in run.wishes]
+    return due + [SignalPart(pending=pending, **name) for pending in run.pending_signals]
 
 
 def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) -> TellHosts:
@@ -199,7 +199,7 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
 
 def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:
     """Place to (rank, task) of what is to be started there by itself."""
-    ending = run.verdict is not None or any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes)
+    ending = run.verdict is not None or run.is_ending
     found: dict[int, list[tuple[int, TaskRun]]] = {}
     for rank, task in () if ending or job.state is not JobState.RUN else startable(run):
         found.setdefault(task.place, []).append((rank, task))

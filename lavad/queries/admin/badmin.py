@@ -38,7 +38,7 @@ def show(request: Request) -> Iterator[Shown]:
         raise Refused(f"Invalid command <{what[:80]}>")
     begin, end = bhist.window(request, options.text("t")) if "t" in options else (0.0, request.now + 1)
     found = False
-    for _, event in request.view.reader.site_events([kind.__name__ for kind in kinds], begin, end):
+    for _, event in request.view.reader.site_events([ev.kind_of(kind) for kind in kinds], begin, end):
         if not names or _name(event) in names:
             found = True
             yield out(wrap(f"{times.full(event.at)}: {_sentence(request, event)}"))

@@ -224,7 +224,7 @@ class FileLog:
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, ev.Event]]:
         """Events of these kinds."""
         wanted = set(kinds)
-        return [row for row in self._events if type(row[1]).__name__ in wanted and start <= row[1].at < end]
+        return [row for row in self._events if ev.kind_of(type(row[1])) in wanted and start <= row[1].at < end]
 
 
 def _led(job: Job, events: Sequence[ev.Event]) -> Job:

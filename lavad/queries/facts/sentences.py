@@ -143,16 +143,16 @@ class HistoryFormatter:
         """Its host is silent."""
         return ["Unknown; unable to reach the execution host;"]
 
-    @tells(ev.JobWished)
-    def wished(self, event: ev.JobWished) -> list[str]:
+    @tells(ev.SignalRequested)
+    def signal_requested(self, event: ev.SignalRequested) -> list[str]:
         """Something was asked of it."""
-        wish = event.wish
-        by = f"by user or administrator <{wish.by}>{_said(wish.said)};"
-        if wish.kind == "migrate":
+        pending = event.pending
+        by = f"by user or administrator <{pending.by}>{_said(pending.said)};"
+        if pending.kind == "migrate":
             return [f"Migration requested {by}"]
-        if wish.kind == "checkpoint":
+        if pending.kind == "checkpoint":
             return [f"Checkpoint requested {by}"]
-        return [f"Signal <{signal_name(wish)}> requested {by}"] if wish.by else []
+        return [f"Signal <{signal_name(pending)}> requested {by}"] if pending.by else []
 
     @tells(ev.CheckpointMade)
     def checkpointed(self, event: ev.CheckpointMade) -> list[str]:

@@ -246,5 +246,5 @@ def _may_be_suspended(job: Job) -> bool:
         and not run.refused
         and not job.preempted_for_good
         and any(part.state not in OVER for part in run.parts)
-        and not any(wish.kind == "kill" for wish in run.wishes)
+        and not any(pending.kind == "kill" for pending in run.pending_signals)
     )

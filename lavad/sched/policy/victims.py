@@ -135,7 +135,7 @@ class Victims:
         run = job.run
         if job.state is not JobState.RUN or job.preempted_for or run is None or run.verdict is not None or run.refused:
             return False
-        if any(wish.kind in ("kill", "requeue", "migrate") for wish in run.wishes):
+        if run.is_ending:
             return False
         if run.paused and state.now < job.since + GRACE:
             state.wake(job.since + GRACE)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded
+from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded, kind_of
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
@@ -110,7 +110,7 @@ class MemoryReader:
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
         wanted = set(kinds)
-        return [row for row in self.events if type(row[1]).__name__ in wanted and start <= row[1].at < end]
+        return [row for row in self.events if kind_of(type(row[1])) in wanted and start <= row[1].at < end]
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         return [row for row in self.events if begin <= row[1].at <= end]

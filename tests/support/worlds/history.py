@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.job import Array, End, Job, Placed, Wish
+from lavad.core.job.job import Array, End, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
@@ -29,7 +29,7 @@ SPECS = tuple(
 
 
 class Author:
-    """Writes legal events for one cluster; a wish that fits nothing gives no event."""
+    """Writes legal events for one cluster; a verb that fits nothing gives no event."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -241,15 +241,17 @@ def finish(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     return _finish(author, job, b) if job else []
 
 
-def wish(author: Author, a: int, b: int) -> Sequence[ev.Event]:
+def pending(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     job = pick(author.running(), a)
     if job is None or job.run is None:
         return []
-    if job.run.wishes and b % 2:
-        number = job.run.wishes[0].number
-        return [ev.WishGranted(at=author.now, key=job.key, attempt=job.run.number, number=number)]
+    if job.run.pending_signals and b % 2:
+        number = job.run.pending_signals[0].number
+        return [ev.SignalHandled(at=author.now, key=job.key, attempt=job.run.number, number=number)]
     kind = ("kill", "signal", "checkpoint")[b % 3]
-    return [ev.JobWished(at=author.now, key=job.key, wish=Wish(kind=kind, at=author.now, by="ann", signal=b % 16))]
+    return [
+        ev.SignalRequested(at=author.now, key=job.key, pending=PendingSignal(kind=kind, at=author.now, by="ann", signal=b % 16))
+    ]
 
 
 def suspend(author: Author, a: int, b: int) -> Sequence[ev.Event]:
@@ -304,7 +306,7 @@ VERBS: dict[str, Callable[[Author, int, int], Sequence[ev.Event]]] = {
         dispatch,
         part,
         finish,
-        wish,
+        pending,
         suspend,
         checkpoint,
         host,

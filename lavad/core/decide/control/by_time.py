@@ -11,12 +11,11 @@ from itertools import islice
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.job.job import Job, Wish
+from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.states import WAITING, JobState, TermReason
 
 MOST_FADED = 5_000
 """Jobs of one turn of the engine; the others follow in the next."""
-ENDING = ("kill", "requeue", "migrate")
 
 
 def migrations(cluster: Cluster, now: float) -> Decided:
@@ -26,7 +25,8 @@ def migrations(cluster: Cluster, now: float) -> Decided:
         job = cluster.jobs.rows[key]
         after = migrate_after(cluster, job)
         if after is not None and now >= job.since + after:
-            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="migrate", at=now, by="system", kill_after=True)))
+            pending = PendingSignal(kind="migrate", at=now, by="system", kill_after=True)
+            events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return Decided(events=events)
 
 
@@ -35,7 +35,7 @@ def migrate_after(cluster: Cluster, job: Job) -> int | None:
     spec = cluster.specs.rows[job.spec]
     if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good or not (spec.rerunnable or spec.checkpoint):
         return None
-    if any(wish.kind in ENDING for wish in job.run.wishes):
+    if job.run.is_ending:
         return None
     profiles = (cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue))
     own = next((one.mig for one in profiles if one is not None and one.mig is not None), None)
@@ -55,8 +55,8 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
             continue
         if job.state in WAITING:
             events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
-        elif job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes):
-            events.append(ev.JobWished(at=now, key=key, wish=Wish(kind="kill", at=now, reason=reason)))
+        elif job.run is not None and not any(pending.kind == "kill" for pending in job.run.pending_signals):
+            events.append(ev.SignalRequested(at=now, key=key, pending=PendingSignal(kind="kill", at=now, reason=reason)))
     for array in cluster.arrays.rows.values():
         deadline = cluster.specs.rows[array.spec].deadline
         left = array.pending.union(array.held)
@@ -69,4 +69,4 @@ def fade(cluster: Cluster, now: float) -> Decided:
     """rusage[duration=,decay=]: one event for each job of which less is reserved from now on."""
     rows = cluster.jobs.rows
     due = list(islice((key for key, at in cluster.use.fading.items() if at <= now), MOST_FADED))
-    return Decided(events=[ev.ReservationFaded(at=now, key=key, attempt=rows[key].attempt) for key in due])
+    return Decided(events=[ev.RusageDecayed(at=now, key=key, attempt=rows[key].attempt) for key in due])

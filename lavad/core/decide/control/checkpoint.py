@@ -11,7 +11,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.control.control import NOT_STARTED, not_started
 from lavad.core.decide.submit.submit import spec_number
-from lavad.core.job.job import Job, Wish
+from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import Caller, Checkpoint, Refused
 from lavad.core.lang.states import STARTED, TermReason
 
@@ -31,17 +31,17 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
             return "Job is not checkpointable"
         if job.state not in STARTED or job.run is None:
             return NOT_STARTED
-        if any(wish.kind == "checkpoint" for wish in job.run.wishes):
+        if any(pending.kind == "checkpoint" for pending in job.run.pending_signals):
             return "A checkpoint of the job is under way already"
         reason = TermReason.TERM_CHKPNT if ask.kill else TermReason.NONE
         period = ask.period * 60 if ask.period >= 0 else -1
-        wish = Wish(kind="checkpoint", at=now, by=caller.user, kill_after=ask.kill, reason=reason, period=period)
+        pending = PendingSignal(kind="checkpoint", at=now, by=caller.user, kill_after=ask.kill, reason=reason, period=period)
         events: list[ev.Event] = []
         if period >= 0:
             changed = replace(spec, checkpoint=replace(spec.checkpoint, period=period))
             number = spec_number(cluster, changed, specs, now)
             change = f"Checkpoint period changes to : {ask.period} min."
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
-        return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
+        return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)

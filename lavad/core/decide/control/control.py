@@ -1,4 +1,4 @@
-"""bkill, bstop, bresume, brequeue, bmig: wishes about jobs that are there. One answer line a target."""
+"""bkill, bstop, bresume, brequeue, bmig: pending_signals about jobs that are there. One answer line a target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
 from lavad.core.decide.submit.submit import spec_number
-from lavad.core.job.job import Array, Job, Wish
+from lavad.core.job.job import Array, Job, PendingSignal
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
@@ -61,8 +61,8 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
                 ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason)
             ]
         kind = "kill" if ask.signal == 0 else "signal"
-        wish = Wish(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
-        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+        pending = PendingSignal(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
+        return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
@@ -148,8 +148,8 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         reason = TermReason.TERM_REQUEUE_OWNER
         if cluster.specs.rows[job.spec].user != caller.user:
             reason = TermReason.TERM_REQUEUE_ADMIN
-        wish = Wish(kind="requeue", at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
-        return [ev.JobWished(at=now, key=job.key, wish=wish)]
+        pending = PendingSignal(kind="requeue", at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
+        return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return each(cluster, ask.jobs, caller, now, on_job, not_started)
 
@@ -166,15 +166,15 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             return NOT_STARTED
         if spec.checkpoint is None and not spec.rerunnable:
             return "Job is not checkpointable or rerunnable"
-        if any(wish.kind in ("kill", "requeue", "migrate") for wish in (job.run.wishes if job.run is not None else ())):
+        if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"
-        wish = Wish(kind="migrate", at=now, by=caller.user, kill_after=True)
+        pending = PendingSignal(kind="migrate", at=now, by=caller.user, kill_after=True)
         events: list[ev.Event] = []
         if ask.hosts:
             number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)
             change = f"Hosts change to : {' '.join(ask.hosts)}"
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
-        return [*events, ev.JobWished(at=now, key=job.key, wish=wish)]
+        return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
 

@@ -12,8 +12,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
-from lavad.core.events import Event, JobDispatched, JobSuspended, JobWished, SlotsReleased, SlotsReserved
-from lavad.core.job.job import AVOIDED, Job, Placed, Wish
+from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequested, SlotsReleased, SlotsReserved
+from lavad.core.job.job import AVOIDED, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState
@@ -90,7 +90,7 @@ class _Draft:
         """Jobs that the system stops, and promises that cannot be kept."""
         for one in plan.suspensions:
             run = preempt.running(self.cluster, one.key, one.uid)
-            if run is not None and not any(wish.kind == "kill" for wish in run.wishes):
+            if run is not None and not any(pending.kind == "kill" for pending in run.pending_signals):
                 self.events.append(self._stop(one))
                 self.used.add(one.key)
         for key in plan.releases:
@@ -103,8 +103,8 @@ class _Draft:
         queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
         word = one.reason.name.removeprefix("TERM_")
         if queue is not None and word in queue.terminate_when:
-            wish = Wish(kind="kill", at=self.now, by="", reason=one.reason)
-            return JobWished(at=self.now, key=one.key, wish=wish)
+            pending = PendingSignal(kind="kill", at=self.now, by="", reason=one.reason)
+            return SignalRequested(at=self.now, key=one.key, pending=pending)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 
     def place(self, placement: Placement) -> None:

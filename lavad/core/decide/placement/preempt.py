@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import Event, JobResumed, JobShrank, JobSuspended, JobWished
-from lavad.core.job.job import Attempt, Job, Part, Placed, Wish
+from lavad.core.events import Event, JobResumed, JobShrank, JobSuspended, SignalRequested
+from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed
 from lavad.core.job.resize import slots_of, staying
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
@@ -110,8 +110,10 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
             events.append(JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary))
         else:
             kind = "kill" if one.how == "kill" else one.how
-            wish = Wish(kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate")
-            events.append(JobWished(at=now, key=one.key, wish=wish, beneficiary=one.beneficiary))
+            pending = PendingSignal(
+                kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate"
+            )
+            events.append(SignalRequested(at=now, key=one.key, pending=pending, beneficiary=one.beneficiary))
     beneficiary = unit[0].beneficiary if unit else 0
     for key, parts in shrinking.items():
         job = cluster.jobs.rows[key]

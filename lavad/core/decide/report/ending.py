@@ -6,7 +6,7 @@ import os
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.job import Attempt, End, Job, Part, Wish
+from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState, TermReason
@@ -43,9 +43,9 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
 
 
-def find_kill(run: Attempt) -> Wish | None:
+def find_kill(run: Attempt) -> PendingSignal | None:
     """The request that ends the attempt for good."""
-    return next((wish for wish in run.wishes if wish.kind == "kill"), None)
+    return next((pending for pending in run.pending_signals if pending.kind == "kill"), None)
 
 
 def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
@@ -75,23 +75,23 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
     """brequeue or bmig."""
     verdict = run.verdict
     done = verdict is not None and not verdict.lost and verdict.status == 0
-    for wish in run.wishes:
-        if done and (wish.kind == "requeue" or spec.checkpoint is None):
+    for pending in run.pending_signals:
+        if done and (pending.kind == "requeue" or spec.checkpoint is None):
             return None  # it was done before the request reached it
-        if wish.kind == "requeue":
+        if pending.kind == "requeue":
             return ev.JobRequeued(
                 at=now,
                 key=job.key,
                 reason=PendReason.JOB_REQUEUED,
-                state=wish.state,
+                state=pending.state,
                 end=end,
                 top=True,
                 avoid=hung_hosts(run),
-                why="requeued by " + wish.by,
+                why="requeued by " + pending.by,
             )
-        if wish.kind == "migrate":
+        if pending.kind == "migrate":
             avoid = tuple(part.host for part in run.parts)
-            why = "migrated by " + wish.by
+            why = "migrated by " + pending.by
             return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
     return None
 

@@ -33,9 +33,6 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState
 from lavad.core.rules.effects import is_released
 
-UNTIL_OVER = ("kill", "requeue", "migrate")
-"""Requests that are done only when the attempt is over."""
-
 
 def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part] | None:
     """The live part that a report is about."""
@@ -102,9 +99,9 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
     if found is None:
         return []
     job, run, _ = found
-    if not any(wish.number == report.wish and wish.kind not in UNTIL_OVER for wish in run.wishes):
+    if not any(pending.number == report.wish and not pending.ends for pending in run.pending_signals):
         return []
-    return [ev.WishGranted(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)]
+    return [ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)]
 
 
 def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list[ev.Event]:

@@ -9,7 +9,7 @@ import signal
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.report.parts import UNTIL_OVER, find_part
+from lavad.core.decide.report.parts import find_part
 from lavad.core.events.task import ended
 from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
@@ -59,8 +59,7 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
     if run.verdict is not None or run.refused:
         return [event] if run.leave else []  # it was ended with the job
     run = ended(run, event)
-    wishes = [wish for wish in run.wishes if wish.kind in UNTIL_OVER]
-    if wishes:
+    if run.is_ending:
         over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
         return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]

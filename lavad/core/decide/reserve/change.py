@@ -30,7 +30,7 @@ def change(cluster: Cluster, ask: ChangeReservation, caller: Caller, now: float,
     if new == row:
         raise Refused(f"{ask.name}: Nothing to change")
     check_creator(cluster.conf, caller)
-    return Decided(events=[ev.ReservationSet(at=now, value=new, by=caller.user)], answer={"name": row.name})
+    return Decided(events=[ev.AdvanceReservationSet(at=now, value=new, by=caller.user)], answer={"name": row.name})
 
 
 def _values(cluster: Cluster, row: Reservation, ask: ChangeReservation, now: float, local: datetime) -> Reservation:

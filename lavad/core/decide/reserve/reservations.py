@@ -17,7 +17,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides, decides_in_local_time
 from lavad.core.decide.reserve.hosts import choose_hosts
 from lavad.core.decide.reserve.times import read_times
-from lavad.core.job.job import Job, Wish
+from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.conf import Conf
@@ -56,7 +56,7 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
     hosts = choose_hosts(cluster, row, ask, now, local)
     row = moved(row, hosts=hosts)
     check_creator(cluster.conf, caller)
-    return Decided(events=[ev.ReservationSet(at=now, value=row, by=caller.user)], answer={"name": row.name})
+    return Decided(events=[ev.AdvanceReservationSet(at=now, value=row, by=caller.user)], answer={"name": row.name})
 
 
 def check_creator(conf: Conf, caller: Caller) -> None:
@@ -116,7 +116,7 @@ def drop(cluster: Cluster, ask: DropReservation, caller: Caller, now: float) -> 
     if jobs and not ask.force:
         raise Refused(f"{ask.name}: The reservation has running jobs (brsvdel -f detaches them)")
     events: list[ev.Event] = [_suspended(job, now, "Advance reservation was deleted") for job in jobs if _runs(job)]
-    return Decided(events=[*events, ev.ReservationEnded(at=now, name=row.name, by=caller.user)], answer={"name": row.name})
+    return Decided(events=[*events, ev.AdvanceReservationEnded(at=now, name=row.name, by=caller.user)], answer={"name": row.name})
 
 
 def jobs_in(cluster: Cluster, name: str) -> list[Job]:
@@ -134,9 +134,9 @@ def turn(cluster: Cluster, now: float, local: datetime) -> Decided:
         events += _over(row, jobs_in(cluster, row.name), now)
         begin, end = next_period(row.window, local, row.disabled) if row.window else (0.0, 0.0)
         if end:
-            events.append(ev.ReservationSet(at=now, value=moved(row, begin=begin, end=end)))
+            events.append(ev.AdvanceReservationSet(at=now, value=moved(row, begin=begin, end=end)))
         else:
-            events.append(ev.ReservationEnded(at=now, name=row.name))
+            events.append(ev.AdvanceReservationEnded(at=now, name=row.name))
     return Decided(events=events)
 
 
@@ -149,8 +149,8 @@ def _over(row: Reservation, jobs: Iterable[Job], now: float) -> list[ev.Event]:
     if row.open:
         return [_suspended(job, now, "Advance reservation has expired") for job in jobs if _runs(job)]
     reason = TermReason.TERM_DEADLINE
-    live = (job for job in jobs if job.run is not None and not any(wish.kind == "kill" for wish in job.run.wishes))
-    return [ev.JobWished(at=now, key=job.key, wish=Wish(kind="kill", at=now, reason=reason)) for job in live]
+    live = (job for job in jobs if job.run is not None and not any(pending.kind == "kill" for pending in job.run.pending_signals))
+    return [ev.SignalRequested(at=now, key=job.key, pending=PendingSignal(kind="kill", at=now, reason=reason)) for job in live]
 
 
 def _suspended(job: Job, now: float, why: str) -> ev.Event:

@@ -45,8 +45,8 @@ def read_roles(draft: Draft, ask: Submit) -> None:
         raise Refused(f"-a {draft.spec.launch} cannot be used with roles: lava starts each task by its role")
     if len(ask.roles) > MAX_ROLES:
         raise Refused(f"{len(ask.roles)} roles are too many: at most {MAX_ROLES}")
-    wish = draft.spec.gpu
-    if wish is not None and (wish.glink or wish.gtile is not None):
+    pending = draft.spec.gpu
+    if pending is not None and (pending.glink or pending.gtile is not None):
         raise Refused("GPU requirements glink and gtile cannot be used with roles")
     check_simple(draft)
     roles = tuple(_role(draft, one) for one in ask.roles)

@@ -1,4 +1,4 @@
-"""bsub: a wish to run a command becomes a job or an array, or is refused with LSF's words and nothing is left of it."""
+"""bsub: a request to run a command becomes a job or an array, or is refused with LSF's words and nothing is left of it."""
 
 from __future__ import annotations
 

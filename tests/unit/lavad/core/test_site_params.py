@@ -122,10 +122,10 @@ def test_numbers_of_messages(bench: Bench) -> None:
         post(bench.cluster, Post(job=str(job), number=4, text="x"), ALICE, bench.now)
 
 
-def wishes(bench: Bench, key: int) -> list[tuple[str, TermReason]]:
+def pending_signals(bench: Bench, key: int) -> list[tuple[str, TermReason]]:
     run = bench.job(key).run
     assert run is not None
-    return [(wish.kind, wish.reason) for wish in run.wishes]
+    return [(pending.kind, pending.reason) for pending in run.pending_signals]
 
 
 def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
@@ -134,7 +134,7 @@ def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> Non
     bench.local = (1, 18 * 3600 + 5)
     bench.accept(bench.schedule())
     assert bench.accept(bench.schedule()) == []
-    assert wishes(bench, key) == [("kill", TermReason.TERM_WINDOW)]
+    assert pending_signals(bench, key) == [("kill", TermReason.TERM_WINDOW)]
 
 
 def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
@@ -143,7 +143,7 @@ def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
     bench.load("h1", ut=0.95)
     bench.now += TURN
     bench.accept(bench.schedule())
-    assert wishes(bench, key) == [("kill", TermReason.TERM_LOAD)]
+    assert pending_signals(bench, key) == [("kill", TermReason.TERM_LOAD)]
 
 
 def test_records_of_older_stores_have_the_defaults() -> None:

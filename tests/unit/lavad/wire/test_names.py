@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from config.model.values import JobControl, Limits
 from lavad.core.job import reports
 from lavad.core.job.endpoint import Endpoint
-from lavad.core.job.job import End, TaskEnd, Wish
+from lavad.core.job.job import End, PendingSignal, TaskEnd
 from lavad.core.job.reports import PartReport
 from lavad.core.job.spec import Checkpoint, JobText, Policy, Role, RoleText, Spec
 from lavad.core.plan.volatile import PartUsage, TaskUsage
@@ -53,7 +53,7 @@ PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
     (eff.StartTask, pb.StartTask, set(eff.Effect.__struct_fields__)),
     (eff.FinishPart, pb.Finish, set(eff.Effect.__struct_fields__)),
     (eff.TellHosts, pb.Hosts, set(eff.Effect.__struct_fields__)),
-    (Wish, pb.Signal, {"number", "wish", "at", "by", "state", "done", "said"}),
+    (PendingSignal, pb.Signal, {"number", "wish", "at", "by", "state", "done", "said"}),
 ]
 """Record, message, and what only one of them has."""
 

@@ -9,7 +9,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply
-from lavad.core.job.job import End, Wish
+from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from tests.support.worlds.bench import Bench
@@ -29,12 +29,12 @@ FIELDS: dict[str, dict[str, Any]] = {
     "PartRefused": {"attempt": 1, "host": "h1", "code": "c", "why": "w"},
     "PartGone": {"attempt": 1, "host": "h1"},
     "PartFenced": {"attempt": 1, "host": "h1"},
-    "JobWished": {"wish": Wish(kind="kill", at=1.0)},
-    "WishGranted": {"attempt": 1, "number": 1},
+    "SignalRequested": {"pending": PendingSignal(kind="kill", at=1.0)},
+    "SignalHandled": {"attempt": 1, "number": 1},
     "JobLost": {"host": "h1"},
     "JobFound": {"state": JobState.RUN},
     "CheckpointMade": {"attempt": 1, "generation": 1},
-    "ReservationFaded": {"attempt": 1},
+    "RusageDecayed": {"attempt": 1},
     "RanksSuspected": {"attempt": 1},
     "JobJudged": {"attempt": 1, "end": End()},
     "JobFinished": {"state": JobState.DONE},

@@ -63,7 +63,7 @@ def test_a_job_stopped_before_it_started_is_stopped_then(bench: Bench) -> None:
     assert due(bench, key) == ["StopPart@h1"]
 
 
-def test_a_wish_is_due_after_the_start(bench: Bench) -> None:
+def test_a_signal_is_due_after_the_start(bench: Bench) -> None:
     key = bench.submit()
     bench.step()
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))

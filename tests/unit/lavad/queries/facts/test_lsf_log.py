@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.job.job import Wish
+from lavad.core.job.job import PendingSignal
 from lavad.core.lang.states import JobState, TermReason
 from lavad.lsb.lines import Earlier, Lines
 from lavad.store.read import Reader
@@ -46,7 +46,9 @@ def grown() -> QueryCluster:
     c = QueryCluster()
     c.submit(1, name="one", command="sleep 1", text={"output": "o.%J"}, slots=2, max_slots=2)
     c.start(1, hosts="ol2 ol1", pid=7)
-    c.feed(ev.JobWished(at=at("11:34:00"), key=1, wish=Wish(kind="kill", at=at("11:34:00"), by="alice", signal=0)))
+    c.feed(
+        ev.SignalRequested(at=at("11:34:00"), key=1, pending=PendingSignal(kind="kill", at=at("11:34:00"), by="alice", signal=0))
+    )
     c.finish(1, "11:34:10", status=9, reason=TermReason.TERM_OWNER)
     c.submit(2, name="two")
     c.feed(ev.JobHeld(at=at("11:34:00"), key=2, by="alice"))

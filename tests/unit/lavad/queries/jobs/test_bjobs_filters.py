@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.job.job import Wish
+from lavad.core.job.job import PendingSignal
 from lavad.core.lang.asks import OptionValue, Query
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
@@ -200,7 +200,7 @@ def test_lost_and_dying_jobs_keep_their_names() -> None:
     c.feed(ev.JobLost(at=at("11:38:00"), key=1, host="ol2"))
     assert ids(c, r=True) == ["1"]
     assert " UNKWN " in c.ask("bjobs")[0]
-    c.feed(ev.JobWished(at=at("11:38:01"), key=1, wish=Wish(kind="kill", at=at("11:38:01"), by="alice")))
+    c.feed(ev.SignalRequested(at=at("11:38:01"), key=1, pending=PendingSignal(kind="kill", at=at("11:38:01"), by="alice")))
     assert " ZOMBI " in c.ask("bjobs")[0]
 
 

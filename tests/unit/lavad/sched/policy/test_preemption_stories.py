@@ -145,7 +145,7 @@ def check_accepted(plan: Plan, events: list[ev.Event]) -> None:
     assert kinds[ev.JobDispatched] + kinds[ev.SlotsReserved] == len(plan.placements)
     suspends = sum(one.how == "suspend" for one in plan.preemptions)
     assert kinds[ev.JobSuspended] == suspends + len(plan.suspensions)
-    assert kinds[ev.JobWished] == len(plan.preemptions) - suspends
+    assert kinds[ev.SignalRequested] == len(plan.preemptions) - suspends
     assert kinds[ev.JobResumed] == len(plan.resumes)
     assert kinds[ev.SlotsReleased] == len(plan.releases)
     placed = {placement.key for placement in plan.placements}

@@ -123,7 +123,7 @@ def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_s
     assert [runs(world, key) for key in (own, *old)] == [True, True, False], "the newest gives way"
     step(world)
     pass_time(world, 3600)
-    assert world.cluster.jobs.rows[own].run.wishes[0].kind == "kill"  # type: ignore[union-attr]
+    assert world.cluster.jobs.rows[own].run.pending_signals[0].kind == "kill"  # type: ignore[union-attr]
     world.finish(own, 9)
     step(world)
     assert all(runs(world, key) for key in old), "they go on when it has expired"
@@ -245,7 +245,7 @@ def end_overdue(world: World) -> None:
         limit = world.cluster.specs.rows[job.spec].limits.run
         run = job.run
         assert run is not None
-        killed = any(wish.kind == "kill" for wish in run.wishes)
+        killed = any(pending.kind == "kill" for pending in run.pending_signals)
         if killed or (limit is not None and job.state is JobState.RUN and world.now >= run.dispatched + limit + run.paused):
             world.finish(key)
 
@@ -322,5 +322,5 @@ def try_reserve(world: World, what: dict[str, Any]) -> None:
 def test_events_of_reservations_replay() -> None:
     row = Reservation(name="a#0", users=("a",), hosts=(("h1", 2),), begin=1.0, end=2.0)
     world = world_of()
-    world.apply(ev.ReservationSet(at=world.now, value=row), ev.ReservationEnded(at=world.now, name="a#0"))
+    world.apply(ev.AdvanceReservationSet(at=world.now, value=row), ev.AdvanceReservationEnded(at=world.now, name="a#0"))
     assert not world.cluster.reservations.rows

@@ -78,7 +78,7 @@ def test_what_starts_or_ends_before_its_part_comes_is_dealt_with_as_it_is_then(b
     _, answer = parts(bench, control.kill(bench.cluster, Kill(jobs=ALL), ALICE, bench.now), between)
     assert {name: why for name, why in answer.items() if why} == {str(MANY - 1): FINISHED}
     assert list(bench.cluster.jobs.rows) == [MANY]
-    assert [wish.kind for wish in bench.run(MANY).wishes] == ["kill"]
+    assert [pending.kind for pending in bench.run(MANY).pending_signals] == ["kill"]
 
 
 def test_untouched_elements_are_killed_in_parts_and_those_that_started_meanwhile_too(bench: Bench) -> None:
@@ -90,7 +90,7 @@ def test_untouched_elements_are_killed_in_parts_and_those_that_started_meanwhile
         lambda at: dispatch(bench, started) if at == 1 else None,
     )
     assert (count, answer) == (3, {"1": ""})
-    assert [wish.kind for wish in bench.run(started).wishes] == ["kill"]
+    assert [pending.kind for pending in bench.run(started).pending_signals] == ["kill"]
     array = bench.cluster.arrays.rows[1]
     assert (array.exited, len(array.pending)) == (MANY - 1, 0)
 

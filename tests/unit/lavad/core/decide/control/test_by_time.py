@@ -18,9 +18,9 @@ def test_the_jobs_own_threshold_goes_before_the_queues(bench: Bench, own: int, q
     key = bench.placed("SSUSP", rerunnable=True, migrate_after=own)
     since = bench.job(key).since
     assert not wanted or migrations(bench.cluster, since + wanted - 1).events == []
-    (wished,) = migrations(bench.cluster, since + wanted).events
-    assert isinstance(wished, ev.JobWished)
-    assert wished.wish.kind == "migrate"
+    (requested,) = migrations(bench.cluster, since + wanted).events
+    assert isinstance(requested, ev.SignalRequested)
+    assert requested.pending.kind == "migrate"
 
 
 def test_it_is_given_in_minutes_and_taken_back(bench: Bench) -> None:
@@ -44,7 +44,7 @@ def test_a_deadline_ends_what_waits_and_kills_what_runs(bench: Bench) -> None:
     assert deadlines(bench.cluster, at - 1).events == []
     events = deadlines(bench.cluster, at).events
     assert {(type(event).__name__, event.key) for event in events if isinstance(event, ev.JobEvent)} == {
-        ("JobWished", running),
+        ("SignalRequested", running),
         ("JobFinished", waiting),
         ("ElementsKilled", array),
     }

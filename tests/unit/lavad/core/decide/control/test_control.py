@@ -37,7 +37,7 @@ def test_bkill_in_each_state(bench: Bench, state: str, after: str | None) -> Non
         assert bench.asked(control.kill, Kill(jobs=ids(key))) == [(str(key), FINISHED)]
     else:
         assert bench.job(key).state.name == after
-        assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
+        assert [pending.kind for pending in bench.run(key).pending_signals] == ["kill"]
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP", "UNKWN"])
@@ -45,7 +45,7 @@ def test_bkill_twice_is_one_kill(bench: Bench, state: str) -> None:
     key = bench.placed(state)
     for _ in range(2):
         assert bench.asked(control.kill, Kill(jobs=ids(key))) == [(str(key), "")]
-    assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
+    assert [pending.kind for pending in bench.run(key).pending_signals] == ["kill"]
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP", "UNKWN", "SSUSP"])
@@ -223,7 +223,7 @@ def test_an_array_whole_and_by_element(bench: Bench) -> None:
     bench.step()
     assert bench.asked(control.kill, Kill(jobs=ids("1"))) == [("1", "")]
     started = [job for job in bench.cluster.jobs.rows.values() if job.run is not None]
-    assert [wish.kind for job in started for wish in bench.run(job.key).wishes] == ["kill"] * 3
+    assert [pending.kind for job in started for pending in bench.run(job.key).pending_signals] == ["kill"] * 3
     assert bench.cluster.arrays.rows[1].exited == 3
     assert bench.asked(control.kill, Kill(jobs=ids("1[5]"))) == [("1[5]", FINISHED)]
 
@@ -309,7 +309,7 @@ def test_bchkpnt_once_at_a_time(bench: Bench) -> None:
     assert bench.asked(checkpoint, Checkpoint(jobs=ids(key))) == [(str(key), "")]
     [(_, why)] = bench.asked(checkpoint, Checkpoint(jobs=ids(key)))
     assert "under way already" in why
-    assert bench.said("granted", key, host, 1, True, "") == ["WishGranted"]
+    assert bench.said("granted", key, host, 1, True, "") == ["SignalHandled"]
     assert bench.asked(checkpoint, Checkpoint(jobs=ids(key))) == [(str(key), "")]
     assert key_of(key) == key
 
@@ -323,7 +323,7 @@ def test_reasons_are_kept(bench: Bench) -> None:
     bench.asked(control.kill, Kill(jobs=ids(key), reason="no use"))
     run = bench.job(key).run
     assert run is not None
-    assert run.wishes[-1].said == "no use"
+    assert run.pending_signals[-1].said == "no use"
     events = control.kill(bench.cluster, Kill(jobs=ids(waits), reason="no use"), ALICE, bench.now).events
     assert [event.why for event in events if isinstance(event, JobFinished)] == ["no use"]
 

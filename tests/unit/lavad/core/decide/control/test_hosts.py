@@ -151,7 +151,7 @@ def test_a_zombie_whose_host_is_back_runs_and_is_still_to_be_killed(bench: Bench
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     greet(bench, "h1", {bench.uid(key): "running"})
     assert bench.job(key).state is JobState.RUN
-    assert [wish.kind for wish in bench.run(key).wishes] == ["kill"]
+    assert [pending.kind for pending in bench.run(key).pending_signals] == ["kill"]
 
 
 @pytest.mark.parametrize(("close", "closed"), [(True, True), (False, False)])

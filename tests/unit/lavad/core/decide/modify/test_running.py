@@ -165,7 +165,7 @@ def test_bchkpnt_p_changes_the_period_for_good(bench: Bench) -> None:
     assert bench.asked(checkpoint, Checkpoint(jobs=Select(ids=[str(key)]), period=30)) == [(str(key), "")]
     run = bench.job(key).run
     assert run is not None
-    assert run.wishes[-1].period == 1800
+    assert run.pending_signals[-1].period == 1800
     kept = bench.cluster.spec_of(key).checkpoint
     assert kept is not None
     assert kept.period == 1800

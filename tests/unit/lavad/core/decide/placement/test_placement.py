@@ -115,5 +115,5 @@ def test_slots_that_were_reserved_meanwhile(begins_in, minutes, kept):
     plan = world.schedule()
     begin = world.now + 60 * begins_in
     row = Reservation(name="bob#0", users=("bob",), hosts=(("h1", 2),), begin=begin, end=begin + 3600)
-    world.apply(ev.ReservationSet(at=world.now, value=row))
+    world.apply(ev.AdvanceReservationSet(at=world.now, value=row))
     assert accepted(world, *plan.placements) == ([key] if kept else [])
