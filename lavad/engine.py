@@ -173,7 +173,6 @@ class Engine:
     async def _turn(self, requests: list[_Request]) -> bool:
         """Decide and commit; False if nothing could be written."""
         why = ""
-        before = self.cluster.version
         draft = _Draft()
         answers: list[tuple[_Request, list[dict[str, Any]] | Refused | _Rest]] = []
         for request in requests:
@@ -186,9 +185,9 @@ class Engine:
             batch.cycles = draft.cycles
             batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
             try:
-                why = await self._commit(batch, before)
+                why = await self._commit(batch)
             except RecordRefused as error:
-                why = self._undo(before, f"The master's store refused the change: {error}")
+                why = self._undo(f"The master's store refused the change: {error}")
                 if len(requests) > 1:
                     return await self._one_by_one(requests)
             if why:
@@ -265,22 +264,21 @@ class Engine:
             draft.answers[request.uuid] = _json.encode(answered[0])
         return answered
 
-    async def _commit(self, batch: Batch, before: int) -> str:
+    async def _commit(self, batch: Batch) -> str:
         """Commit; why nothing of it was written, or "" when all of it is."""
         try:
             await asyncio.to_thread(self._store.commit, batch)
         except (Fenced, RecordRefused):
             raise
         except StoreFull:
-            return self._undo(before, "The master's store is full")
+            return self._undo("The master's store is full")
         except StoreRefused as error:
-            return self._undo(before, f"The master's store refused the change: {error}")
+            return self._undo(f"The master's store refused the change: {error}")
         self.cluster.forget_changes()
         return ""
 
-    def _undo(self, version: int, why: str) -> str:
+    def _undo(self, why: str) -> str:
         self.cluster.undo_changes()
-        self.cluster.version = version
         return why
 
 

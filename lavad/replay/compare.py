@@ -17,6 +17,7 @@ from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import restore, take
 from lavad.core.site.conf import Conf
 from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
 from lavad.replay.measures import Measures, measure
@@ -26,7 +27,6 @@ from lavad.replay.simulate import Run
 from lavad.replay.source import read_source
 from lavad.replay.tables import fields, table
 from lavad.replay.virtual import Virtual
-from lavad.replica import protocol as feed
 
 
 class Column(msgspec.Struct):
@@ -112,7 +112,7 @@ def _live(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:
     """What becomes of the jobs that are there now."""
     columns = {}
     for name, changes in variants.items():
-        cluster = feed.restore(feed.take(past.cluster))
+        cluster = restore(take(past.cluster))
         like = pattern(changes, cluster.hosts.rows.values())
         names = new_names(changes, cluster.hosts.rows)
         guess = Guess(past, past.now)

@@ -12,43 +12,16 @@ import struct
 import msgspec
 from msgspec.structs import replace
 
-from lavad.core.cluster.charge import Charge
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import Snapshot
 from lavad.core.events import AnyEvent, Event, JobRequeued
 from lavad.core.events.apply import apply
-from lavad.core.job.depend import Ended
-from lavad.core.job.groups import JobGroup
-from lavad.core.job.job import Array, Job
-from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Query
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
-from lavad.core.site.conf import Conf, QueueAdmin
-from lavad.core.site.host import Host
-from lavad.core.site.reservation import Reservation
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 1 << 31
-
-
-class Snapshot(msgspec.Struct, tag=True):
-    """Everything live, at a version."""
-
-    version: int
-    epoch: int
-    incarnation: str
-    next_job: int
-    next_spec: int
-    conf: Conf
-    specs: list[tuple[int, Spec]]
-    hosts: list[Host]
-    queues: list[QueueAdmin]
-    arrays: list[Array]
-    jobs: list[Job]
-    charges: list[Charge] = []
-    ended: list[tuple[int, Ended]] = []
-    groups: list[JobGroup] = []
-    reservations: list[Reservation] = []
 
 
 class Events(msgspec.Struct, tag=True):
@@ -169,57 +142,6 @@ def decode_news(body: bytes | memoryview) -> ToReplica:
     """A frame from the master."""
     message = to_replica.decode(body)
     return replace(message.news, why=message.whys.unpack()) if isinstance(message, _Told) else message
-
-
-def take(cluster: Cluster) -> Snapshot:
-    """A snapshot of the live records."""
-    return Snapshot(
-        version=cluster.version,
-        epoch=cluster.epoch,
-        incarnation=cluster.incarnation,
-        next_job=cluster.next_job,
-        next_spec=cluster.next_spec,
-        conf=cluster.conf,
-        specs=list(cluster.specs.rows.items()),
-        hosts=list(cluster.hosts.rows.values()),
-        queues=list(cluster.queues.rows.values()),
-        arrays=list(cluster.arrays.rows.values()),
-        jobs=list(cluster.jobs.rows.values()),
-        charges=list(cluster.charges.rows.values()),
-        ended=list(cluster.ended.rows.items()),
-        groups=list(cluster.groups.rows.values()),
-        reservations=list(cluster.reservations.rows.values()),
-    )
-
-
-def restore(snapshot: Snapshot) -> Cluster:
-    """A cluster from a snapshot, indexes and all."""
-    cluster = Cluster()
-    cluster.configure(snapshot.conf)
-    cluster.epoch, cluster.incarnation = snapshot.epoch, snapshot.incarnation
-    for number, spec in snapshot.specs:
-        cluster.specs.put(number, spec)
-        cluster.spec_numbers[spec] = number
-        cluster.idle_specs[number] = None
-    for host in snapshot.hosts:
-        cluster.hosts.put(host.name, host)
-    for queue in snapshot.queues:
-        cluster.queues.put(queue.name, queue)
-    for array in snapshot.arrays:
-        cluster.arrays.put(array.job, array)
-    for job in snapshot.jobs:
-        cluster.jobs.put(job.key, job)
-    for number, ended in snapshot.ended:
-        cluster.ended.put(number, ended)
-    for group in snapshot.groups:
-        cluster.groups.put(group.name, group)
-    for reservation in snapshot.reservations:
-        cluster.reservations.put(reservation.name, reservation)
-    for charge in snapshot.charges:
-        cluster.charges.put((charge.queue, charge.user, charge.group), charge)
-    cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
-    cluster.forget_changes()
-    return cluster
 
 
 def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:

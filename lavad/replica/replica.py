@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import Snapshot, restore
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.replica import protocol as feed
 
@@ -86,8 +87,8 @@ class Replica:
             self.asks = deque(ask for ask in self.asks if ask.number != message.number)
         elif isinstance(message, feed.PlanDone):
             self.plan_done, self.plan_kept = message.version, message.kept
-        elif isinstance(message, feed.Snapshot):
-            self.cluster = feed.restore(message)
+        elif isinstance(message, Snapshot):
+            self.cluster = restore(message)
             self.changed = True
         elif isinstance(message, feed.Site):
             self.site = message

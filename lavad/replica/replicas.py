@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import take
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import SoftUpdate
@@ -89,7 +90,7 @@ class ReplicaProcess:
                 # between two commits: the snapshot then holds exactly what no later frame will bring
                 self._writer, self._late = writer, []
                 self.send(self._site)
-                self.send(feed.take(self._cluster))
+                self.send(take(self._cluster))
                 self.send(self._soft())
             self.there.set()
             try:

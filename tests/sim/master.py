@@ -134,7 +134,7 @@ class Master:
         if not asks:
             self._busy = False
             return
-        before, version = snapshot(self.cluster), self.cluster.version
+        before = snapshot(self.cluster)
         events: list[ev.Event] = []
         given: dict[str, dict[str, Any]] = {}
         answers: list[tuple[Ask, dict[str, Any] | None, str]] = []
@@ -152,7 +152,7 @@ class Master:
             answers.append((ask, answer, ""))
         check_invariants(self.cluster)
         delay = self.time.random.uniform(0.001, 0.02)
-        self.time.after(delay, lambda: self._committed(before, version, events, given, answers))
+        self.time.after(delay, lambda: self._committed(before, events, given, answers))
 
     def _decide(self, ask: Ask, events: list[ev.Event]) -> dict[str, Any]:
         answer: dict[str, Any] = {}
@@ -167,7 +167,6 @@ class Master:
     def _committed(
         self,
         before: object,
-        version: int,
         events: list[ev.Event],
         given: dict[str, dict[str, Any]],
         answers: list[tuple[Ask, dict[str, Any] | None, str]],
@@ -179,7 +178,6 @@ class Master:
         if self.fail_next and events:
             self.fail_next = False
             self.cluster.undo_changes()
-            self.cluster.version = version
             assert snapshot(self.cluster) == before, "an undone batch left something behind"
             check_invariants(self.cluster)
             answers = [(ask, None, why or "The master's store is full") for ask, _, why in answers]

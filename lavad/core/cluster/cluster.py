@@ -28,7 +28,7 @@ KEPT_SPECS = 1000
 
 
 class Cluster:
-    """All live state. Changed by ``apply`` alone."""
+    """All live state. ``apply`` alone changes it; ``forget_changes`` and ``undo_changes`` end a batch of changes."""
 
     def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
@@ -84,9 +84,9 @@ class Cluster:
         self.configure(self.conf)
         self._kept = self._single()
 
-    def _single(self) -> tuple[int, str, int, int, Conf]:
+    def _single(self) -> tuple[int, int, str, int, int, Conf]:
         """What is no row of a table."""
-        return self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
+        return self.version, self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -143,7 +143,7 @@ class Cluster:
         self._kept = self._single()
 
     def undo_changes(self) -> None:
-        """A batch could not be committed: everything but ``version`` is as before it."""
+        """A batch could not be committed: everything is as before it."""
         for number, spec in self.specs.changed.items():
             if spec is not None:
                 self.specs.rows[number] = spec  # dropped in this batch, and jobs that come back may need it
@@ -160,7 +160,7 @@ class Cluster:
         self.groups.undo()
         self.reservations.undo()
         self.conditions.undone()
-        self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
+        self.version, self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
             self.configure(conf)
         self.finished.clear()

@@ -42,12 +42,10 @@ def trial(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster, free to be changed inside of the ``with``; afterwards it is as before. Raises ValueError, see Rule."""
     if cluster.jobs.changed or cluster.arrays.changed or cluster.specs.changed:
         raise ValueError("a trial needs a cluster whose changes are committed")
-    version = cluster.version
     try:
         yield cluster
     finally:
         cluster.undo_changes()
-        cluster.version = version
 
 
 def with_spec(cluster: Cluster, key: int, spec: Spec, now: float) -> None:

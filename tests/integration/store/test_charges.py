@@ -10,6 +10,7 @@ from config.model.queue import QueueConfig
 from config.model.values import FairShare, Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import restore, take
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import Spec
@@ -97,7 +98,7 @@ def test_priorities_survive_restart_replay_and_snapshot(store: Store, store_url:
     live, middle = Cluster(), Cluster()
     for number, batch in enumerate(history(seed)):
         if number == 30:
-            middle = feed.restore(feed.take(live))
+            middle = restore(take(live))
         commit(store, live, batch)
         if number >= 30:
             feed.fold(middle, Soft(), batch)

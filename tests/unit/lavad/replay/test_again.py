@@ -16,6 +16,7 @@ from config.model.queue import QueueConfig
 from config.model.values import FairShare, JobAction, JobControl, Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.snapshot import restore, take
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.placement.placement import accept
 from lavad.core.events.apply import apply
@@ -94,11 +95,11 @@ class Site:
 
     def start_scheduler(self, shuffle: random.Random | None = None) -> None:
         """It begins with a snapshot, in whatever order the master's rows are."""
-        taken = feed.take(self.master.cluster)
+        taken = take(self.master.cluster)
         if shuffle is not None:
             for rows in (taken.hosts, taken.jobs, taken.arrays, taken.specs, taken.charges):
                 shuffle.shuffle(rows)
-        self.replica = feed.restore(taken)
+        self.replica = restore(taken)
         self.soft = type(self.master.soft)()
         update(self.soft, SoftUpdate(load=dict(self.master.soft.load)))
         self.memory, self.recorder = SchedulerCache(), Recorder()

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from config.model.cluster import HostConfig, Limit
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
+from lavad.core.cluster.snapshot import restore, take
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, Params
-from lavad.replica import protocol as feed
 from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 from lavad.sched.cycle.cycle import schedule
@@ -56,7 +56,7 @@ jobs = st.fixed_dictionaries(
 
 def starts_with(world: World, key: int, spec: Spec) -> bool:
     """Whether a job starts in the next cycle of a copy of the cluster in which it has this spec."""
-    cluster = feed.restore(feed.take(world.cluster))
+    cluster = restore(take(world.cluster))
     number = cluster.spec_numbers.get(spec, cluster.next_spec)
     if number == cluster.next_spec:
         apply(cluster, ev.SpecAdded(at=world.now, spec=number, value=spec))
