@@ -50,13 +50,13 @@ class Ask(msgspec.Struct, tag=True):
 
 
 class Drop(msgspec.Struct, tag=True):
-    """The caller of a query is gone."""
+    """The caller of a query has disconnected."""
 
     number: int
 
 
 class Site(msgspec.Struct, tag=True):
-    """What the replica is to know of its surroundings."""
+    """The surroundings of the master that a replica needs."""
 
     master: str
     lsf: dict[str, str]
@@ -77,15 +77,15 @@ ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
 
 
 class Whys(msgspec.Struct, frozen=True):
-    """Why classes wait, each different answer once: many wait for just the same."""
+    """Why classes wait; equal answers are sent once."""
 
     answers: list[WhyClass]
     of: dict[int, int]
-    """Spec number to the place of its answer."""
+    """Spec number to the index of its answer."""
 
     @classmethod
     def pack(cls, why: dict[int, WhyClass]) -> Whys:
-        """Answers that are one object are told once."""
+        """Answers that are the same object are packed once."""
         places: dict[int, int] = {}
         answers: list[WhyClass] = []
         of = {}

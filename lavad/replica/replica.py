@@ -19,11 +19,11 @@ from lavad.replica import protocol as feed
 
 
 class Ended(Exception):
-    """The master is gone."""
+    """The master has closed the connection."""
 
 
 class Replica:
-    """A fold of what the master commits."""
+    """The replica's cluster and soft state, kept up to date from the master's frames."""
 
     def __init__(self, link: socket.socket) -> None:
         self.link = link
@@ -35,13 +35,13 @@ class Replica:
         self.plan_kept = False
         """Whether what that plan was decided on is stored."""
         self.noted: Callable[[SoftUpdate], None] | None = None
-        """Told of soft news once they are folded."""
+        """Called with each soft update once it is folded."""
         self.changed = False
         """Something that matters to a scheduler came since this was last reset."""
         self._buffer = bytearray()
 
     def wait(self, timeout: float | None) -> bool:
-        """Take all frames that are there, waiting up to ``timeout`` seconds for the first; whether any came."""
+        """Read all frames available, waiting up to ``timeout`` seconds for the first; whether there were any."""
         if not self._readable(timeout):
             return False
         while True:

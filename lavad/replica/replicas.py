@@ -29,7 +29,7 @@ LAZY = 0.05
 """Seconds for which a replica that is only asked now and then may be behind; a request to it brings it up to date first."""
 
 MOST_UNREAD = 256 << 20
-"""Letters of answers that are kept for one user whose commands do not read them."""
+"""Characters of unread answers that are kept for one user."""
 
 
 class ReplicaProcess:
@@ -80,7 +80,7 @@ class ReplicaProcess:
             self._writer.write(b"".join(late))
 
     async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
-        """Start it, take what it sends, start it again when it dies."""
+        """Start the process, pass on what it sends, start it again when it dies."""
         while True:
             process, link = spawn(self.module, self._output)
             self.pid = process.pid
@@ -109,14 +109,14 @@ class ReplicaProcess:
 
 
 class _Open:
-    """A query: what has come of its answer and was not read yet."""
+    """An open query, and the pieces of its answer that are not read yet."""
 
     def __init__(self, uid: int) -> None:
         self.uid = uid
         self.pieces: asyncio.Queue[feed.Answer | Refused] = asyncio.Queue()
 
     def end(self, why: str) -> int:
-        """Nothing more comes, and what has come is dropped: how much that was."""
+        """Drop the unread pieces and end the answer; how many characters were dropped."""
         size = 0
         while not self.pieces.empty():
             size += _size(self.pieces.get_nowait())
@@ -141,7 +141,7 @@ class QueryProcess:
         self._open: dict[int, _Open] = {}
         self._most = most
         self._unread: Counter[int] = Counter()
-        """User to the letters of answers that they have not read."""
+        """User to the number of characters of answers not read yet."""
 
     async def run(self) -> None:
         """Serve for ever."""

@@ -1,4 +1,4 @@
-"""The watch over the ranks of parallel jobs that run: samples come in, what they say of a hang goes to the engine as an event."""
+"""Watches the ranks of running parallel jobs: collects their samples and asks the engine to name those that hang."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FRESH = 3
 
 
 class Hangs:
-    """Looks at jobs of two ranks or more on whose samples something is to be said; others cost nothing."""
+    """Jobs with at least two ranks are watched; others cost nothing."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float], seconds: float, sample: float) -> None:
         self._engine = engine
@@ -47,14 +47,14 @@ class Hangs:
                 hang.take(known[1], host, usage, now)
 
     def committed(self, committed: Committed) -> None:
-        """Jobs that are over, or wait again, are watched no longer."""
+        """Stop watching jobs that ended or wait again."""
         if self._ranks:
             for job in (*committed.finished, *committed.changed):
                 if job.run is None or job.outcome is not None:
                     self._ranks.pop(job.key, None)
 
     async def run(self) -> None:
-        """Look again and again."""
+        """Look at regular intervals."""
         while self._seconds:
             await asyncio.sleep(min(LONGEST_PAUSE, max(0.5, self._seconds / 10)))
             self._forget_ended()

@@ -50,7 +50,7 @@ class HeldWatch:
         return self.gpus.seconds(self._clock())
 
     def committed(self, committed: Committed) -> None:
-        """A batch is true now."""
+        """Count a committed batch."""
         self.gpus.note([*committed.changed, *committed.finished], self._clock())
         for event in committed.events:
             if isinstance(event, JobDeadlocked):

@@ -62,7 +62,7 @@ class Loops:
         self._extended_until = self._clock() + seconds
 
     async def hosts(self) -> None:
-        """Hosts that fall silent, and leases that run out."""
+        """Hosts that fall silent, leases that expire, hosts that leave the cluster."""
         while True:
             params = self._engine.cluster.conf.params
             await asyncio.sleep(min(1.0, params.host_timeout / 4))
@@ -91,7 +91,7 @@ class Loops:
         return may_fence(self._engine.cluster, renewed, now)
 
     async def overdue(self, outbox: Outbox) -> None:
-        """Starts and ends that are due and that a host has not acted on are told it again."""
+        """Orders that are due and that a host has not acted on are sent again."""
         while True:
             await asyncio.sleep(OVERDUE_PAUSE)
             sessions = list(self._sessions.rows.values())
@@ -124,14 +124,14 @@ class Loops:
                 await self._tried(clean_groups)
 
     async def windows(self) -> None:
-        """Dependency conditions with a time window are looked at again."""
+        """Dependency conditions with a time window are judged again."""
         while True:
             await asyncio.sleep(5.0)
             if self._engine.cluster.conditions.timed:
                 self._engine.time_passed()
 
     async def rusage_decay(self) -> None:
-        """rusage[duration=]: what is reserved for a part of a job's life only is free again."""
+        """rusage[duration=]: reservations that end or shrink before their job does."""
         while True:
             await asyncio.sleep(1.0)
             fading = self._engine.cluster.use.fading
@@ -147,7 +147,7 @@ class Loops:
                 await self._tried(lambda cluster, at: turn(cluster, at, local_time(at)))
 
     async def _tried(self, decide: Decide) -> bool:
-        """What time asks for; False where it was refused (the store may be full): it is asked for again by and by."""
+        """Ask the engine; False where that was refused (the store may be full), and a later round tries again."""
         try:
             await self._engine.ask(decide)
         except Refused as refusal:
@@ -183,14 +183,14 @@ class Loops:
             await self._forgotten(self._store.purge, self._clock() - ANSWERS_KEPT)
 
     async def forget_cycles(self) -> None:
-        """What old plans were decided on leaves the store, a little at a time."""
+        """Records of old scheduling cycles leave the store, a few at a time."""
         while True:
             before = self._clock() - self._engine.cluster.conf.params.record_days * DAY
             gone = await self._forgotten(self._store.purge_cycles, before)
             await asyncio.sleep(0.1 if gone else 60)
 
     async def _forgotten(self, forget: Callable[[float], int], before: float) -> int:
-        """How many rows left the store; none where it has no room to forget them."""
+        """How many rows were deleted; 0 where a full store refused even that."""
         try:
             return await asyncio.to_thread(forget, before)
         except StoreRefused as refusal:

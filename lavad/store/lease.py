@@ -49,7 +49,7 @@ class Lease:
         return self._transact(work)
 
     def renew(self, epoch: int, seconds: float) -> bool:
-        """Hold on for ``seconds`` from now; False: another master has taken it."""
+        """Renew for ``seconds`` from now; False: another master has taken it."""
         text = f"UPDATE lease SET expires = {self._now} + :seconds WHERE epoch = :epoch AND holder <> ''"
         return self._change(text, {"epoch": epoch, "seconds": seconds})
 

@@ -30,7 +30,7 @@ class Rows:
         self.new_names = own
         submitted = [event.key for event in batch.events if type(event) is JobSubmitted]
         self.reused = [key for key in submitted if key <= top_job]
-        """Job ids that an old finished job has had: its rows go first."""
+        """Job ids that are used again: the rows of the old finished job are deleted first."""
         self.top_job = max(submitted, default=top_job)
         ended: dict[int, Array] = {array.job: array for array in batch.dropped_arrays}
         arrays = ended | {array.job: array for array in batch.arrays}

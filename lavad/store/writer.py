@@ -193,7 +193,7 @@ class Store:
         return refusal(error)
 
     def _drop(self) -> None:
-        """Let go of the connection; the next call makes a new one."""
+        """Close the connection; the next call makes a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -204,7 +204,7 @@ class Store:
 
 
 def _forget_job(connection: sa.Connection, job: int) -> None:
-    """Job ids wrap around: what an old job left under this one goes."""
+    """Job ids wrap around: delete what an old job left under this id."""
     rows = schema.jobs.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
     connection.execute(schema.jobs.delete().where(rows))
     connection.execute(schema.arrays.delete().where(schema.arrays.c.job == job))

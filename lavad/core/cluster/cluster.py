@@ -56,7 +56,7 @@ class Cluster:
         self.suspended: dict[int, None] = {}
         """Keys of jobs that the system suspended or preempted."""
         self.promised: dict[int, None] = {}
-        """Keys of waiting jobs for which something is held."""
+        """Keys of pending jobs with reserved slots."""
         self.held_back: dict[int, None] = {}
         """Keys of pending jobs with ``not_before`` or another reason of their own."""
         self.hist_hours: dict[str, float] = {}
@@ -85,7 +85,7 @@ class Cluster:
         self._kept = self._single()
 
     def _single(self) -> tuple[int, int, str, int, int, Conf]:
-        """What is no row of a table."""
+        """The state that is in no table."""
         return self.version, self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
 
     def configure(self, conf: Conf) -> None:
@@ -135,7 +135,7 @@ class Cluster:
         return self.jobs, self.arrays, self.specs, *small
 
     def forget_changes(self) -> None:
-        """A batch is committed: what it changed is no longer remembered."""
+        """A batch is committed: forget what it changed."""
         for table in self._tables():
             table.changed.clear()
         self.finished.clear()
@@ -191,7 +191,7 @@ class Cluster:
             self.conditions.job_changed(key & 0xFFFFFFFF)
 
     def _depend(self, old: Job | None, new: Job | None) -> None:
-        """Note who waits for which condition."""
+        """Index who waits for which condition."""
         was = old.depend if old is not None and old.blocked else None
         now = new.depend if new is not None and new.blocked else None
         if was is now:
@@ -332,7 +332,7 @@ class Cluster:
                 self._retire(old)
 
     def _retire(self, spec: int) -> None:
-        """No live job has this spec any more; the newest such are kept, as the next job is often the same again."""
+        """No live job has this spec any more. The newest such specs are kept: the next job is often the same again."""
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
             oldest = next(iter(self.idle_specs))

@@ -25,7 +25,7 @@ class JobDispatched(JobEvent, frozen=True):
     uid: str
     parts: tuple[Placed, ...]
     way: int = 0
-    """Which of the alternatives of its requirement it was placed by."""
+    """Index of the alternative of its resource requirement that placed it."""
     alone: tuple[str, ...] = ()
     """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
     forced: bool = False
@@ -130,7 +130,7 @@ def _job_lost(cluster: Cluster, event: JobLost) -> None:
 
 
 class JobFound(JobEvent, frozen=True):
-    """Its silent host speaks again and still has it: UNKWN to what it was."""
+    """Its silent host is back and still has it: from UNKWN to the state before."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, S.ZOMBI: None}
 
@@ -145,13 +145,13 @@ def _job_found(cluster: Cluster, event: JobFound) -> None:
 
 
 class SignalRequested(JobEvent, frozen=True, tag="JobWished", rename={"pending": "wish"}):
-    """Something was asked of a running attempt."""
+    """A signal, checkpoint, kill, requeue or migration was requested of a running attempt."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)}
 
     pending: PendingSignal
     beneficiary: int = 0
-    """The job that gets what this one has, as soon as it is gone (preemption by requeue); 0: none."""
+    """The job that gets its resources once it is gone (preemption by requeue); 0: none."""
 
 
 @folds(SignalRequested)
@@ -191,7 +191,7 @@ def _signal_handled(cluster: Cluster, event: SignalHandled) -> None:
 
 
 class CheckpointMade(JobEvent, frozen=True):
-    """A whole checkpoint of the job is on disk."""
+    """A complete checkpoint of the job is on disk."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -208,7 +208,7 @@ def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
 
 
 class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):
-    """rusage[duration=,decay=]: from now on less is reserved for an attempt than before."""
+    """rusage[duration=,decay=]: less is reserved for the attempt from now on."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 

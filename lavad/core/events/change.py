@@ -27,13 +27,13 @@ class JobModified(JobEvent, frozen=True):
     changes: tuple[str, ...] = ()
     limit: int = -1
     reserved: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
-    """Of a job that runs and reserves other amounts now: host to what it reserves there."""
+    """Changed reservations of a running job: host to (resource, amount) pairs."""
     depends: bool = False
-    """Whether it has another condition now: ``depend``."""
+    """Whether the dependency condition changed, to ``depend``."""
     depend: Depend | None = None
     ended: tuple[tuple[int, Ended], ...] = ()
     amended: tuple[tuple[str, str], ...] = ()
-    """Of a job that runs: fields of its text that its first host must know of, as they are now."""
+    """Of a running job: changed fields of its text that its first host needs, with their new values."""
 
 
 @folds(JobModified)

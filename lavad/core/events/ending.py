@@ -29,11 +29,11 @@ class JobRequeued(JobEvent, frozen=True):
     failures: int = 0
     not_before: float = 0.0
     barred: tuple[str, ...] = ()
-    """Hosts that it never goes back to (EXCLUDE of REQUEUE_EXIT_VALUES)."""
+    """Hosts on which it must not start again (EXCLUDE of REQUEUE_EXIT_VALUES)."""
     end: End | None = None
     top: bool = False
     requeues: int = 0
-    """Of an exit value: how often it has happened to the job now."""
+    """Requeues by exit value so far, this one included."""
 
 
 @folds(JobRequeued)

@@ -25,7 +25,7 @@ def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
 
 
 class PartPrepared(JobEvent, frozen=True):
-    """A host has all in place for its part of a gang."""
+    """A host is ready to start its part of a gang."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -33,7 +33,7 @@ class PartPrepared(JobEvent, frozen=True):
     host: str
     address: str = ""
     door: str = ""
-    """Where the user of an interactive job comes in."""
+    """Address that the user of an interactive job attaches to."""
 
 
 @folds(PartPrepared)
@@ -42,7 +42,7 @@ def _part_prepared(cluster: Cluster, event: PartPrepared) -> None:
 
 
 class GangReleased(JobEvent, frozen=True):
-    """Every host is prepared: all parts are told to go."""
+    """Every host is prepared: all parts may start."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -59,7 +59,7 @@ def _gang_released(cluster: Cluster, event: GangReleased) -> None:
 
 
 class PartStarted(JobEvent, frozen=True):
-    """A part runs on its host; of the first part it is the start of the job."""
+    """A part runs on its host; the job has started when its first part has."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -148,7 +148,7 @@ def with_end(run: Attempt, host: str, end: End) -> Attempt:
 
 
 class PartRefused(JobEvent, frozen=True):
-    """A host would not start its part; nothing of it is there."""
+    """A host refused to start its part; nothing of it runs there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 

@@ -1,4 +1,4 @@
-"""The records that folds change: how they find the job, element or array that an event is about, and keep its new one."""
+"""How folds find the record of the job, element or array that an event is about, and store its new record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lavad.core.lang.states import JobState
 
 
 def live_job(cluster: Cluster, key: int) -> Job:
-    """The job of a fact that only a started job can meet; raises IllegalMove."""
+    """The record of a job that must have one (not an untouched element); raises IllegalMove."""
     job = cluster.jobs.rows.get(key)
     if job is None:
         raise IllegalMove(f"job {show(key)} is not live, or has not started")
@@ -22,7 +22,7 @@ def live_job(cluster: Cluster, key: int) -> Job:
 
 
 def attempt_of(job: Job, number: int) -> Attempt:
-    """The attempt of a fact about it; raises IllegalMove for another than the current."""
+    """The current attempt; raises IllegalMove where ``number`` is another."""
     if job.run is None or job.run.number != number:
         raise IllegalMove(f"attempt {number} is not the current one of {job}")
     return job.run
@@ -62,14 +62,14 @@ def record_of(cluster: Cluster, key: int) -> Job:
 
 
 def stands(array: Array, index: int) -> int:
-    """How an untouched element stands to its array's condition."""
+    """Whether an untouched element is blocked by its array's condition: MET, BLOCKED or NEVER."""
     if index not in array.waiting:
         return MET
     return NEVER if index in array.never else BLOCKED
 
 
 def put(cluster: Cluster, job: Job) -> None:
-    """Keep a job's new record; an element that was untouched leaves its array's ranges."""
+    """Store a job's new record; an element that was untouched leaves its array's ranges."""
     split = job.key not in cluster.jobs.rows
     cluster.jobs.put(job.key, job)
     if split:
@@ -82,7 +82,7 @@ def put(cluster: Cluster, job: Job) -> None:
 
 
 def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...]) -> None:
-    """Keep what a new condition has to know of finished jobs."""
+    """Remember what a new condition needs to know about finished jobs."""
     for job, value in ended:
         if job in cluster.conditions.named:
             known = cluster.ended.rows.get(job)

@@ -47,7 +47,7 @@ def _configured(cluster: Cluster, event: Configured) -> None:
 
 
 class SpecAdded(Event, frozen=True):
-    """A spec that no live job has had, under its number."""
+    """A new spec and its number."""
 
     external: ClassVar[bool] = True
 
@@ -65,7 +65,7 @@ def _spec_added(cluster: Cluster, event: SpecAdded) -> None:
 
 
 class HostJoined(Event, frozen=True):
-    """A host's agent said what the host is (first time, or the facts changed)."""
+    """A host's agent reported its facts (for the first time, or they changed)."""
 
     external: ClassVar[bool] = True
 
@@ -93,7 +93,7 @@ def _host_up(cluster: Cluster, event: HostUp) -> None:
 
 
 class HostDown(Event, frozen=True):
-    """The master has not heard the host for its timeout."""
+    """The host has been silent for longer than its timeout."""
 
     external: ClassVar[bool] = True
 
@@ -106,7 +106,7 @@ def _host_down(cluster: Cluster, event: HostDown) -> None:
 
 
 class HostLeft(Event, frozen=True):
-    """The cluster no longer has the host: no file names it, and nothing of it is in use."""
+    """The host has left the cluster: no file names it, and nothing on it is in use."""
 
     external: ClassVar[bool] = True
 
