@@ -324,7 +324,7 @@ def test_a_full_disk_keeps_what_it_has(tmp_path: Path) -> None:
 _CHILD = """
 import sys
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import job as ev
+from lavad.core import events as ev
 from lavad.core.events.apply import apply
 from lavad.store.batch import batch_of
 from lavad.store.writer import Store
