@@ -34,7 +34,7 @@ LOCAL = (1, 43_200)
 def make(hosts: int, slots: int) -> tuple[Cluster, Soft]:
     """A cluster of idle hosts."""
     cluster, soft = Cluster(), Soft()
-    conf = Conf(queues=(QueueConfig(name="normal"),), params=Params(parallel_by_slot=True))
+    conf = Conf(queues=(QueueConfig(name="normal"),), params=Params(parallel_sched_by_slot=True))
     apply(cluster, ev.Configured(at=NOW, conf=conf))
     for at in range(hosts):
         name = f"host{at:05d}"
@@ -117,7 +117,7 @@ def fair_share(users: int, classes: int, hosts: int, fair: bool = True, elements
     """``users`` with ``classes`` each in one queue, by fair share (or, to compare, first come, first served)."""
     cluster, soft = make(hosts, 16)
     share = FairShare(shares=(("default", 1),)) if fair else None
-    conf = Conf(queues=(QueueConfig(name="normal", share=share),), params=Params(parallel_by_slot=True))
+    conf = Conf(queues=(QueueConfig(name="normal", share=share),), params=Params(parallel_sched_by_slot=True))
     apply(cluster, ev.Configured(at=NOW, conf=conf))
     for number in range(users * classes):
         spec = Spec(user=f"u{number % users}", queue="normal", resreq=f"rusage[mem={100 + number // users}]")

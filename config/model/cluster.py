@@ -5,7 +5,7 @@ Rule: frozen, plain values only. Times are seconds, sizes KB, None is "not set".
 
 import msgspec
 
-from config.model.params import Params
+from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Shares, Thresholds
 
@@ -142,7 +142,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = DEFAULT_CLUSTER
     admins: tuple[str, ...] = ()
-    params: Params = Params()
+    params: SiteParams = SiteParams()
     queues: tuple[QueueConfig, ...] = ()
     hosts: tuple[HostConfig, ...] = ()
     default_host: HostConfig | None = None

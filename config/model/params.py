@@ -6,18 +6,19 @@ change. (What `lava up` writes into its files is another set, see samples/.)
 
 import msgspec
 
+from config.model.values import Backfill
 
-class Params(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are seconds, sizes KB."""
+
+class Params(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What decisions depend on, and so is part of the configuration that is stored. Times are seconds, sizes KB."""
 
     # --- lsb.params: queues, names, defaults of a job
-    default_queue: tuple[str, ...] = ()
+    default_queue: tuple[str, ...] = ("normal",)
     default_project: str = "default"
     default_application: str = ""
     default_user_group: str = ""
     default_jobgroup: str = ""
     default_host_spec: str = ""
-    default_resreq_order: str = "r15s:pg"
     default_job_cwd: str = ""
     default_job_outdir: str = ""
     max_jobid: int = 999_999
@@ -32,38 +33,20 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     job_group_clean: bool = False
     job_position_control_by_admin: bool = False
     enable_user_resume: bool = False
-    strict_ug_control: bool = False
-    enforce_one_ug_limits: bool = False
 
     # --- the clock of the cluster
     mbd_sleep_time: int = 60
-    sbd_sleep_time: int = 30
-    mbd_refresh_time: int = 5
     # LSF documents 1 and ships 0; without a file 0 holds, as load reports arrive far faster here.
     job_accept_interval: int = 0
-    job_scheduling_interval: float = 1.0
     clean_period: int = 3600
-    max_job_num: int = 1000
     job_terminate_interval: int = 10
-    max_sbd_fail: int = 3
-    sub_try_interval: int = 60
-    pend_reason_update_interval: int = 60
-    condense_pending_reasons: bool = False
 
     # --- running
     abs_runlimit: bool = False
     job_include_postproc: bool = False
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None
-    max_preexec_retry: int | None = None
-    local_max_preexec_retry: int | None = None
-    local_max_preexec_retry_action: str = ""
-    max_job_requeue: int | None = None
-    pg_susp_it: int = 180
     detect_idle_job_after: int = 1200
-    job_spool_dir: str = ""
-    # LSF has these two on queues and applications only; here they are also the default of all queues.
-    job_warning_action: str = ""
     job_action_warning_time: int | None = None
 
     # --- placing
@@ -71,11 +54,117 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     resource_reserve_per_task: bool = False
     compute_unit_types: tuple[str, ...] = ()
     """The finest first; `!` behind the one that cu[] means where it names none."""
+    preempt_jobtype: tuple[str, ...] = ()
+
+    # --- lsf.conf: commands
+    lsb_bsub_parse_script: bool = False
+    lsb_stdout_direct: bool = False
+    lsb_short_hostlist: bool = False
+    lsb_enable_hpc_allocation: bool = False
+    lsb_bjobs_pendreason_level: int = 0
+    lsb_bjobs_format: str = ""
+    lsb_bjobs_consistent_exit_code: bool = False
+    lsb_mod_all_jobs: bool = False
+
+    # --- lsf.conf: limits and control
+    lsf_unit_for_limits: str = "KB"
+    lsb_resource_enforce: tuple[str, ...] = ()
+    """Of "memory", "cpu", "gpu": what cgroups enforce."""
+    lsb_job_memlimit: bool | None = None
+    lsb_memlimit_enforce: bool = False
+    lsf_root_user: bool = False
+
+    # --- lsf.conf: places
+    lsb_mailto: str = ""
+
+    # --- lsf.conf: lava's own
+    lava_host_timeout: int = 60
+    lsf_dynamic_host_timeout: int = 0
+    """Seconds after which a silent host that no file names leaves; 0: never."""
+    lava_lease: int = 600
+    lava_lease_margin: int = 30
+    lava_backfill: Backfill = Backfill.EASY
+    lava_pack_weights: tuple[tuple[str, float], ...] = ()
+    """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
+    lava_submit_hosts: tuple[str, ...] = ("all",)
+    lava_record_days: float = 1.0
+    """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
+
+    @property
+    def unit_kb(self) -> int:
+        """LSF_UNIT_FOR_LIMITS in KB."""
+        return int(1024 ** UNITS.index(self.lsf_unit_for_limits))
+
+    @property
+    def resreq_unit_mb(self) -> float:
+        """What a plain amount of memory in a resource requirement counts in: MB, unless LSF_UNIT_FOR_LIMITS names more."""
+        return max(1.0, self.unit_kb / 1024)
+
+    @property
+    def job_memlimit(self) -> bool:
+        """Whether lava ends jobs that exceed their memory limit."""
+        return bool(self.lsb_job_memlimit) or self.lsb_memlimit_enforce
+
+    @property
+    def run_warning(self) -> int:
+        """Seconds between SIGUSR2 at the run limit and the kill."""
+        return 600 if self.job_action_warning_time is None else self.job_action_warning_time
+
+    @property
+    def preempt_exclusive(self) -> bool:
+        """Whether exclusive jobs preempt and are preempted."""
+        return "EXCLUSIVE" in self.preempt_jobtype
+
+    @property
+    def unit_types(self) -> tuple[str, ...]:
+        """Types of compute units, the finest first."""
+        return tuple(word.rstrip("!") for word in self.compute_unit_types)
+
+    @property
+    def unit_type(self) -> str:
+        """The type that cu[] means where it names none."""
+        marked = next((word for word in self.compute_unit_types if word.endswith("!")), "")
+        return marked.rstrip("!") or (self.unit_types or ("",))[0]
+
+
+UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+
+
+class SiteParams(Params, frozen=True):
+    """All that the files say: also how daemons and commands work, places, and what is checked only."""
+
+    default_queue: tuple[str, ...] = ()
+    """Not set: LSF's own choice (`ClusterConfig.default_queues`)."""
+    # --- lsb.params: queues, names, defaults of a job
+    default_resreq_order: str = "r15s:pg"
+    strict_ug_control: bool = False
+    enforce_one_ug_limits: bool = False
+
+    # --- the clock of the cluster
+    sbd_sleep_time: int = 30
+    mbd_refresh_time: int = 5
+    job_scheduling_interval: float = 1.0
+    max_job_num: int = 1000
+    max_sbd_fail: int = 3
+    sub_try_interval: int = 60
+    pend_reason_update_interval: int = 60
+    condense_pending_reasons: bool = False
+
+    # --- running
+    max_preexec_retry: int | None = None
+    local_max_preexec_retry: int | None = None
+    local_max_preexec_retry_action: str = ""
+    max_job_requeue: int | None = None
+    pg_susp_it: int = 180
+    job_spool_dir: str = ""
+    # LSF has these two on queues and applications only; here they are also the default of all queues.
+    job_warning_action: str = ""
+
+    # --- placing
     use_susp_slots: bool = True
     preempt_for: tuple[str, ...] = ()
     preemptable_resources: tuple[str, ...] = ()
     preemption_wait_time: int = 300
-    preempt_jobtype: tuple[str, ...] = ()
     preempt_delay: int | None = None
     no_preempt_interval: int | None = None
     no_preempt_run_time: int | None = None
@@ -97,17 +186,9 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     committed_run_time_factor: float = 0.0
 
     # --- lsf.conf: commands
-    lsb_bsub_parse_script: bool = False
     lsf_interactive_stderr: bool = False
     lsf_remote_copy_cmd: str = ""
-    lsb_stdout_direct: bool = False
-    lsb_short_hostlist: bool = False
-    lsb_enable_hpc_allocation: bool = False
-    lsb_bjobs_pendreason_level: int = 0
-    lsb_bjobs_format: str = ""
-    lsb_bjobs_consistent_exit_code: bool = False
     lsb_default_jobmaxsize: str = ""
-    lsb_mod_all_jobs: bool = False
     lsb_set_tmpdir: bool = False
     lsb_esub_method: str = ""
     lsb_jobmsg_num: int | None = None
@@ -116,14 +197,8 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lsf_tmpdir: str = "/tmp"
 
     # --- lsf.conf: limits and control
-    lsf_unit_for_limits: str = "KB"
-    lsb_resource_enforce: tuple[str, ...] = ()
-    """Of "memory", "cpu", "gpu": what cgroups enforce."""
-    lsb_job_memlimit: bool | None = None
-    lsb_memlimit_enforce: bool = False
     lsb_job_cpulimit: bool | None = None
     lsb_use_sequential_signal: bool = False
-    lsf_root_user: bool = False
 
     # --- lsf.conf: places
     lsf_master_list: tuple[str, ...] = ()
@@ -138,7 +213,6 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lsf_mandir: str = ""
     lsf_top: str = ""
     lsf_strip_domain: tuple[str, ...] = ()
-    lsb_mailto: str = ""
     lsb_mailprog: str = ""
     lsb_mailserver: str = ""
     lsb_mailsize_limit: int | None = None
@@ -149,21 +223,12 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_database_url: str = ""
     lava_database_url_file: str = ""
     """A file that only the daemon can read, for a URL with a password: every user reads lsf.conf."""
-    lava_host_timeout: int = 60
     lsf_dynamic_host_wait_time: int = 0
-    lsf_dynamic_host_timeout: int = 0
-    """Seconds after which a silent host that no file names leaves; 0: never."""
-    lava_lease: int = 600
-    lava_lease_margin: int = 30
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
     lava_metrics_address: str = ""
     lava_hang_time: int = 600
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
-    lava_backfill: str = "EASY"
-    lava_pack_weights: tuple[tuple[str, float], ...] = ()
-    """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
-    lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_port: int = 16879
     lava_tls_dir: str = ""
     lava_tls_master_name: str = ""
@@ -172,14 +237,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     lava_key_file: str = ""
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
-    lava_record_days: float = 1.0
-    """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
     lava_mpi_interface: str = ""
     """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0
     """Simulated GPUs on each host; for trying things out on a laptop."""
-
-    @property
-    def resreq_unit_mb(self) -> float:
-        """What a plain amount of memory in a resource requirement counts in: MB, unless LSF_UNIT_FOR_LIMITS names more."""
-        return max(1.0, 1024.0 ** (("KB", "MB", "GB", "TB", "PB", "EB").index(self.lsf_unit_for_limits) - 1))

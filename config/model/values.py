@@ -208,6 +208,13 @@ class Interactive(StrEnum):
     ONLY = "only"
 
 
+class Backfill(StrEnum):
+    """LAVA_BACKFILL: whether one waiting job has a reservation that backfill must respect, or the first ones all have."""
+
+    EASY = "easy"
+    CONSERVATIVE = "conservative"
+
+
 class Resizable(StrEnum):
     """RESIZABLE_JOBS."""
 

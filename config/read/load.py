@@ -14,7 +14,7 @@ import msgspec
 from config.check.queues import check_limits, check_queues
 from config.check.shares import check_groups, check_shares
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
-from config.model.params import Params
+from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.read.hosts import check_hosts_named, joined, read_lsb_hosts
 from config.read.limits import read_limits, read_methods
@@ -175,7 +175,7 @@ def _assembled(
     )  # fmt: skip
 
 
-def _check_default_queue(params: Params, queues: dict[str, Any], sections: list[Section], problems: Problems) -> None:
+def _check_default_queue(params: SiteParams, queues: dict[str, Any], sections: list[Section], problems: Problems) -> None:
     for section in sections:
         for row in section.rows:
             for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():

@@ -1,10 +1,11 @@
-"""lsb.params and the parameters of lsf.conf that lava acts on -> Params."""
+"""lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import re
 from typing import Any
 
-from config.model.params import Params
+from config.model.params import SiteParams
 from config.model.problems import Place, Problems
+from config.model.values import Backfill
 from config.text.lsfconf import parse_lsf_conf
 from config.text.sections import Cell, Section
 from config.values import known
@@ -119,6 +120,11 @@ def host_hours(value: str, _: v.Scope) -> int:
     return int(number) * (60 if minutes else 3600)
 
 
+def backfill(value: str, scope: v.Scope) -> Backfill:
+    word = v.choice("EASY", "CONSERVATIVE")(value, scope)
+    return Backfill(str(word).lower())
+
+
 LSF_CONF: Table = {
     "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
     "LSB_STDOUT_DIRECT": v.yes_no,
@@ -178,7 +184,7 @@ LSF_CONF: Table = {
     "LAVA_DATABASE_URL": v.text,
     "LAVA_DATABASE_URL_FILE": v.text,
     "LAVA_HOST_TIMEOUT": v.positive_seconds,
-    "LAVA_BACKFILL": v.choice("EASY", "CONSERVATIVE"),
+    "LAVA_BACKFILL": backfill,
     "LAVA_PACK_WEIGHTS": pack_weights,
     "LAVA_LEASE": v.positive_seconds,
     "LAVA_LEASE_MARGIN": v.second_count,
@@ -202,7 +208,7 @@ OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
 
 
 def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], dict[str, Any]]:
-    """-> (lsf.conf as it stands, the fields of Params it sets)."""
+    """-> (lsf.conf as it stands, the fields of SiteParams it sets)."""
     entries, bad = parse_lsf_conf(text)
     for number in bad:
         problems.error(Place(file, number), "not NAME=value")
@@ -251,9 +257,9 @@ def params_as_written(sections: list[Section]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def params_of(fields: dict[str, Any], file: str, problems: Problems) -> Params:
+def params_of(fields: dict[str, Any], file: str, problems: Problems) -> SiteParams:
     """The record, with what must hold between its fields."""
-    params = Params(**fields)
+    params = SiteParams(**fields)
     timeout = params.lava_host_timeout
     if params.lava_heartbeat * 2 > timeout:
         text = f"LAVA_HOST_TIMEOUT {timeout} s is less than two of LAVA_HEARTBEAT {params.lava_heartbeat} s"

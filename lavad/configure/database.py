@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from config.model.params import Params
+from config.model.params import SiteParams
 
 
-def database_url(params: Params, url: str = "", file: str = "") -> str:
+def database_url(params: SiteParams, url: str = "", file: str = "") -> str:
     """The SQLAlchemy URL; raises OSError where the file that should hold it does not read."""
     url = url or ("" if file else params.lava_database_url)
     file = file or params.lava_database_url_file

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig, UserConfig
 from config.model.params import Params as FileParams
+from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare
 from lavad.core.lang.resreq.text import in_mb
@@ -39,7 +40,6 @@ FILLED = (
 """Other parameters of queues that lsb.params has a default for."""
 _OWN_SHARE = (*FACTORS, "fairshare_queues", "queue_group", "dispatch_order", "round_robin_policy", "dominant_resources")
 """Parameters that have become the policy of a queue in force."""
-_UNIT_KB = {"KB": 1, "MB": 1024, "GB": 1024**2, "TB": 1024**3, "PB": 1024**4, "EB": 1024**5}
 
 
 _NOTHING = QueueConfig("")
@@ -74,13 +74,13 @@ def resolve(config: ClusterConfig) -> Conf:
     )
 
 
-def _filled(names: tuple[str, ...], own: QueueConfig | None, params: FileParams) -> dict[str, Any]:
+def _filled(names: tuple[str, ...], own: QueueConfig | None, params: SiteParams) -> dict[str, Any]:
     """The queue's own values, those of lsb.params where it has none."""
     mine = {name: getattr(own, name, None) for name in names}
     return {name: getattr(params, name) if value in (None, "") else value for name, value in mine.items()}
 
 
-def _queue(queue: QueueConfig, params: FileParams) -> QueueConfig:
+def _queue(queue: QueueConfig, params: SiteParams) -> QueueConfig:
     unit = params.resreq_unit_mb
     return replace(
         queue,
@@ -95,7 +95,7 @@ def _queue(queue: QueueConfig, params: FileParams) -> QueueConfig:
     )
 
 
-def _share(queue: QueueConfig, params: FileParams) -> FairShare | None:
+def _share(queue: QueueConfig, params: SiteParams) -> FairShare | None:
     """A queue's policy; None: first come, first served."""
     own_policy = queue.fairshare or queue.round_robin_policy or queue.dominant_resources or queue.queue_group
     if not (own_policy or queue.scheduler == "fair"):
@@ -114,7 +114,7 @@ def _share(queue: QueueConfig, params: FileParams) -> FairShare | None:
     )
 
 
-def _application(app: ApplicationConfig, params: FileParams) -> ApplicationConfig:
+def _application(app: ApplicationConfig, params: SiteParams) -> ApplicationConfig:
     return replace(app, res_req=in_mb(app.res_req, params.resreq_unit_mb))
 
 
@@ -194,74 +194,15 @@ def _controlling(admins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _params(config: ClusterConfig) -> Params:
-    file: FileParams = config.params
-    return Params(
-        default_queues=config.default_queues(),
-        default_project=file.default_project,
-        max_jobid=file.max_jobid,
-        max_array=file.max_job_array_size,
-        clean_period=file.clean_period,
-        terminate_interval=file.job_terminate_interval,
-        max_user_priority=file.max_user_priority,
-        priority_growth=file.job_priority_over_time,
-        abs_runlimit=file.abs_runlimit,
-        parallel_by_slot=file.parallel_sched_by_slot,
-        unit_kb=_UNIT_KB[file.lsf_unit_for_limits],
-        unit_name=file.lsf_unit_for_limits,
-        resreq_unit_mb=file.resreq_unit_mb,
-        enforce=file.lsb_resource_enforce,
-        job_memlimit=bool(file.lsb_job_memlimit) or file.lsb_memlimit_enforce,
-        root_jobs=file.lsf_root_user,
-        parse_script=file.lsb_bsub_parse_script,
-        stdout_direct=file.lsb_stdout_direct,
-        run_warning=600 if file.job_action_warning_time is None else file.job_action_warning_time,
-        host_timeout=float(file.lava_host_timeout),
-        mail_to=file.lsb_mailto,
-        dynamic_timeout=float(file.lsf_dynamic_host_timeout),
+    site = config.params
+    params = Params(**{name: getattr(site, name) for name in FileParams.__struct_fields__})
+    return replace(
+        params,
+        default_queue=config.default_queues(),
+        max_pend_jobs=site.max_pend_slots or site.max_pend_jobs,
+        max_pend_slots=None,
         open_hosts=config.default_host is not None,
         host_addresses=config.host_addresses,
-        lease=float(file.lava_lease),
-        margin=float(file.lava_lease_margin),
-        pend_level=file.lsb_bjobs_pendreason_level,
-        short_hostlist=file.lsb_short_hostlist,
-        hpc_allocation=file.lsb_enable_hpc_allocation,
-        mod_all_jobs=file.lsb_mod_all_jobs,
-        rusage_per_task=file.resource_reserve_per_task,
-        unit_types=tuple(word.rstrip("!") for word in file.compute_unit_types),
-        unit_type=next((word for word in file.compute_unit_types if word.endswith("!")), "").rstrip("!")
-        or (file.compute_unit_types or ("",))[0],
         units=tuple(UnitConf(name=unit.name, type=unit.type) for unit in config.units),
-        max_pend_jobs=file.max_pend_slots or file.max_pend_jobs,
-        sleep=file.mbd_sleep_time,
-        accept_interval=file.job_accept_interval,
-        preempt_exclusive="EXCLUSIVE" in file.preempt_jobtype,
-        backfill=file.lava_backfill.lower(),
-        detect_idle_job_after=file.detect_idle_job_after,
-        pack_weights=file.lava_pack_weights,
-        bjobs_format=file.lsb_bjobs_format,
-        dep_last_sub=file.job_dep_last_sub,
-        default_app=file.default_application,
-        default_host_spec=file.default_host_spec,
-        default_group=file.default_jobgroup,
-        default_user_group=file.default_user_group,
-        default_cwd=file.default_job_cwd,
-        default_outdir=file.default_job_outdir,
-        max_messages=file.max_job_msg_num,
-        consistent_exit=file.lsb_bjobs_consistent_exit_code,
         architectures=tuple((model.name, " ".join(model.architectures)) for model in config.host_models if model.architectures),
-        submit_hosts=tuple(name for name in file.lava_submit_hosts if name != "all"),
-        record_days=file.lava_record_days,
-        **_rules(file),
     )
-
-
-def _rules(file: FileParams) -> dict[str, Any]:
-    """What users may do, and what goes by itself."""
-    return {
-        "positions_by_admin": file.job_position_control_by_admin,
-        "user_resume": file.enable_user_resume,
-        "group_clean": file.job_group_clean,
-        "pre_timeout": file.job_preproc_timeout or 0,
-        "post_timeout": file.job_postproc_timeout or 0,
-        "include_post": file.job_include_postproc,
-    }

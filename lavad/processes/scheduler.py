@@ -75,7 +75,7 @@ def run(replica: Replica) -> NoReturn:
 
 def _recorded(recorder: Recorder, replica: Replica, plan: Plan, now: float, local: Local) -> Plan:
     """The plan with what it was decided on, if that is to be kept."""
-    if replica.cluster.conf.params.record_days <= 0:
+    if replica.cluster.conf.params.lava_record_days <= 0:
         recorder.stop()
         return plan
     return replace(plan, recorded=recorder.record(plan, replica.soft, now, local)) if plan.decides else plan

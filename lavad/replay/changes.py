@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
-from config.model.values import FairShare
+from config.model.values import Backfill, FairShare
 from lavad.core import events as ev
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Host
@@ -72,7 +72,7 @@ def changed_conf(conf: Conf, changes: Changes, names: list[str], like: str) -> C
     if changes.policy:
         conf = replace(conf, partitions=())
     if changes.policy in ("easy", "conservative"):
-        conf = replace(conf, params=replace(conf.params, backfill=changes.policy))
+        conf = replace(conf, params=replace(conf.params, lava_backfill=Backfill(changes.policy)))
     conf = replace(conf, queues=queues)
     return _with_hosts(conf, changes, names, like) if names else conf
 

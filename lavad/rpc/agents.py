@@ -206,7 +206,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         )
         self._publish(news)
         self._sessions.renewed[session.host] = self._clock()
-        lease = self._engine.cluster.conf.params.lease
+        lease = self._engine.cluster.conf.params.lava_lease
         session.send(encode.echo(beat.sent, lease))
 
     async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:

@@ -102,8 +102,8 @@ class Dispatch:
             yield _refusal(refusal)
 
     def _why_not(self, caller: Caller) -> str:
-        allowed = self._engine.cluster.conf.params.submit_hosts
-        if allowed and caller.host not in allowed:
+        allowed = self._engine.cluster.conf.params.lava_submit_hosts
+        if "all" not in allowed and caller.host not in allowed:
             return f"{caller.host}: Host is not a submission host"
         return ""
 

@@ -65,7 +65,7 @@ class Loops:
         """Hosts that fall silent, leases that expire, hosts that leave the cluster."""
         while True:
             params = self._engine.cluster.conf.params
-            await asyncio.sleep(min(1.0, params.host_timeout / 4))
+            await asyncio.sleep(min(1.0, params.lava_host_timeout / 4))
             now = self._clock()
             for name, host in list(self._engine.cluster.hosts.rows.items()):
                 if departing(self._engine.cluster, name, now):
@@ -120,7 +120,7 @@ class Loops:
         while True:
             await asyncio.sleep(5.0)
             cluster = self._engine.cluster
-            if cluster.conf.params.group_clean and cluster.groups.rows and unused_groups(cluster):
+            if cluster.conf.params.job_group_clean and cluster.groups.rows and unused_groups(cluster):
                 await self._tried(clean_groups)
 
     async def windows(self) -> None:
@@ -185,7 +185,7 @@ class Loops:
     async def forget_cycles(self) -> None:
         """Records of old scheduling cycles leave the store, a few at a time."""
         while True:
-            before = self._clock() - self._engine.cluster.conf.params.record_days * DAY
+            before = self._clock() - self._engine.cluster.conf.params.lava_record_days * DAY
             gone = await self._forgotten(self._store.purge_cycles, before)
             await asyncio.sleep(0.1 if gone else 60)
 

@@ -65,6 +65,54 @@ _APP = _JOB | {
     "resize_command": "resize_notify_cmd",
     "resize_grace": "djob_resize_grace_period",
 }
+_PARAMS = {
+    "default_queues": "default_queue",
+    "max_array": "max_job_array_size",
+    "terminate_interval": "job_terminate_interval",
+    "priority_growth": "job_priority_over_time",
+    "parallel_by_slot": "parallel_sched_by_slot",
+    "unit_name": "lsf_unit_for_limits",
+    "enforce": "lsb_resource_enforce",
+    "root_jobs": "lsf_root_user",
+    "parse_script": "lsb_bsub_parse_script",
+    "stdout_direct": "lsb_stdout_direct",
+    "host_timeout": "lava_host_timeout",
+    "mail_to": "lsb_mailto",
+    "dynamic_timeout": "lsf_dynamic_host_timeout",
+    "lease": "lava_lease",
+    "margin": "lava_lease_margin",
+    "pend_level": "lsb_bjobs_pendreason_level",
+    "short_hostlist": "lsb_short_hostlist",
+    "hpc_allocation": "lsb_enable_hpc_allocation",
+    "mod_all_jobs": "lsb_mod_all_jobs",
+    "rusage_per_task": "resource_reserve_per_task",
+    "sleep": "mbd_sleep_time",
+    "accept_interval": "job_accept_interval",
+    "backfill": "lava_backfill",
+    "bjobs_format": "lsb_bjobs_format",
+    "default_app": "default_application",
+    "dep_last_sub": "job_dep_last_sub",
+    "submit_hosts": "lava_submit_hosts",
+    "record_days": "lava_record_days",
+    "default_group": "default_jobgroup",
+    "default_cwd": "default_job_cwd",
+    "default_outdir": "default_job_outdir",
+    "positions_by_admin": "job_position_control_by_admin",
+    "max_messages": "max_job_msg_num",
+    "pre_timeout": "job_preproc_timeout",
+    "post_timeout": "job_postproc_timeout",
+    "include_post": "job_include_postproc",
+    "user_resume": "enable_user_resume",
+    "group_clean": "job_group_clean",
+    "consistent_exit": "lsb_bjobs_consistent_exit_code",
+    "pack_weights": "lava_pack_weights",
+    "run_warning": "job_action_warning_time",
+    "job_memlimit": "lsb_job_memlimit",
+    "unit_types": "compute_unit_types",
+}
+DEFAULT_WARNING = 600
+"""Seconds that were stored where JOB_ACTION_WARNING_TIME is not set."""
+_WHOLE_SECONDS = ("lava_host_timeout", "lava_lease", "lava_lease_margin", "lsf_dynamic_host_timeout")
 _HOST = {"user_limit": "user_job_limit", "migrate_after": "mig"}
 _USER = {"max_slots": "max_jobs", "processor_limit": "slots_per_processor", "max_pend": "max_pend_slots"}
 
@@ -72,6 +120,7 @@ _USER = {"max_slots": "max_jobs", "processor_limit": "slots_per_processor", "max
 def upgraded(conf: Record) -> Record:
     """A stored configuration with the names and types of today. Raises StoreCorrupt."""
     try:
+        _params(conf.get("params", {}))
         for queue in conf.get("queues", ()):
             _queue(queue, conf)
         for app in conf.get("apps", ()):
@@ -91,6 +140,18 @@ def _rename(record: Record, table: dict[str, str]) -> None:
     for old, new in table.items():
         if old in record:
             record[new] = record.pop(old)
+
+
+def _params(params: Record) -> None:
+    _rename(params, _PARAMS)
+    params.update({name: int(params[name]) for name in _WHOLE_SECONDS if name in params})
+    if params.get("job_action_warning_time") == DEFAULT_WARNING:
+        del params["job_action_warning_time"]
+    marked = params.pop("unit_type", "")
+    if marked:
+        params["compute_unit_types"] = [word + "!" if word == marked else word for word in params["compute_unit_types"]]
+    if params.pop("preempt_exclusive", False):
+        params["preempt_jobtype"] = ["EXCLUSIVE"]
 
 
 def _queue(queue: Record, conf: Record) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.model import cluster as model
-from config.model.params import Params
+from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig
 from config.model.values import JobAction
 from config.read.limits import LIMIT
@@ -20,13 +20,14 @@ from config.values.without_effect import MISSING, NEEDLESS
 ROOT = Path(__file__).parents[2]
 LISTED = frozenset().union(*NEEDLESS.values(), *MISSING.values())
 OF_FIELDS = {
-    "lsb.params": (LSB_PARAMS, Params),
-    "lsf.conf": (LSF_CONF, Params),
+    "lsb.params": (LSB_PARAMS, SiteParams),
+    "lsf.conf": (LSF_CONF, SiteParams),
     "lsb.applications": (APPLICATION, ApplicationConfig),
     "lsb.resources": (LIMIT, model.Limit),
 }
 KNOWN_OTHERWISE = {
     "PREEMPT_FOR": "only the ways in which lava preempts anyway are taken",
+    "LSB_MEMLIMIT_ENFORCE": "it is a part of Params.job_memlimit",
     "LSB_CONFDIR": "config.read.load finds the files by it",
 }
 

@@ -108,7 +108,7 @@ def test_parallel_jobs_use_no_more_slots_than_cpus_unless_the_site_says_so():
     job = world.submit(slots=7)
     assert world.step() == {job: {"h1": 4, "h2": 3}}
     world.finish(job)
-    world.configure(params=Params(parallel_by_slot=True))
+    world.configure(params=Params(parallel_sched_by_slot=True))
     again = world.submit(slots=7)
     assert world.step() == {again: {"h1": 7}}
 

@@ -221,7 +221,7 @@ class Master:
         session.sequence += 1
         self.sessions.sent.setdefault(effect.host, set()).add(effect.uid)
         spec = self.cluster.specs.rows[job.spec]
-        lease = self.cluster.conf.params.lease if spec.rerunnable or spec.checkpoint is not None else 0.0
+        lease = self.cluster.conf.params.lava_lease if spec.rerunnable or spec.checkpoint is not None else 0.0
         self.sessions.renewed[session.host] = self.time.now
         part = next(part for part in job.run.parts if part.host == effect.host)
         first = job.run.parts[0] is part
@@ -306,7 +306,7 @@ class Master:
             return
         self.sessions.heard[host.name] = self.sessions.renewed[host.name] = self.time.now
         self.soft.load[host.name] = dict(QUIET)
-        lease = self.cluster.conf.params.lease
+        lease = self.cluster.conf.params.lava_lease
         stream.send("down", lambda: host.echoed(sent, lease))
 
     def _watch_hosts(self) -> None:
@@ -316,7 +316,7 @@ class Master:
             heard = self.sessions.heard.get(name, self.taken_over)
             if row.state is HostState.OK:
                 self.fenced.discard(name)
-                if now - heard > params.host_timeout:
+                if now - heard > params.lava_host_timeout:
                     self.time.tell(f"master: {name} is silent")
                     self.sessions.hang_up(name)
                     if name in self.streams:
@@ -324,7 +324,7 @@ class Master:
                     self.ask(partial(_silent, name))
             elif name not in self.fenced and self.fences:
                 granted = max(self.sessions.renewed.get(name, 0.0), self.taken_over)
-                if now > granted + params.lease + params.margin or not self.waits_for_lease:
+                if now > granted + params.lava_lease + params.lava_lease_margin or not self.waits_for_lease:
                     self.time.tell(f"master: {name} is fenced")
                     self.ask(partial(_expired, name))
                     self.fenced.add(name)

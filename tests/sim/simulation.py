@@ -60,7 +60,7 @@ class Simulation:
         self.left_to_submit = jobs
         self.elastic = elastic
         self._master_type = master
-        params = Params(host_timeout=60.0, lease=120.0, margin=30.0, root_jobs=True)
+        params = Params(lava_host_timeout=60, lava_lease=120, lava_lease_margin=30, lsf_root_user=True)
         queues = (
             QueueConfig(name="normal", priority=30),
             QueueConfig(name="again", priority=20, rerunnable=True),

@@ -45,7 +45,7 @@ def conf(slots: int = 4, licences: float = 3.0, bob: int = 5, reserves: int = 10
         hosts=tuple(HostConfig(name=name, slots=slots) for name in HOSTS),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((licences, ("all",)),)),),
         limits=(Limit(name="bob", users=("bob",), slots=bob),),
-        params=Params(parallel_by_slot=True),
+        params=Params(parallel_sched_by_slot=True),
     )
 
 
@@ -265,7 +265,7 @@ def test_shares_that_are_not_kept_are_caught() -> None:
 
     def used(conf_shares: dict[str, int]) -> dict[str, float]:
         share = FairShare(shares=tuple(conf_shares.items()))
-        world = World(Conf(queues=(QueueConfig(name="fair", share=share),), params=Params(parallel_by_slot=True)))
+        world = World(Conf(queues=(QueueConfig(name="fair", share=share),), params=Params(parallel_sched_by_slot=True)))
         world.hosts(*HOSTS, slots=40)
         site = VirtualSite(world, length=lambda user: {"ann": 1700.0, "bob": 1100.0, "cid": 1450.0}[user])
 

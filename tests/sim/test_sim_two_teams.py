@@ -38,7 +38,9 @@ def share_conf(split: bool) -> Conf:
         halves = [tuple(f"h{at}" for at in range(8 * half, 8 * half + 8)) for half in range(2)]
         queues = tuple(QueueConfig(name=team, priority=40, hosts=halves[at]) for at, team in enumerate(SHARES))
     return Conf(
-        queues=queues, params=Params(parallel_by_slot=True), hosts=tuple(HostConfig(name=f"h{at}", slots=4) for at in range(16))
+        queues=queues,
+        params=Params(parallel_sched_by_slot=True),
+        hosts=tuple(HostConfig(name=f"h{at}", slots=4) for at in range(16)),
     )
 
 

@@ -73,22 +73,22 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         nice=queue.nice if app.nice is None else app.nice,
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
-        enforce_memory="memory" in params.enforce or params.job_memlimit,
-        direct_output=params.stdout_direct,
+        enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
+        direct_output=params.lsb_stdout_direct,
         leased=spec.rerunnable or spec.checkpoint is not None,
-        terminate_interval=params.terminate_interval,
+        terminate_interval=params.job_terminate_interval,
         run_warning=params.run_warning,
         warn_action=warn_action,
         warn_before=warn_before,
         requeue_exit_values=spec.requeue or str(queue.requeue_exit_values),
-        report_mail=mail_to(spec, text, params.mail_to),
+        report_mail=mail_to(spec, text, params.lsb_mailto),
         host_pre_exec=tuple(command for command in (queue.host_pre_exec, app.host_pre_exec) if command),
         host_post_exec=tuple(command for command in (app.host_post_exec, queue.host_post_exec) if command),
         queue_pre_exec=queue.pre_exec,
         queue_post_exec=queue.post_exec,
-        pre_timeout=params.pre_timeout if app.job_preproc_timeout is None else app.job_preproc_timeout,
-        post_timeout=params.post_timeout if app.job_postproc_timeout is None else app.job_postproc_timeout,
-        include_post=params.include_post if app.job_include_postproc is None else app.job_include_postproc,
+        pre_timeout=(params.job_preproc_timeout or 0) if app.job_preproc_timeout is None else app.job_preproc_timeout,
+        post_timeout=(params.job_postproc_timeout or 0) if app.job_postproc_timeout is None else app.job_postproc_timeout,
+        include_post=params.job_include_postproc if app.job_include_postproc is None else app.job_include_postproc,
         job_controls=app.job_controls or queue.job_controls,
         effective_resreq=shown(queue.res_req, spec.resreq),
         requested_mem=requested_mem(spec.resreq),
@@ -117,7 +117,7 @@ def lease_of(cluster: Cluster, spec: Spec) -> float:
     """Seconds a rerunnable or checkpointable job may live on without news from the master; 0: no lease."""
     if not spec.rerunnable and spec.checkpoint is None:
         return 0.0
-    return cluster.conf.params.lease
+    return cluster.conf.params.lava_lease
 
 
 def leave_grace(cluster: Cluster, job: Job | None) -> float:

@@ -100,12 +100,12 @@ class View:
     @property
     def short_hosts(self) -> bool:
         """LSB_SHORT_HOSTLIST: ``4*hostA`` instead of four times ``hostA``."""
-        return self.params.short_hostlist
+        return self.params.lsb_short_hostlist
 
     @property
     def hpc(self) -> bool:
         """LSB_ENABLE_HPC_ALLOCATION: the wording of LSF 10.1 (tasks and allocated slots)."""
-        return self.params.hpc_allocation
+        return self.params.lsb_enable_hpc_allocation
 
     def spec(self, job: Job | Array | Mark) -> Spec:
         """The spec of a job, live or finished."""

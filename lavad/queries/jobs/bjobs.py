@@ -57,7 +57,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield from bjobs_custom.show_json(request, form, _with_first(first, rows), missing)
     elif first is not None:
         yield from form.show(request, form, _with_first(first, rows))
-    yield from _leave(options, first is not None, missing, form.json, request.view.params.consistent_exit)
+    yield from _leave(options, first is not None, missing, form.json, request.view.params.lsb_bjobs_consistent_exit_code)
 
 
 def _divided(request: Request, options: Options, rows: Iterator[Job], given: str | None) -> Iterator[Shown]:
@@ -246,7 +246,7 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     """The format that the options ask for; raises Refused where they contradict each other."""
     view = request.view
     form = bjobs_rows.Form(options=options, header="noheader" not in options, hms="hms" in options)
-    form.level = pend_level(options, view.params.pend_level)
+    form.level = pend_level(options, view.params.lsb_bjobs_pendreason_level)
     form.factor = cpu_factor(request, options)
     if options.any("l", "UF"):
         form.show = bjobs_long.show
@@ -260,7 +260,7 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
         if name in options:
             form.show = shown
             return form
-    for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.bjobs_format):
+    for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.lsb_bjobs_format):
         if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
             given = default
     if "json" in options and "noheader" in options:

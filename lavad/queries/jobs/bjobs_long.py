@@ -85,7 +85,7 @@ class Record:
         self.spec: Spec = request.view.spec(job)
         self.options = form.options
         self.plain = "UF" in form.options
-        self.level = form.level if form.level is not None else self.view.params.pend_level
+        self.level = form.level if form.level is not None else self.view.params.lsb_bjobs_pendreason_level
         self.factor = form.factor
         self.names = names
         self.usage = jobfacts.Usage(job, self.view)

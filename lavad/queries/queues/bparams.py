@@ -24,35 +24,39 @@ def show(request: Request) -> Iterator[Shown]:
 
 def _short(view: View) -> Iterator[Shown]:
     params, site = view.params, dict(view.cluster.conf.site_params)
-    yield out(f"Default Queues:  {' '.join(params.default_queues)}\n")
+    yield out(f"Default Queues:  {' '.join(params.default_queue)}\n")
     if "DEFAULT_HOST_SPEC" in site:
         yield out(f"Default Host Specification:  {site['DEFAULT_HOST_SPEC']}\n")
-    yield out(f"MBD_SLEEP_TIME used for calculations:  {params.sleep} seconds\n")
+    yield out(f"MBD_SLEEP_TIME used for calculations:  {params.mbd_sleep_time} seconds\n")
     yield out(f"Job Checking Interval:  {site.get('SBD_SLEEP_TIME', '30')} seconds\n")
-    yield out(f"Job Accepting Interval:  {params.accept_interval * params.sleep} seconds\n")
+    yield out(f"Job Accepting Interval:  {params.job_accept_interval * params.mbd_sleep_time} seconds\n")
 
 
 def _yes(value: bool) -> str:
     return "Y" if value else "N"
 
 
+def _seconds(value: object) -> str:
+    return f"{value} (seconds)"
+
+
 def table(view: View) -> list[tuple[str, str, str]]:
     """Name, value with its unit, and what it is: those in force, then the rest of lsb.params as it stands."""
     params, site = view.params, dict(view.cluster.conf.site_params)
     most = params.max_user_priority
-    growth = params.priority_growth
+    growth = params.job_priority_over_time
     rows: list[tuple[str, object, str]] = [
-        ("DEFAULT_QUEUE", " ".join(params.default_queues), "System default queues for automatic queue selection"),
+        ("DEFAULT_QUEUE", " ".join(params.default_queue), "System default queues for automatic queue selection"),
         ("DEFAULT_HOST_SPEC", site.get("DEFAULT_HOST_SPEC"), "System default host or host model for adjusting CPU time limit"),
-        ("MBD_SLEEP_TIME", f"{params.sleep} (seconds)", "Amount of time in seconds used for calculating parameter values"),
-        ("SBD_SLEEP_TIME", f"{site.get('SBD_SLEEP_TIME', 30)} (seconds)", "The interval for checking jobs by slave batch daemon"),
+        ("MBD_SLEEP_TIME", _seconds(params.mbd_sleep_time), "Amount of time in seconds used for calculating parameter values"),
+        ("SBD_SLEEP_TIME", _seconds(site.get("SBD_SLEEP_TIME", 30)), "The interval for checking jobs by slave batch daemon"),
         (
             "JOB_ACCEPT_INTERVAL",
-            f"{params.accept_interval} (* MBD_SLEEP_TIME)",
+            f"{params.job_accept_interval} (* MBD_SLEEP_TIME)",
             "The interval for a host to accept two batch jobs",
         ),
-        ("PG_SUSP_IT", f"{site.get('PG_SUSP_IT', 180)} (seconds)", "The idle time of a host for resuming pg suspended jobs"),
-        ("CLEAN_PERIOD", f"{params.clean_period} (seconds)", "The amount of time during which finished jobs are kept in core"),
+        ("PG_SUSP_IT", _seconds(site.get("PG_SUSP_IT", 180)), "The idle time of a host for resuming pg suspended jobs"),
+        ("CLEAN_PERIOD", _seconds(params.clean_period), "The amount of time during which finished jobs are kept in core"),
         (
             "MAX_JOB_NUM",
             site.get("MAX_JOB_NUM", 1000),
@@ -60,8 +64,8 @@ def table(view: View) -> list[tuple[str, str, str]]:
         ),
         ("MAX_SBD_FAIL", site.get("MAX_SBD_FAIL", 3), "The maximum number of retries for reaching a slave batch daemon"),
         ("DEFAULT_PROJECT", params.default_project, "The default project assigned to jobs"),
-        ("JOB_TERMINATE_INTERVAL", f"{params.terminate_interval} (seconds)", "The interval to terminate a job"),
-        ("MAX_JOB_ARRAY_SIZE", params.max_array, "The maximum number of jobs in a job array"),
+        ("JOB_TERMINATE_INTERVAL", _seconds(params.job_terminate_interval), "The interval to terminate a job"),
+        ("MAX_JOB_ARRAY_SIZE", params.max_job_array_size, "The maximum number of jobs in a job array"),
         ("JOB_SPOOL_DIR", site.get("JOB_SPOOL_DIR"), "The batch jobs' temporary output directory"),
         (
             "MAX_USER_PRIORITY",
@@ -73,18 +77,22 @@ def table(view: View) -> list[tuple[str, str, str]]:
             growth and f"{growth[0]}/{growth[1] // 60} (minutes)",
             "Job priority is increased by the system dynamically based on waiting time",
         ),
-        ("JOB_DEP_LAST_SUB", 1 if params.dep_last_sub else None, "Used with job dependency scheduling"),
+        ("JOB_DEP_LAST_SUB", 1 if params.job_dep_last_sub else None, "Used with job dependency scheduling"),
         ("MAX_JOBID", params.max_jobid, "The Maximum JobId defined in the system"),
-        ("DEFAULT_APPLICATION", params.default_app or None, "The default application profile of jobs"),
+        ("DEFAULT_APPLICATION", params.default_application or None, "The default application profile of jobs"),
         ("MAX_PEND_JOBS", params.max_pend_jobs, "The maximum number of pending job slots in the cluster"),
         ("ABS_RUNLIMIT", _yes(params.abs_runlimit), "Run limits are wall clock time, not scaled by CPU factors"),
-        ("PARALLEL_SCHED_BY_SLOT", _yes(params.parallel_by_slot), "Parallel jobs are placed by slots, not by CPUs"),
-        ("RESOURCE_RESERVE_PER_TASK", _yes(params.rusage_per_task), "rusage counts per task, not per host"),
-        ("LSF_UNIT_FOR_LIMITS", params.unit_name, "The unit of limits"),
-        ("LSB_RESOURCE_ENFORCE", " ".join(params.enforce) or None, "What is enforced by control groups"),
-        ("LAVA_HOST_TIMEOUT", f"{params.host_timeout:g} (seconds)", "A host that is silent for this long is unavailable"),
-        ("LAVA_LEASE", f"{params.lease:g} (seconds)", "How long a rerunnable job runs on without a word from the master"),
-        ("LAVA_LEASE_MARGIN", f"{params.margin:g} (seconds)", "What passes after the lease before it starts elsewhere"),
+        ("PARALLEL_SCHED_BY_SLOT", _yes(params.parallel_sched_by_slot), "Parallel jobs are placed by slots, not by CPUs"),
+        ("RESOURCE_RESERVE_PER_TASK", _yes(params.resource_reserve_per_task), "rusage counts per task, not per host"),
+        ("LSF_UNIT_FOR_LIMITS", params.lsf_unit_for_limits, "The unit of limits"),
+        ("LSB_RESOURCE_ENFORCE", " ".join(params.lsb_resource_enforce) or None, "What is enforced by control groups"),
+        ("LAVA_HOST_TIMEOUT", _seconds(params.lava_host_timeout), "A host that is silent for this long is unavailable"),
+        ("LAVA_LEASE", _seconds(params.lava_lease), "How long a rerunnable job runs on without a word from the master"),
+        (
+            "LAVA_LEASE_MARGIN",
+            _seconds(params.lava_lease_margin),
+            "What passes after the lease before it starts elsewhere",
+        ),
     ]
     shown = {name for name, _, _ in rows}
     rows += [(name, value, "") for name, value in site.items() if name not in shown]

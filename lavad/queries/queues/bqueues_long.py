@@ -54,7 +54,7 @@ def _number(value: float | None, width: int, digits: int = 0) -> str:
 
 
 def _default(row: QueueRow) -> str:
-    defaults = row.view.params.default_queues
+    defaults = row.view.params.default_queue
     if row.conf.name not in defaults:
         return ""
     return "  This is the default queue." if len(defaults) == 1 else "  This is one of the default queues."
@@ -66,8 +66,8 @@ def _intervals(row: QueueRow) -> Iterator[str]:
         yield f"Migration threshold is {conf.mig // 60} minutes\n"
     if conf.new_job_sched_delay:
         yield f"Schedule delay for a new job is {conf.new_job_sched_delay} seconds\n"
-    turns = params.accept_interval if conf.job_accept_interval is None else conf.job_accept_interval
-    yield f"Interval for a host to accept two jobs is {turns * params.sleep} seconds\n"
+    turns = params.job_accept_interval if conf.job_accept_interval is None else conf.job_accept_interval
+    yield f"Interval for a host to accept two jobs is {turns * params.mbd_sleep_time} seconds\n"
 
 
 def _limits(conf: QueueConfig) -> Iterator[str]:

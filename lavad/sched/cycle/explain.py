@@ -132,7 +132,7 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
         reason = why_never(state, term, get_eligible(state, term))
         if reason:
             return reason
-    by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_by_slot
+    by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_sched_by_slot
     found = eligible.capacity.get((by_cpu, need.ptile))
     if found is None:
         offers = [_capacity(state, row.name, by_cpu, need.ptile) for row in _usable(state, need, eligible)]

@@ -128,7 +128,7 @@ def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibil
 
 def _has_enough(state: CycleState, free: Ints, ncpus: Ints, need: Need) -> bool:
     """Whether the hosts together could hold the job, as far as slots go."""
-    offered = free if state.cluster.conf.params.parallel_by_slot else np.minimum(free, ncpus)
+    offered = free if state.cluster.conf.params.parallel_sched_by_slot else np.minimum(free, ncpus)
     if need.ptile:
         offered = np.minimum(offered, need.ptile)
     return int(offered.sum()) >= need.slots

@@ -44,7 +44,7 @@ def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
         left = state.advance.left(need, row.name, count)
         if left < count:
             count, reason = left, state.advance.reason(need, row.name)
-    if need.most > 1 and not state.cluster.conf.params.parallel_by_slot:
+    if need.most > 1 and not state.cluster.conf.params.parallel_sched_by_slot:
         count = min(count, mine.ncpus)
     for left, why in _other_limits(state, need, row):
         if left < count:

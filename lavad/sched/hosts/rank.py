@@ -110,7 +110,7 @@ class Packed:
         rank = ranked(state, need)
         self._rank = {at: place for place, at in enumerate(rank) if not eligible.codes[at]}
         conf = state.cluster.conf
-        self._weights = dict(conf.params.pack_weights)
+        self._weights = dict(conf.params.lava_pack_weights)
         self._first = first_hosts(conf, need.preferred)
         self._levels = preferences(conf, need.spec.hosts, state.cache.by_name) if need.spec.hosts else {}
         self._seen = len(state.renewed)

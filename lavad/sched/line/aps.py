@@ -39,9 +39,9 @@ def value_of(aps: Aps, amounts: Mapping[str, float], waited: float) -> float:
 def job_priority(params: Params, spec: Spec, submitted: float, now: float) -> float:
     """User priority with what JOB_PRIORITY_OVER_TIME has added since submission."""
     own = float(max(0, spec.priority))
-    if params.priority_growth is None:
+    if params.job_priority_over_time is None:
         return own
-    steps, seconds = params.priority_growth
+    steps, seconds = params.job_priority_over_time
     return own + steps * max(0.0, (now - submitted) // seconds)
 
 

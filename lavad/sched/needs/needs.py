@@ -108,7 +108,7 @@ class Need:
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
         interval = queue.job_accept_interval
-        self.accept_gap = (conf.params.accept_interval if interval is None else interval) * conf.params.sleep
+        self.accept_gap = (conf.params.job_accept_interval if interval is None else interval) * conf.params.mbd_sleep_time
         """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
         self._read_order(both)
         self._read_selection(outer.select, own.select, both.select, conf)

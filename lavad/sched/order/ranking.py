@@ -38,7 +38,7 @@ class Ranking:
             if share is not None and not share.by_queue:
                 top = max(self.priorities.get(name, 0) for name in names)
                 self.ranks.update(dict.fromkeys(names, top))
-        steps, seconds = conf.params.priority_growth or (0, 1)
+        steps, seconds = conf.params.job_priority_over_time or (0, 1)
         self.growth = steps / seconds
         self.policy_names = {queue.name: queue.scheduler for queue in conf.queues if queue.scheduler}
         self.preempts = any(queue.preemption for queue in conf.queues)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from enum import IntEnum
 
+from config.model.values import Backfill
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
@@ -66,7 +67,7 @@ class SlotReservations:
         self.state = state
         self.rows: list[SlotReservation] = []
         self.promises: dict[int, ReservedStart] = {}
-        self.most = DEPTH if state.cluster.conf.params.backfill == "conservative" else 1
+        self.most = DEPTH if state.cluster.conf.params.lava_backfill is Backfill.CONSERVATIVE else 1
 
     def set_turn(self, need: Need) -> None:
         """Hosts now show the slots that this class may use: without what it must leave to reservations."""
@@ -116,7 +117,7 @@ class SlotReservations:
         It does so for MAX_RESERVE_TIME (in units of the scheduling interval), then pauses for as long, alternately.
         """
         periods = max(need.queue.slot_reserve, need.queue.resource_reserve)
-        seconds = periods * self.state.cluster.conf.params.sleep
+        seconds = periods * self.state.cluster.conf.params.mbd_sleep_time
         turn = int((self.state.now - since) // seconds) if seconds else 0
         self.state.wake(since + (turn + 1) * seconds)
         return turn % 2 == 0

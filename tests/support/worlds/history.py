@@ -38,7 +38,7 @@ class Author:
 
     def opening(self, epoch: int = 0) -> list[ev.Event]:
         """How every history begins: a master, a configuration of three hosts, and two of them up."""
-        conf = Conf(params=Params(max_array=50), hosts=tuple(HostConfig(name=name, slots=3) for name in HOSTS))
+        conf = Conf(params=Params(max_job_array_size=50), hosts=tuple(HostConfig(name=name, slots=3) for name in HOSTS))
         started = ev.MasterStarted(at=self.now, epoch=epoch, incarnation="i1", host="m1")
         events: list[ev.Event] = [started, ev.Configured(at=self.now, conf=conf)]
         for host in HOSTS[:2]:

@@ -57,7 +57,7 @@ def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
     assert (share.enable_hist_run_time, share.cpu_time_factor, share.run_job_factor) == (True, 0.7, 3.0)
     assert conf.queues[1].share is None
     assert conf.group_shares == (("dev", (("ann", 3), ("bob", 1))),)
-    assert conf.params.priority_growth == (3, 1200)
+    assert conf.params.job_priority_over_time == (3, 1200)
 
 
 def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:

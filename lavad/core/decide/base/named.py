@@ -96,7 +96,7 @@ class _Reading:
             keys = list(self.known.names[wanted])
             if not keys:
                 raise Refused(f"{shown(ref)}: {UNKNOWN}")
-        yield from keys[-1:] if self.cluster.conf.params.dep_last_sub else keys
+        yield from keys[-1:] if self.cluster.conf.params.job_dep_last_sub else keys
 
     def _may(self, key: int) -> bool:
         """A name means jobs of one's own; an administrator's, everybody's."""

@@ -104,7 +104,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
     check_reason(ask.reason)
 
     def denied(job: Job | Array) -> bool:
-        own = cluster.conf.params.user_resume or job.stopper in ("", caller.user)
+        own = cluster.conf.params.enable_user_resume or job.stopper in ("", caller.user)
         return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:

@@ -22,8 +22,8 @@ def departing(cluster: Cluster, host: str, now: float) -> str:
     if conf.hosts and not conf.params.open_hosts:
         return f"it is not in lsf.cluster.{conf.cluster}"
     silent = row.state is not HostState.OK and row.joined
-    if silent and 0 < conf.params.dynamic_timeout < now - row.since:
-        return f"it was silent for {conf.params.dynamic_timeout:g} seconds"
+    if silent and 0 < conf.params.lsf_dynamic_host_timeout < now - row.since:
+        return f"it was silent for {conf.params.lsf_dynamic_host_timeout:g} seconds"
     return ""
 
 

@@ -78,13 +78,13 @@ def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
 def is_silent(cluster: Cluster, host: str, heard: float, now: float) -> bool:
     """Whether a host that was up was last heard (``heard``) longer ago than its timeout."""
     row = cluster.hosts.rows.get(host)
-    return row is not None and row.state is HostState.OK and now - heard > cluster.conf.params.host_timeout
+    return row is not None and row.state is HostState.OK and now - heard > cluster.conf.params.lava_host_timeout
 
 
 def may_fence(cluster: Cluster, renewed: float, now: float) -> bool:
     """Whether the lease of a host that was last renewed then, and the margin, have passed."""
     params = cluster.conf.params
-    return now > renewed + params.lease + params.margin
+    return now > renewed + params.lava_lease + params.lava_lease_margin
 
 
 def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:

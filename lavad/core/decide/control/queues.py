@@ -14,7 +14,7 @@ from lavad.core.site.rights import is_queue_admin
 def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> Decided:
     """Each named queue (``all``: every one, none named: the default queues); stops at the first that is refused."""
     decided = Decided(answer={"results": []})
-    names = ask.queues or list(cluster.conf.params.default_queues)
+    names = ask.queues or list(cluster.conf.params.default_queue)
     if names == ["all"]:
         names = [queue.name for queue in cluster.conf.queues]
     for name in names:

@@ -36,7 +36,7 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
         raise Refused(f"{ask.job}: Job has already started")
     spec = cluster.specs.rows[record.spec]
     admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
-    if cluster.conf.params.positions_by_admin and not admin:
+    if cluster.conf.params.job_position_control_by_admin and not admin:
         raise Refused(f"{ask.job}: User permission denied")
     rows = _places(cluster, spec, key)
     if admin and not ask.own:

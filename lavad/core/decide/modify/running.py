@@ -34,7 +34,7 @@ def why_not_running(cluster: Cluster, ask: Modify) -> str:
     """Why what is asked may not be changed while a job runs, "" if it may."""
     if ask.command or not ask.options:
         return RUNNING
-    allowed = (ALWAYS, IF_ALLOWED) if cluster.conf.params.mod_all_jobs else (ALWAYS,)
+    allowed = (ALWAYS, IF_ALLOWED) if cluster.conf.params.lsb_mod_all_jobs else (ALWAYS,)
     return "" if all(_when(name) in allowed for name in ask.options) else RUNNING
 
 
@@ -95,7 +95,7 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
         return ""
     if text.interactive:
         return "Output files of an interactive job that runs cannot be changed"
-    if text.output and cluster.conf.params.stdout_direct:
+    if text.output and cluster.conf.params.lsb_stdout_direct:
         return "Output files of a running job cannot be changed: with LSB_STDOUT_DIRECT=Y they are being written"
     if not text.error and asked & {"e", "eo"}:
         return "Standard error of this running job goes with its standard output; an error file cannot be added now"
@@ -104,7 +104,7 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
 
 def _amended(cluster: Cluster, draft: Draft, old: JobText) -> tuple[tuple[str, str], ...]:
     """What the job's first host must know of: the fields of its text that are others now."""
-    pattern = cluster.conf.params.mail_to
+    pattern = cluster.conf.params.lsb_mailto
     was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text, pattern)} for text in (old, draft.text))
     return tuple((name, _on_wire(new[name])) for name in _TOLD if new[name] != was[name])
 
@@ -142,7 +142,7 @@ def _name(cluster: Cluster, job: Job, draft: Draft, options: dict[str, OptionVal
     if "J" not in options:
         return job.name
     try:
-        parsed = parse_job_name(draft.name, cluster.conf.params.max_array)
+        parsed = parse_job_name(draft.name, cluster.conf.params.max_job_array_size)
     except ArrayError as error:
         raise Refused(str(error)) from None
     if not isinstance(parsed, str):

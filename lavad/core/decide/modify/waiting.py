@@ -126,7 +126,7 @@ def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, in
     if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
         return record.name, int(text[1:])
     try:
-        parsed = parse_job_name(text, cluster.conf.params.max_array)
+        parsed = parse_job_name(text, cluster.conf.params.max_job_array_size)
     except ArrayError as error:
         raise Refused(str(error)) from None
     if isinstance(parsed, str):

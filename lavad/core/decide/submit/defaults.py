@@ -25,7 +25,7 @@ from lavad.core.lang.resreq import text as resreq
 def apply_app(draft: Draft) -> None:
     """What the application profile gives; raises Refused where the job asks for more than it allows."""
     _check_resizable(draft.spec)
-    app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_app)
+    app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_application)
     if app is None:
         return
     spec, text = draft.spec, draft.text
@@ -70,12 +70,12 @@ def apply_site(draft: Draft) -> None:
     """DEFAULT_JOBGROUP, DEFAULT_USER_GROUP, DEFAULT_JOB_CWD (or a profile's JOB_CWD) and DEFAULT_JOB_OUTDIR."""
     params, spec, text = draft.conf.params, draft.spec, draft.text
     app = draft.conf.app_conf.get(spec.app)
-    folder = (app.job_cwd if app is not None else "") or params.default_cwd
+    folder = (app.job_cwd if app is not None else "") or params.default_job_cwd
     if folder and not text.cwd_given:
         draft.text = text = replace(text, cwd=folder, cwd_given=True)
-    if params.default_outdir and not text.output_dir:
-        draft.text = replace(text, output_dir=params.default_outdir)
-    group = spec.group or (read_path(params.default_group) if params.default_group else "")
+    if params.default_job_outdir and not text.output_dir:
+        draft.text = replace(text, output_dir=params.default_job_outdir)
+    group = spec.group or (read_path(params.default_jobgroup) if params.default_jobgroup else "")
     draft.spec = replace(spec, group=group, user_group=spec.user_group or params.default_user_group)
 
 

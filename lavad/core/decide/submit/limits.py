@@ -86,7 +86,7 @@ def read_user_limits(draft: Draft, option: str, value: OptionValue) -> None:
 @reads("hl")
 def read_host_limits(draft: Draft, option: str, value: OptionValue) -> None:
     """Memory is limited for the job as a whole on each host, by its control group. lava has no other way there."""
-    if value and "memory" not in draft.conf.params.enforce:
+    if value and "memory" not in draft.conf.params.lsb_resource_enforce:
         raise Refused('-hl: This needs LSB_RESOURCE_ENFORCE="memory" in lsf.conf')
 
 

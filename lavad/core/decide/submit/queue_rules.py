@@ -22,7 +22,7 @@ KEYWORDS = frozenset(("all", "others", "allremote"))
 
 def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConfig:
     """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
-    asked = names or cluster.conf.params.default_queues
+    asked = names or cluster.conf.params.default_queue
     refusal = Refused("No such queue")
     for name in asked:
         queue = cluster.queue_conf.get(name)

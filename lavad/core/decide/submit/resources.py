@@ -90,7 +90,7 @@ def settle_gpus(draft: Draft) -> None:
     use = asked[0]
     if use.amount != int(use.amount):
         raise Refused(f"Bad resource requirement: rusage[{use.name}={use.amount:g}] is no number of GPUs")
-    per = "task" if use.per == "task" or (not use.per and draft.conf.params.rusage_per_task) else "host"
+    per = "task" if use.per == "task" or (not use.per and draft.conf.params.resource_reserve_per_task) else "host"
     own = GpuReq(num=int(use.amount), per=per, mode=_GPU_MODES[use.name])
     draft.set_spec(gpu=gpureq.merge(own))
 

@@ -64,7 +64,7 @@ def submit(
 
 
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
-    if (caller.uid == 0 or caller.user == "root") and not cluster.conf.params.root_jobs:
+    if (caller.uid == 0 or caller.user == "root") and not cluster.conf.params.lsf_root_user:
         raise Refused("User permission denied")
     if not ask.command.strip() and not ask.script and not ask.restart_of:
         raise Refused("No command is specified")
@@ -134,7 +134,7 @@ def _notice_times(draft: Draft, now: float) -> None:
 
 def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
     try:
-        return parse_job_name(text, cluster.conf.params.max_array)
+        return parse_job_name(text, cluster.conf.params.max_job_array_size)
     except ArrayError as error:
         raise Refused(str(error)) from None
 

@@ -36,14 +36,14 @@ def text_of(bench: Bench, **options: str) -> JobText:
 
 
 def test_groups_of_a_job_that_names_none(bench: Bench) -> None:
-    site(bench, default_group="/site", default_user_group="staff")
+    site(bench, default_jobgroup="/site", default_user_group="staff")
     assert (spec(bench).group, spec(bench).user_group) == ("/site", "staff")
     assert (spec(bench, g="/own").group, spec(bench, G="dev").user_group) == ("/own", "dev")
     assert {"/site", "/own"} <= set(bench.cluster.groups.rows)
 
 
 def test_folders_of_a_job_that_names_none(bench: Bench) -> None:
-    site(bench, default_cwd="/scratch/%J", default_outdir="/out")
+    site(bench, default_job_cwd="/scratch/%J", default_job_outdir="/out")
     assert (text_of(bench).cwd, text_of(bench).output_dir) == ("/scratch/%J", "/out")
     assert text_of(bench, cwd="/mine").cwd == "/mine"
     bench.configure(apps=(ApplicationConfig(name="fluid", job_cwd="/fluid"),))
@@ -108,14 +108,14 @@ def test_a_pre_execution_command_is_retried_only_so_often(bench: Bench, ends: bo
 
 
 def test_positions_are_for_administrators(bench: Bench) -> None:
-    site(bench, positions_by_admin=True)
+    site(bench, job_position_control_by_admin=True)
     job = bench.bsub()["job"]
     with pytest.raises(Refused, match="User permission denied"):
         move(bench.cluster, Move(job=str(job), top=True, place=1), ALICE, bench.now)
 
 
 def test_numbers_of_messages(bench: Bench) -> None:
-    site(bench, max_messages=4)
+    site(bench, max_job_msg_num=4)
     job = bench.bsub()["job"]
     post(bench.cluster, Post(job=str(job), number=3, text="x"), ALICE, bench.now)
     with pytest.raises(Refused, match="0 to 3"):
@@ -148,7 +148,7 @@ def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
 
 def test_records_of_older_stores_have_the_defaults() -> None:
     assert ev.JobRequeued(at=1.0, key=1).requeues == 0
-    assert Params().max_messages == 128
+    assert Params().max_job_msg_num == 128
     assert QueueConfig(name="q").limits == Limits()
 
 
@@ -165,7 +165,7 @@ def test_a_job_group_that_jobs_made_goes_with_its_last_job(bench: Bench) -> None
 
 @pytest.mark.parametrize("enabled", [False, True])
 def test_who_resumes_what_an_administrator_suspended(bench: Bench, enabled: bool) -> None:
-    site(bench, user_resume=enabled)
+    site(bench, enable_user_resume=enabled)
     running, waiting, array = bench.placed(), bench.placed("PEND"), bench.submit(array="1-3")
     jobs = Select(ids=[str(key) for key in (running, waiting, array)])
     bench.asked(stop, Stop(jobs=jobs), ADMIN)

@@ -21,7 +21,7 @@ def started(scorer: Scorer | None, *queues: QueueConfig) -> dict[str, list[str]]
     for queue in queues:
         world = World()
         world.memory.scorer = scorer
-        world.configure(queues=(queue,), params=Params(parallel_by_slot=True))
+        world.configure(queues=(queue,), params=Params(parallel_sched_by_slot=True))
         world.hosts("h1", slots=4)
         for name, slots, minutes, user in (("a", 2, 60, "ann"), ("b", 4, 10, "bob"), ("c", 1, 0, "ann"), ("d", 3, 30, "cid")):
             world.submit(name=name, slots=slots, user=user, queue=queue.name, limits=Limits(run=minutes * 60 or None))

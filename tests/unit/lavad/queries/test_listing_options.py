@@ -142,7 +142,7 @@ def test_limits_stand_under_their_titles() -> None:
 
 
 def test_parameters_with_their_explanations() -> None:
-    c = QueryCluster(sleep=10, max_user_priority=100)
+    c = QueryCluster(mbd_sleep_time=10, max_user_priority=100)
     c.feed(ev.Configured(at=at("11:39:00"), conf=replace(c.cluster.conf, site_params=(("SBD_SLEEP_TIME", "7"), ("X_Y", "2")))))
     assert c.ask("bparams")[0] == (
         "Default Queues:  normal\nMBD_SLEEP_TIME used for calculations:  10 seconds\n"

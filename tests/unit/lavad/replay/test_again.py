@@ -63,7 +63,7 @@ CONF = Conf(
         ),
     ),
     hosts=tuple(HostConfig(name=name, slots=4) for name in NAMES),
-    params=Params(parallel_by_slot=True),
+    params=Params(parallel_sched_by_slot=True),
 )
 
 

@@ -38,7 +38,7 @@ CONF = Conf(
         QueueConfig(name="big", priority=40, slot_reserve=1000),
     ),
     hosts=(HostConfig(name="h1", slots=4), HostConfig(name="h2", slots=4)),
-    params=Params(parallel_by_slot=True),
+    params=Params(parallel_sched_by_slot=True),
 )
 
 

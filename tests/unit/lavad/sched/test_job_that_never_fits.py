@@ -29,7 +29,7 @@ from tests.support.worlds.world import World
 def test_no_host_can_ever(fields: dict[str, Any], reason: int, few: int) -> None:
     world = World()
     world.memory = SchedulerCache(few=few)
-    world.configure(params=Params(parallel_by_slot=True))
+    world.configure(params=Params(parallel_sched_by_slot=True))
     world.hosts("h1", "h2", slots=4, gpus=2)
     for host in ("h1", "h2"):
         world.load(host, mem=100.0)

@@ -99,7 +99,7 @@ def test_per_job_is_reserved_once_and_the_first_host_must_have_it():
 
 def test_per_task_is_the_sites_choice():
     world = world_of(4)
-    world.configure(params=Params(rusage_per_task=True))
+    world.configure(params=Params(resource_reserve_per_task=True))
     world.submit(slots=2, resreq="rusage[mem=3000]")
     world.submit(slots=2, resreq="rusage[mem=3000/host]")
     world.step()

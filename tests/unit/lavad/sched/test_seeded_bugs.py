@@ -20,7 +20,7 @@ def world() -> World:
     world = World()
     world.configure(
         host_groups=(("r1", ("h1", "h2")),),
-        params=Params(unit_types=("rack",), unit_type="rack", units=(UnitConf("r1", "rack"),)),
+        params=Params(compute_unit_types=("rack",), units=(UnitConf("r1", "rack"),)),
     )
     world.hosts("h1", "h2", slots=8, gpus=2, topology=regular(1, 1, 4, 1))
     return world

@@ -109,7 +109,7 @@ def test_values_of_a_waiting_and_of_an_ended_job() -> None:
 
 
 def test_short_host_list() -> None:
-    c = QueryCluster(short_hostlist=True)
+    c = QueryCluster(lsb_short_hostlist=True)
     c.submit(1)
     c.start(1, hosts="ol2:4 ol1")
     assert rows(c, "exec_host", noheader=True) == ["4*ol2:ol1"]

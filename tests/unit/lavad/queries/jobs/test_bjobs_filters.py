@@ -205,7 +205,7 @@ def test_lost_and_dying_jobs_keep_their_names() -> None:
 
 
 def test_a_long_list_streams_in_pieces_and_the_first_one_goes_at_once() -> None:
-    c = QueryCluster(max_array=10**6)
+    c = QueryCluster(max_job_array_size=10**6)
     c.submit(1, name="arr", indices="1-20000")
     pieces = list(render(c.view(), Query(command="bjobs"), ALICE, c.now))
     assert pieces[0] == ("out", "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME\n")

@@ -56,7 +56,7 @@ def test_levels_2_and_3_sort_hosts_into_candidates_and_others() -> None:
 
 
 def test_the_level_can_be_configured() -> None:
-    c = QueryCluster(pend_level=1)
+    c = QueryCluster(lsb_bjobs_pendreason_level=1)
     c.submit(1)
     c.soft.why[c.cluster.jobs.rows[1].spec] = WHY
     assert after_row(c, p=True) == " Job slot limit reached: 2 hosts;\n"
@@ -159,7 +159,7 @@ def test_a_job_killed_while_it_waited() -> None:
 
 
 def test_hpc_allocation_has_the_words_of_lsf_10() -> None:
-    c = QueryCluster(hpc_allocation=True, short_hostlist=True)
+    c = QueryCluster(lsb_enable_hpc_allocation=True, lsb_short_hostlist=True)
     c.submit(1, name="n", slots=4, max_slots=4)
     c.start(1, hosts="ol2:4")
     joined = c.ask("bjobs", l=True)[0].replace("\n" + " " * 21, "")

@@ -21,7 +21,7 @@ from tests.support.worlds.world import World
 
 def small(slots: int = 4, mem: int = 8000, hosts: int = 3) -> World:
     world = World(Conf(queues=(QueueConfig("normal"), QueueConfig("night", run_window="1:00-2:00"), QueueConfig("other"))))
-    world.configure(params=Params(parallel_by_slot=True))
+    world.configure(params=Params(parallel_sched_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(hosts)), slots=slots, mem=mem)
     return world
 

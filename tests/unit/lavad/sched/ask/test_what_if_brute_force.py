@@ -31,7 +31,7 @@ CONF = Conf(
     queues=(QueueConfig(name="normal", priority=30), QueueConfig(name="night", priority=20, hosts=("h2",))),
     hosts=tuple(HostConfig(name=name, slots=3) for name in HOSTS),
     limits=(Limit(name="bob", users=("bob",), slots=4),),
-    params=Params(parallel_by_slot=True),
+    params=Params(parallel_sched_by_slot=True),
 )
 RESREQS = [
     "",

@@ -148,9 +148,8 @@ def make_world(conf: dict[str, Any]) -> World:
         limits=tuple(conf["limits"]),
         users=conf["users"],
         params=Params(
-            parallel_by_slot=conf["by_slot"],
-            unit_types=("rack",),
-            unit_type="rack",
+            parallel_sched_by_slot=conf["by_slot"],
+            compute_unit_types=("rack",),
             units=(UnitConf("r1", "rack"), UnitConf("r2", "rack")),
         ),
     )

@@ -68,7 +68,7 @@ def test_memory_counts():
 
 def test_a_site_may_weigh():
     w = world(3, gpus=4)
-    w.configure(params=Params(pack_weights=(("slots", 0.0), ("gpus", 1.0))))
+    w.configure(params=Params(lava_pack_weights=(("slots", 0.0), ("gpus", 1.0))))
     w.submit(slots=4, gpu="num=1:j_exclusive=yes", hosts=("h1",))
     w.submit(slots=1, gpu="num=2:j_exclusive=yes", hosts=("h2",))
     w.submit(slots=3, hosts=("h3",))
@@ -82,7 +82,7 @@ def test_weights_are_read(tmp_path: Path):
     for text, wanted in (("slots=0 gpus=4", good), ("cpus=1", {}), ("mem=0 slots=0 gpus=0", {}), ("mem=-1", {})):
         (tmp_path / "lsf.conf").write_text(f"LAVA_PACK_WEIGHTS={text}\n")
         loaded = load(str(tmp_path))
-        assert dict(resolve(loaded.config).params.pack_weights) == wanted
+        assert dict(resolve(loaded.config).params.lava_pack_weights) == wanted
         assert bool(loaded.problems) == (not wanted)
 
 

@@ -30,8 +30,7 @@ def world() -> World:
     world.configure(
         host_groups=(*RACKS.items(), ("row1", ("r1", "r2")), ("row2", ("r3",))),
         params=Params(
-            unit_types=("rack", "row"),
-            unit_type="rack",
+            compute_unit_types=("rack", "row"),
             units=(*(UnitConf(name, "rack") for name in RACKS), UnitConf("row1", "row"), UnitConf("row2", "row")),
         ),
         resources=(ResourceConf(name="big"),),

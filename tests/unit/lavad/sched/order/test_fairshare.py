@@ -205,7 +205,7 @@ def test_absolute_priority(
 
     aps = Aps(weights=weights, limits=limits, graces=graces)
     queue = QueueConfig(name="q", priority=job.get("queue", 30), aps_priority=aps)
-    world = world_of(queue, params=Params(priority_growth=job.get("growth")))
+    world = world_of(queue, params=Params(job_priority_over_time=job.get("growth")))
     asked = " ".join(f"rusage[{name}={job[name]}]" for name in ("mem", "swp") if name in job)
     key = world.submit(priority=job.get("sp", -1), slots=job.get("slots", 1), resreq=asked)
     world.now += job.get("waited", 0)
@@ -235,12 +235,12 @@ def test_fair_share_is_a_factor_of_absolute_priority() -> None:
 
 def test_priority_grows_with_waiting() -> None:
     """JOB_PRIORITY_OVER_TIME: an older job passes a keener one once it has waited long enough."""
-    world = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
+    world = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, job_priority_over_time=(1, 60)))
     old = world.submit(user="a", priority=50)
     world.now += 600
     world.submit(user="b", priority=55)
     assert list(world.step()) == [old]
-    late = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, priority_growth=(1, 60)))
+    late = world_of(QueueConfig(name="q"), slots=1, params=Params(max_user_priority=100, job_priority_over_time=(1, 60)))
     late.submit(user="a", priority=50)
     late.now += 240
     keen = late.submit(user="b", priority=55)

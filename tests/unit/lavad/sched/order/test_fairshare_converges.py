@@ -33,7 +33,7 @@ def keep_waiting(users: dict[str, int]) -> Callable[[World], None]:
 
 def site(share: FairShare, hosts: int = 10, **conf: object) -> World:
     queue = QueueConfig(name="fair", priority=30, share=share)
-    world = World(Conf(queues=(queue,), params=Params(parallel_by_slot=True), **conf))  # type: ignore[arg-type]
+    world = World(Conf(queues=(queue,), params=Params(parallel_sched_by_slot=True), **conf))  # type: ignore[arg-type]
     world.hosts(*(f"h{at}" for at in range(hosts)), slots=12)
     return world
 

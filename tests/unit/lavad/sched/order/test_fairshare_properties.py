@@ -39,7 +39,7 @@ def site(share: FairShare, aps: Aps | None = None, slots: int = 6) -> World:
         queues=queues,
         user_groups=GROUPS,
         group_shares=(("dev", (("ann", 2), ("bob", 1))),),
-        params=Params(priority_growth=(1, 600)),
+        params=Params(job_priority_over_time=(1, 600)),
     )
     world = World(conf)
     world.hosts("h1", "h2", slots=slots)

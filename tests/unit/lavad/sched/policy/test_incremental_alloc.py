@@ -21,7 +21,7 @@ PARTS = QueueConfig(name="parts", priority=30, gang=False)
 
 def world_of(hosts: int = 4, slots: int = 1, gpus: int = 1) -> World:
     world = World()
-    world.configure(queues=(GANG, PARTS), params=Params(parallel_by_slot=True))
+    world.configure(queues=(GANG, PARTS), params=Params(parallel_sched_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, gpus=gpus)
     return world
 

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from config.model.queue import QueueConfig
-from config.model.values import JobAction, JobControl, Limits, Preemption, Thresholds
+from config.model.values import Backfill, JobAction, JobControl, Limits, Preemption, Thresholds
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
@@ -70,7 +70,7 @@ def make_world(backfill: str) -> World:
                 job_controls=(JobControl(JobAction.SUSPEND, "brequeue"),),
             ),
         ),
-        params=Params(parallel_by_slot=True, backfill=backfill),
+        params=Params(parallel_sched_by_slot=True, lava_backfill=Backfill(backfill)),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),),
     )
     world.hosts(*HOSTS, slots=4, mem=16_000, gpus=2)

@@ -21,7 +21,7 @@ from tests.support.worlds.world import World
 
 def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 12) -> World:
     world = World()
-    world.configure(queues=queues, params=Params(parallel_by_slot=True))
+    world.configure(queues=queues, params=Params(parallel_sched_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
     return world
 

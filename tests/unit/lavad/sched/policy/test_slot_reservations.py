@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from config.model.queue import QueueConfig
-from config.model.values import Limits
+from config.model.values import Backfill, Limits
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params
@@ -27,7 +27,9 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4, backfill: str = "easy", **about: Any) -> World:
     world = World()
-    world.configure(queues=queues or (BIG, FILL, PLAIN), params=Params(parallel_by_slot=True, backfill=backfill))
+    world.configure(
+        queues=queues or (BIG, FILL, PLAIN), params=Params(parallel_sched_by_slot=True, lava_backfill=Backfill(backfill))
+    )
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, **about)
     return world
 

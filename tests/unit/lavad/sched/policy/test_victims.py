@@ -25,7 +25,7 @@ def world_of(guards: dict[str, int], high: dict[str, int] | None = None, **param
         QueueConfig(name="high", priority=50, preemption=rule, **high or {}),  # type: ignore[arg-type]
         QueueConfig(name="low", priority=10, exclusive=True, **guards),  # type: ignore[arg-type]
     )
-    world.configure(queues=queues, params=Params(parallel_by_slot=True, **params))
+    world.configure(queues=queues, params=Params(parallel_sched_by_slot=True, **params))
     world.hosts("h1", slots=2)
     return world
 
@@ -81,7 +81,7 @@ def test_a_job_preempts_only_after_a_while() -> None:
 
 @pytest.mark.parametrize("allowed", [False, True])
 def test_exclusive_jobs_are_left_alone_unless_the_site_says_otherwise(allowed: bool) -> None:
-    world = world_of({}, preempt_exclusive=allowed)
+    world = world_of({}, preempt_jobtype=("EXCLUSIVE",) if allowed else ())
     victim = world.submit(queue="low", slots=2, exclusive=True)
     cycle(world)
     plain = world.submit(queue="low", slots=1)

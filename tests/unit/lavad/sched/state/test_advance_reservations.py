@@ -30,7 +30,7 @@ NOON = datetime(2026, 11, 20, 12)
 
 def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4) -> World:
     world = World(now=NOON.timestamp())
-    world.configure(queues=queues or (QueueConfig(name="normal", priority=30),), params=Params(parallel_by_slot=True))
+    world.configure(queues=queues or (QueueConfig(name="normal", priority=30),), params=Params(parallel_sched_by_slot=True))
     world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
     return world
 

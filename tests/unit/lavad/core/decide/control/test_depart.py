@@ -45,7 +45,7 @@ def test_a_host_that_is_no_longer_named_leaves_once_its_jobs_have_ended(bench: B
 
 def test_a_dynamic_host_leaves_after_its_timeout(bench: Bench) -> None:
     host = next(iter(bench.cluster.hosts.rows))
-    params = replace(bench.cluster.conf.params, dynamic_timeout=600.0, open_hosts=True)
+    params = replace(bench.cluster.conf.params, lsf_dynamic_host_timeout=600, open_hosts=True)
     named(bench, "other", params=params)
     assert go(bench, host) == []
     bench.take(Decided(events=silent(bench.cluster, host, bench.now)))

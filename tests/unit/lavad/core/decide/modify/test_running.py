@@ -27,7 +27,7 @@ REFUSED = "non-repetitive job is running"
 
 
 def running(bench: Bench, all_jobs: bool = True, **options: Any) -> int:
-    bench.configure(params=replace(bench.cluster.conf.params, mod_all_jobs=all_jobs))
+    bench.configure(params=replace(bench.cluster.conf.params, lsb_mod_all_jobs=all_jobs))
     key = int(bench.bsub(**options)["job"])
     bench.step()
     start(bench, key)
@@ -207,7 +207,7 @@ def test_output_files_of_a_running_job_change_where_they_are_delivered_at_its_en
     assert amended(bench, key) == {"output": "new", "output_overwrite": "1"}
     with pytest.raises(Refused, match="an error file cannot be added now"):
         bmod(bench, key, e="err")
-    bench.configure(params=replace(bench.cluster.conf.params, stdout_direct=True))
+    bench.configure(params=replace(bench.cluster.conf.params, lsb_stdout_direct=True))
     with pytest.raises(Refused, match="LSB_STDOUT_DIRECT"):
         bmod(bench, key, o="other")
 

@@ -258,5 +258,5 @@ def test_root_is_refused_unless_the_site_lets_it(bench: Bench) -> None:
         bench.bsub(ROOT)
     with pytest.raises(Refused, match="User permission denied"):
         bench.bsub(Caller(user="root", uid=1000, host="h1"))  # as an agent may vouch that lies
-    bench.configure(params=Params(root_jobs=True))
+    bench.configure(params=Params(lsf_root_user=True))
     assert bench.bsub(ROOT)["job"] == 1
