@@ -7,7 +7,6 @@ from stat import S_ISREG
 
 from cli.client.fail import Fail
 from cli.client.frames import LARGEST_ASK
-from cli.options.quoting import command_line, single_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
 PROMPT = "bsub> "
 LONGEST_SHOWN = 4096
+ESCAPED = "()'\"\\"
 SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "ash")
 
 
@@ -149,3 +149,26 @@ def _with_arguments(text: str, words: list[str]) -> str:
     if not any(os.path.basename(word) in SHELLS for word in first[2:].split()):
         raise Fail(f"{words[0]}: not executable, so that it can be given no arguments")
     return first + (newline or "\n") + setting + rest
+
+
+def command_line(words: list[str]) -> str:
+    """The words as the one shell command that LSF makes of them.
+
+    The first word as it is, for it may be a whole shell command; a later word is quoted where it holds blanks or begins with
+    ``$``, and parentheses, quotes and backslashes are escaped. Other signs (``;`` ``>`` ``*``) stay the shell's.
+    """
+    return " ".join([word if place == 0 else _quoted(word) for place, word in enumerate(words)])
+
+
+def _quoted(word: str) -> str:
+    blank = not word or any(char in " \t\n" for char in word)
+    if word.startswith("$") or (blank and ('"' in word or "$" in word)):
+        return single_quoted(word)
+    if blank:
+        return '"' + word.replace("\\", "\\\\").replace("`", "\\`") + '"'
+    return "".join(["\\" + char if char in ESCAPED else char for char in word])
+
+
+def single_quoted(word: str) -> str:
+    """A word that no shell changes."""
+    return "'" + word.replace("'", "'\\''") + "'"

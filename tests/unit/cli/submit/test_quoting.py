@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.options.quoting import command_line, single_quoted
+from cli.submit.script import command_line, single_quoted
 
 
 @pytest.mark.parametrize(
