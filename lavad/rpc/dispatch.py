@@ -18,11 +18,11 @@ from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.named import Known
 from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
-from lavad.core.decide.control.restart_source import find_former
+from lavad.core.decide.control.restart_source import find_restart_source
 from lavad.core.decide.depend.depend import judge, local_of
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
-from lavad.core.decide.submit.restart import Former
+from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
@@ -151,20 +151,20 @@ class Dispatch:
         name = hashlib.sha256(packed).hexdigest()
         self._texts.seen_env(name, env)
         ask = replace(ask, env={}, env_hash=name)
-        former = await self._former(ask, caller) if ask.restart_of else None
+        source = await self._restart_source(ask, caller) if ask.restart_of else None
 
         async def decided(known: Known) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
-                return submit.submit(cluster, ask, caller, now, local_time(now), known, former)
+                return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
             return await self._engine.ask(decide, ask.uuid, (name, packed))
 
         return await self._lookups.tried(decided, caller)
 
-    async def _former(self, ask: asks.Submit, caller: Caller) -> Former:
+    async def _restart_source(self, ask: asks.Submit, caller: Caller) -> RestartSource:
         finished = await self._lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
         texts = await self._texts.texts([ask.restart_of])
-        return find_former(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
+        return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
     @_answer.register
     async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:

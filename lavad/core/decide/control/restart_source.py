@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.revive import Finished
-from lavad.core.decide.submit.restart import Former
+from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Refused, Submit
 
 
-def find_former(cluster: Cluster, ask: Submit, caller: Caller, finished: Finished, text: JobText | None) -> Former:
+def find_restart_source(cluster: Cluster, ask: Submit, caller: Caller, finished: Finished, text: JobText | None) -> RestartSource:
     """The job that is meant, live or finished; raises Refused."""
     number = ask.restart_of
     live = cluster.jobs.rows.get(number)
@@ -23,4 +23,4 @@ def find_former(cluster: Cluster, ask: Submit, caller: Caller, finished: Finishe
         raise Refused(f"{number}: Job has not finished yet")
     if spec.checkpoint is None:
         raise Refused("Checkpoint log is not found or is corrupted")
-    return Former(spec, text, found.name)
+    return RestartSource(spec, text, found.name)

@@ -13,25 +13,25 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused, Submit
 
 
-class Former(msgspec.Struct, frozen=True):
-    """The job as it was."""
+class RestartSource(msgspec.Struct, frozen=True):
+    """The finished job that brestart goes on from."""
 
     spec: Spec
     text: JobText
     name: str
 
 
-def begin(draft: Draft, ask: Submit, former: Former, from_host: str) -> None:
-    """The draft is the former job, before the options are read."""
-    draft.spec = replace(former.spec, queue="", dependency="", begin=0.0, from_host=from_host)
-    draft.text = replace(former.text, env=ask.env_hash)
-    draft.name = former.name
-    draft.queues = (former.spec.queue,)
+def begin(draft: Draft, ask: Submit, source: RestartSource, from_host: str) -> None:
+    """The draft is the finished job, before the options are read."""
+    draft.spec = replace(source.spec, queue="", dependency="", begin=0.0, from_host=from_host)
+    draft.text = replace(source.text, env=ask.env_hash)
+    draft.name = source.name
+    draft.queues = (source.spec.queue,)
 
 
-def settle(draft: Draft, ask: Submit, former: Former) -> None:
+def settle(draft: Draft, ask: Submit, source: RestartSource) -> None:
     """The options are read: it goes on from what lies in the folder that was named."""
-    checkpoint, before = draft.spec.checkpoint, former.spec.checkpoint
+    checkpoint, before = draft.spec.checkpoint, source.spec.checkpoint
     if checkpoint is None or before is None:
         raise Refused("Checkpoint log is not found or is corrupted")
     of = f"{ask.restart_of}"

@@ -19,7 +19,7 @@ from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
-from lavad.core.decide.submit.restart import Former
+from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
@@ -37,13 +37,13 @@ def submit(
     now: float,
     local: datetime,
     known: Known = NOTHING,
-    former: Former | None = None,
+    source: RestartSource | None = None,
 ) -> Decided:
-    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``former``:
+    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
     the job that is restarted.
     """
     _check_caller(cluster, ask, caller)
-    draft = read_draft(cluster, ask, caller, local, former)
+    draft = read_draft(cluster, ask, caller, local, source)
     check_interactive(draft)
     apply_app(draft)
     apply_site(draft)
@@ -83,7 +83,7 @@ def known_resources(cluster: Cluster) -> frozenset[str]:
     return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
 
 
-def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, former: Former | None = None) -> Draft:
+def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, source: RestartSource | None = None) -> Draft:
     """The options of a submission, read."""
     conf = cluster.conf
     spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
@@ -104,11 +104,11 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, f
         known_hosts=known_names(cluster),
         known_resources=known_resources(cluster),
     )
-    if former is not None:
-        restart.begin(draft, ask, former, caller.host)
+    if source is not None:
+        restart.begin(draft, ask, source, caller.host)
     read_options(draft, ask.options)
-    if former is not None:
-        restart.settle(draft, ask, former)
+    if source is not None:
+        restart.settle(draft, ask, source)
     read_roles(draft, ask)
     return draft
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
-from lavad.core.decide.control.restart_source import find_former
+from lavad.core.decide.control.restart_source import find_restart_source
 from lavad.core.decide.control.revive import Finished
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End
@@ -180,14 +180,14 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     text = JobText(command="./sim", output="out", cwd="/home")
     ask = Submit(command="", restart_of=old, restart_from=4, options={"k": "/ck", "W": "60"})
     with pytest.raises(Refused, match="not finished"):
-        find_former(bench.cluster, ask, ALICE, Finished(), text)
+        find_restart_source(bench.cluster, ask, ALICE, Finished(), text)
     bench.step()
     bench.finish(old)
     finished = Finished(jobs=[record], specs={record.spec: spec})
     with pytest.raises(Refused, match="permission"):
-        find_former(bench.cluster, ask, BOB, finished, text)
-    former = find_former(bench.cluster, ask, ALICE, finished, text)
-    decided = submit(bench.cluster, ask, ALICE, bench.now, LOCAL, former=former)
+        find_restart_source(bench.cluster, ask, BOB, finished, text)
+    former = find_restart_source(bench.cluster, ask, ALICE, finished, text)
+    decided = submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=former)
     new = int(bench.take(decided)["job"])
     again = bench.cluster.spec_of(new)
     assert (again.slots, again.limits.run, bench.job(new).name, bench.job(new).checkpoint) == (2, 3600, "sim", 4)
