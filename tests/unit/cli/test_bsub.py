@@ -10,14 +10,14 @@ import pytest
 
 from cli.submit.submission import exit_status
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 SUBMITTED = [{"ok": {"job": 103, "queue": "normal", "default": True}}]
 SCRIPT = b"#!/bin/sh\n#BSUB -q fair -n 2\n#BSUB -J inside\necho hi\n"
 
 
 def ask_of(caller: Caller, *words: str, stdin: bytes = b"", **environ: str):
-    with FakeMaster(caller.socket, SUBMITTED) as master:
+    with ScriptedMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("bsub", *words, stdin=stdin, **environ)
     assert ran.status == 0, ran.err
     (ask,) = master.asks
@@ -26,7 +26,7 @@ def ask_of(caller: Caller, *words: str, stdin: bytes = b"", **environ: str):
 
 def test_a_submission_is_told_as_lsf_tells_it(caller: Caller):
     named = [{"ok": {"job": 104, "queue": "fair", "default": False, "notices": ["Job will be scheduled after X"]}}]
-    with FakeMaster(caller.socket, SUBMITTED, named, SUBMITTED):
+    with ScriptedMaster(caller.socket, SUBMITTED, named, SUBMITTED):
         assert caller.run("bsub", "true") == (0, "Job <103> is submitted to default queue <normal>.\n", "")
         ran = caller.run("bsub", "-q", "fair", "true")
         assert ran == (0, "Job <104> is submitted to queue <fair>.\n", "Job will be scheduled after X\n")
@@ -84,7 +84,7 @@ def test_env_is_resolved_here(caller: Caller):
 
 
 def test_a_variable_that_is_no_text_is_left_out_and_said(caller: Caller):
-    with FakeMaster(caller.socket, SUBMITTED) as master:
+    with ScriptedMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("bsub", "true", BAD="x\udcff", GOOD="grün")
     assert ran.err == "bsub: the variable BAD holds bytes that are not UTF-8 and is not passed on\n"
     assert "BAD" not in master.asks[0]["env"]
@@ -104,7 +104,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("text", "err"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS])
 def test_a_refusal_ends_with_lsfs_words(caller: Caller, text, err):
-    with FakeMaster(caller.socket, [{"refused": text, "exit": 255}]):
+    with ScriptedMaster(caller.socket, [{"refused": text, "exit": 255}]):
         assert caller.run("bsub", "true") == (255, "", err)
 
 
@@ -143,7 +143,7 @@ def test_mpi_ranks_are_not_started_twice(caller: Caller):
     ],
 )
 def test_k_waits_and_gives_the_jobs_status(caller: Caller, answer, status):
-    with FakeMaster(caller.socket, SUBMITTED, [{"ok": answer}]) as master:
+    with ScriptedMaster(caller.socket, SUBMITTED, [{"ok": answer}]) as master:
         ran = caller.run("bsub", "-K", "x")
     assert ran == (
         status,
@@ -156,7 +156,7 @@ def test_k_waits_and_gives_the_jobs_status(caller: Caller, answer, status):
 
 def test_k_asks_again_after_a_break(caller: Caller):
     done = [{"ok": {"state": "DONE", "status": 0, "host": "h"}}]
-    with FakeMaster(caller.socket, SUBMITTED, [], done):
+    with ScriptedMaster(caller.socket, SUBMITTED, [], done):
         assert caller.run("bsub", "-K", "x", BSUB_QUIET2="").err == ""
 
 
@@ -170,7 +170,7 @@ def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
     for folder in ("77/gen-1", "77/gen-4", "77/gen-9.tmp", "78/gen-2"):
         (caller.folder / "ck" / folder).mkdir(parents=True)
         (caller.folder / "ck" / folder / "MANIFEST").touch()
-    with FakeMaster(caller.socket, SUBMITTED) as master:
+    with ScriptedMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("brestart", "-q", "fair", "ck", "77")
         caller.run("brestart", f"{caller.folder}/ck/78")
         missing = caller.run("brestart", "ck", "79")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 
 def ok(*results: tuple[str, str]):
@@ -134,7 +134,7 @@ CASES = [
 @pytest.mark.parametrize(("line", "answer", "status", "out", "err"), CASES, ids=[case[0] for case in CASES])
 def test_output_is_lsfs(caller: Caller, line, answer, status, out, err):
     command, *words = line.split()
-    with FakeMaster(caller.socket, answer):
+    with ScriptedMaster(caller.socket, answer):
         assert caller.run(command, *words) == (status, out, err)
 
 
@@ -203,7 +203,7 @@ def test_the_ask_says_what_the_words_say(caller: Caller, line: str, want: dict[s
         if want.get("ask") in ("query", "peek") or command in ("bjobs", "bhist", "bhosts") or "hist" in words
         else ok()
     )
-    with FakeMaster(caller.socket, answer) as master:
+    with ScriptedMaster(caller.socket, answer) as master:
         caller.run(command, *words)
     ask = master.asks[0]
     assert {name: ask.get(name) for name in want} == want
@@ -267,14 +267,14 @@ def test_a_site_may_show_the_version_that_tools_look_for(tmp_path):
 
 
 def test_the_columns_that_the_environment_sets_go_along(caller: Caller):
-    with FakeMaster(caller.socket, [{"exit": 0}]) as master:
+    with ScriptedMaster(caller.socket, [{"exit": 0}]) as master:
         caller.run("bjobs")
         caller.run("bjobs", "-o", "queue", LSB_BJOBS_FORMAT="user")
     assert [ask["options"] for ask in master.asks] == [{}, {"o": "queue", "LSB_BJOBS_FORMAT": "user"}]
 
 
 def test_a_dialogue_goes_on_after_a_failure(caller: Caller):
-    with FakeMaster(caller.socket, [{"ok": {"results": [{"queue": "a", "ok": True}]}}]):
+    with ScriptedMaster(caller.socket, [{"ok": {"results": [{"queue": "a", "ok": True}]}}]):
         ran = caller.run("badmin", stdin=b"nosuch\n\nqopen a\nquit\nqopen b\n")
     assert ran.status == 0
     assert ran.out == "badmin> badmin> badmin> Queue <a> is opened\nbadmin> "
@@ -294,7 +294,7 @@ def test_the_configuration_is_checked_here(caller: Caller):
 
 def test_a_good_configuration_is_read_again(caller: Caller):
     assert caller.run("badmin", "ckconfig") == (0, "No errors found.\n\n", "\nChecking configuration files ...\n\n")
-    with FakeMaster(caller.socket, [{"ok": {"text": ""}}], [{"refused": "User permission denied"}]):
+    with ScriptedMaster(caller.socket, [{"ok": {"text": ""}}], [{"refused": "User permission denied"}]):
         assert caller.run("badmin", "reconfig").out == "No errors found.\n\nReconfiguration initiated\n"
         ran = caller.run("badmin", "reconfig")
     assert (ran.status, ran.out.splitlines()[-1]) == (255, "Failed: User permission denied")
@@ -305,7 +305,7 @@ def test_a_warning_is_asked_about(caller: Caller):
     ran = caller.run("badmin", "reconfig")
     assert ran.status == 255
     assert ran.err.endswith("Reconfiguration aborted.\n")
-    with FakeMaster(caller.socket, [{"ok": {"text": "Reconfiguration initiated"}}]):
+    with ScriptedMaster(caller.socket, [{"ok": {"text": "Reconfiguration initiated"}}]):
         assert caller.run("badmin", "reconfig", stdin=b"n\ny\n").out.endswith("Reconfiguration initiated\n")
         assert caller.run("badmin", "reconfig", "-f").status == 0
 

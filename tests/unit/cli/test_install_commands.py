@@ -12,7 +12,7 @@ import pytest
 from cli.install_commands import install, launcher
 from proto.commands import COMMANDS, INSTALLED
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -37,7 +37,7 @@ def test_a_users_own_modules_break_nothing(caller: Caller, folder_of_bad_modules
     """CONTRACT: commands work from any folder, with any PYTHONPATH."""
     install(str(caller.folder / "bin"), sys.executable, ROOT)
     environ = {**caller.environ, "PYTHONPATH": str(folder_of_bad_modules), "PYTHONHOME": "/nosuch"}
-    with FakeMaster(caller.socket, [{"ok": {"job": 7, "queue": "q", "default": False}}]):
+    with ScriptedMaster(caller.socket, [{"ok": {"job": 7, "queue": "q", "default": False}}]):
         done = subprocess.run(
             [caller.folder / "bin" / "bsub", "true"],
             env=environ,
@@ -66,6 +66,6 @@ def test_a_path_that_no_first_line_can_hold_goes_through_sh(caller: Caller, fold
     program = caller.folder / "lsid"
     program.write_text(launcher("lsid", str(home / "python"), ROOT))
     program.chmod(0o755)
-    with FakeMaster(caller.socket, [{"out": "My cluster name is c\n"}, {"exit": 0}]):
+    with ScriptedMaster(caller.socket, [{"out": "My cluster name is c\n"}, {"exit": 0}]):
         done = subprocess.run([program], env=caller.environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "My cluster name is c\n", "")

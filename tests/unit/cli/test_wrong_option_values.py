@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.unit.cli.caller import Caller, Ran
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 REFUSAL = "No, says the master"
 WORDS = {
@@ -71,7 +71,7 @@ NO_JOBS = ["", " ", "0x1", "-", "1[", "1[]", "1[x]", "9" * 40, "1[9" + "9" * 40 
 
 @pytest.fixture
 def master(caller: Caller):
-    with FakeMaster(caller.socket, [{"refused": REFUSAL, "exit": 255}]) as one:
+    with ScriptedMaster(caller.socket, [{"refused": REFUSAL, "exit": 255}]) as one:
         yield one
 
 
@@ -95,7 +95,7 @@ def check(ran: Ran, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(WORDS))
-def test_any_value_of_any_option(caller: Caller, master: FakeMaster, command: str) -> None:
+def test_any_value_of_any_option(caller: Caller, master: ScriptedMaster, command: str) -> None:
     found = options_of(caller, command)
     assert found or command in ("bwait",), "the usage names no option"
     for name, valued in found:
@@ -107,7 +107,7 @@ def test_any_value_of_any_option(caller: Caller, master: FakeMaster, command: st
 
 
 @pytest.mark.parametrize("command", sorted(WORDS))
-def test_a_value_that_is_missing(caller: Caller, master: FakeMaster, command: str) -> None:
+def test_a_value_that_is_missing(caller: Caller, master: ScriptedMaster, command: str) -> None:
     for name, valued in options_of(caller, command):
         if valued:
             check(caller.run(command, f"-{name}", LAVA_DEBUG="1"), [f"-{name}"])
@@ -115,14 +115,14 @@ def test_a_value_that_is_missing(caller: Caller, master: FakeMaster, command: st
 
 @pytest.mark.parametrize("command", sorted(WORDS))
 @pytest.mark.parametrize("word", NO_WORDS)
-def test_a_word_that_is_nothing(caller: Caller, master: FakeMaster, command: str, word: str) -> None:
+def test_a_word_that_is_nothing(caller: Caller, master: ScriptedMaster, command: str, word: str) -> None:
     others = [] if command == "brsvdel" else WORDS[command]
     check(caller.run(command, word, *others, LAVA_DEBUG="1"), [word])
 
 
 @pytest.mark.parametrize("job", NO_JOBS)
 @pytest.mark.parametrize("command", ["bmod", "bkill", "bstop", "bresume", "btop", "brun", "bpost", "bpeek", "bmig", "brequeue"])
-def test_a_job_that_is_none(caller: Caller, master: FakeMaster, command: str, job: str) -> None:
+def test_a_job_that_is_none(caller: Caller, master: ScriptedMaster, command: str, job: str) -> None:
     options = ["-J", "n"] if command == "bmod" else []
     ran = caller.run(command, *options, job, LAVA_DEBUG="1")
     if "\n" not in job:

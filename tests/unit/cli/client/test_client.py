@@ -17,14 +17,14 @@ from cli.client import frames
 from cli.client.client import STILL_TRYING
 from tests.support.wait import wait_until
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import CUT, DROP, FakeMaster
+from tests.unit.cli.scripted_master import CUT, DROP, ScriptedMaster
 
 DONE = [{"ok": {"results": [{"id": "1", "ok": True}]}}]
 SUBMITTED = [{"ok": {"job": 12, "queue": "normal", "default": True}}]
 
 
 def test_a_lost_answer_is_asked_for_again_with_the_same_uuid(caller: Caller):
-    with FakeMaster(caller.socket, DROP, SUBMITTED) as master:
+    with ScriptedMaster(caller.socket, DROP, SUBMITTED) as master:
         ran = caller.run("bsub", "true")
     assert ran == (0, "Job <12> is submitted to default queue <normal>.\n", "")
     first, second = master.asks
@@ -36,30 +36,30 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_uuid(caller: Caller):
 
 
 def test_an_answer_cut_in_the_middle_counts_for_nothing(caller: Caller):
-    with FakeMaster(caller.socket, [{"out": "half"}, CUT], [{"out": "whole\n"}, {"exit": 0}]):
+    with ScriptedMaster(caller.socket, [{"out": "half"}, CUT], [{"out": "whole\n"}, {"exit": 0}]):
         assert caller.run("bjobs") == (0, "whole\n", "")
 
 
 def test_a_standby_sends_on_to_the_next_socket(caller: Caller):
-    with FakeMaster(caller.socket, [{"standby": True}]), FakeMaster(caller.folder / "lavad-2.sock", DONE) as second:
+    with ScriptedMaster(caller.socket, [{"standby": True}]), ScriptedMaster(caller.folder / "lavad-2.sock", DONE) as second:
         ran = caller.run("bkill", "1")
     assert ran == (0, "Job <1> is being terminated\n", "")
     assert len(second.asks) == 1
 
 
 def test_the_agent_is_asked_where_no_lavad_is(caller: Caller):
-    with FakeMaster(caller.folder / "agent.sock", DONE):
+    with ScriptedMaster(caller.folder / "agent.sock", DONE):
         assert caller.run("bkill", "1").status == 0
 
 
 def test_a_job_asks_the_socket_that_it_was_given(caller: Caller):
-    with FakeMaster(caller.folder / "host.sock", DONE):
+    with ScriptedMaster(caller.folder / "host.sock", DONE):
         ran = caller.run("bkill", "1", LSF_ENVDIR="/nosuch", LAVA_SOCKET=str(caller.folder / "host.sock"))
     assert ran.status == 0
 
 
 def test_later_means_wait(caller: Caller):
-    with FakeMaster(caller.socket, [{"later": True}], [{"later": True}], DONE) as master:
+    with ScriptedMaster(caller.socket, [{"later": True}], [{"later": True}], DONE) as master:
         ran = caller.run("bkill", "1")
     assert ran == (0, "Job <1> is being terminated\n", STILL_TRYING)
     assert len({ask["uuid"] for ask in master.asks}) == 1
@@ -68,12 +68,12 @@ def test_later_means_wait(caller: Caller):
 
 def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
     """The message of LSF, and then the answer of the master that came."""
-    masters: list[FakeMaster] = []
+    masters: list[ScriptedMaster] = []
     started = threading.Event()
 
     def come() -> None:
         started.wait(10)
-        masters.append(FakeMaster(caller.socket, DONE))
+        masters.append(ScriptedMaster(caller.socket, DONE))
 
     coming = threading.Thread(target=come)
     coming.start()
@@ -91,20 +91,20 @@ def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
 
 
 def test_pieces_keep_their_order(caller: Caller):
-    with FakeMaster(caller.socket, [{"out": "a\n"}, {"err": "b\n"}, {"out": "c\n"}, {"exit": 7}]):
+    with ScriptedMaster(caller.socket, [{"out": "a\n"}, {"err": "b\n"}, {"out": "c\n"}, {"exit": 7}]):
         assert caller.run_joined("bjobs") == (7, "a\nb\nc\n", "")
 
 
 def test_a_stream_that_breaks_goes_on_where_it_was(caller: Caller):
     first: list[Any] = [{"err": "<< output >>\n"}, {"out": "one "}, {"out": "two "}, CUT]
     second: list[Any] = [{"err": "<< output >>\n"}, {"out": "one two thr"}, {"out": "ee\n"}, {"exit": 0}]
-    with FakeMaster(caller.socket, first, second):
+    with ScriptedMaster(caller.socket, first, second):
         assert caller.run("bpeek", "-f", "1") == (0, "one two three\n", "<< output >>\n")
 
 
 @pytest.mark.parametrize("answer", [[{"nonsense": 1}], [{"ok": 3}], [{"ok": {"results": [{"no": "id"}]}}]])
 def test_a_strange_answer_is_one_line(caller: Caller, answer):
-    with FakeMaster(caller.socket, answer):
+    with ScriptedMaster(caller.socket, answer):
         ran = caller.run("bkill", "1")
     assert ran.status == 255
     assert ran.err.count("\n") == 1
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_frame_are_one_line(caller: Caller):
 
 
 def test_a_refusal_keeps_its_status(caller: Caller):
-    with FakeMaster(caller.socket, [{"refused": "lsload: Unknown resource name", "exit": 246}]):
+    with ScriptedMaster(caller.socket, [{"refused": "lsload: Unknown resource name", "exit": 246}]):
         assert caller.run("lsload", "-R", "x") == (246, "", "lsload: Unknown resource name\n")
 
 
@@ -154,7 +154,7 @@ def test_a_socket_with_a_long_path_is_reached(tmp_path: Path):
     folder.mkdir(parents=True)
     caller = Caller(folder)
     here = os.open(folder, os.O_PATH)
-    with FakeMaster(Path(f"/proc/self/fd/{here}/lavad.sock"), DONE):
+    with ScriptedMaster(Path(f"/proc/self/fd/{here}/lavad.sock"), DONE):
         assert caller.run("bkill", "1").status == 0
     os.close(here)
 
@@ -162,7 +162,7 @@ def test_a_socket_with_a_long_path_is_reached(tmp_path: Path):
 def test_a_closed_stdout_is_quiet(caller: Caller):
     reading, writing = os.pipe()
     os.close(reading)
-    with FakeMaster(caller.socket, [{"out": "x" * 100000}, {"exit": 0}]):
+    with ScriptedMaster(caller.socket, [{"out": "x" * 100000}, {"exit": 0}]):
         command = [sys.executable, "-c", "import sys; from cli.listing import main; sys.exit(main([], 'bjobs'))"]
         done = subprocess.run(command, env=caller.environ, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
@@ -172,7 +172,7 @@ def test_a_closed_stdout_is_quiet(caller: Caller):
 def test_control_c_ends_without_a_traceback(caller: Caller):
     import signal
 
-    with FakeMaster(caller.socket, [{"later": True}]):
+    with ScriptedMaster(caller.socket, [{"later": True}]):
         command = ["env", "--default-signal=INT", sys.executable, "-c"]  # tests that run in the background ignore it
         command += ["import sys; from cli.listing import main; sys.exit(main([], 'bjobs'))"]
         process = subprocess.Popen(command, env=caller.environ, stderr=subprocess.PIPE)

@@ -13,7 +13,7 @@ from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignme
 from cli.submit.script import Work
 from lavad.core.lang import when
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 SUBMITTED = [{"ok": {"job": 103, "queue": "normal", "default": True}}]
 
@@ -31,7 +31,7 @@ def program(caller: Caller, name: str, text: str) -> None:
 
 
 def submit(caller: Caller, *words: str):
-    with FakeMaster(caller.socket, SUBMITTED) as master:
+    with ScriptedMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("bsub", *words)
     caller.socket.unlink()
     return ran, master.asks

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cli.client.fail import Fail
 from cli.submit.jsdl import read_jsdl
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.fake_master import FakeMaster
+from tests.unit.cli.scripted_master import ScriptedMaster
 
 JOB = """<?xml version="1.0" encoding="UTF-8"?>
 <jsdl:JobDefinition xmlns:jsdl="http://schemas.ggf.org/jsdl/2005/11/jsdl"
@@ -41,7 +41,7 @@ OWN = "<lsf:Queue>night</lsf:Queue><lsf:Rerunnable>true</lsf:Rerunnable>"
 
 def test_a_job_is_submitted_as_it_is_described(caller: Caller, tmp_path: Path) -> None:
     (tmp_path / "job.jsdl").write_text(JOB % OWN)
-    with FakeMaster(caller.socket, [{"ok": {"job": 7, "queue": "night"}}]) as master:
+    with ScriptedMaster(caller.socket, [{"ok": {"job": 7, "queue": "night"}}]) as master:
         ran = caller.run("bsub", "-jsdl", "job.jsdl", "-J", "other", B="1")
     assert ran.status == 0, ran.err
     (ask,) = master.asks

@@ -16,7 +16,7 @@ CUT: Frame = {"cut": True}
 """In a plan: close the connection here."""
 
 
-class FakeMaster:
+class ScriptedMaster:
     """Answers the n-th ask (over all connections) with the n-th plan; the last plan serves all later asks."""
 
     def __init__(self, path: Path, *plans: list[Frame] | Callable[[Frame], list[Frame]]) -> None:
@@ -29,7 +29,7 @@ class FakeMaster:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> FakeMaster:
+    def __enter__(self) -> ScriptedMaster:
         return self
 
     def __exit__(self, *_: object) -> None:

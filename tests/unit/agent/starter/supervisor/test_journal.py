@@ -1,0 +1,45 @@
+"""The starter's journal: what it knows after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.starter.process import account
+from agent.starter.protocol.codec import text
+from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
+from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.parts import Part
+
+
+class Disk:
+    """A journal in a folder, loaded anew each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def load(self) -> tuple[int, dict[str, PartState]]:
+        former = Journal(self.folder).load()
+        return former.seq, {uid: PartState.GONE if p.end else p.state for uid, p in former.parts.items()}
+
+
+def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    assert disk.load() == (0, {})
+    journal = Journal(str(tmp_path))
+    journal.begin("boot", 3, [])
+    parts = [Part(uid, 1, 1, number) for number, uid in enumerate(["a", "b", "c", "d"], 1)]
+    journal.take(4, parts)
+    end = account.end_of([], 0, 1.0, False, account.Used())
+    lines = [text(write_report(Ended(uid, end))) for uid in "ab"]
+    Path(journal.end_path(1)).write_bytes(b"\n".join([*lines, b'{"uid":']))
+    journal.forget(["c"])
+    parts[3].state, parts[3].reason = PartState.LOST, Lost("d", "why")
+    journal.over(parts[3])
+    with open(tmp_path / "journal", "ab") as f:
+        f.write(b'{"seq":99,"par')
+    wanted = (4, {"a": PartState.GONE, "b": PartState.PREPARING, "d": PartState.LOST})
+    assert disk.load() == wanted, "an end file is believed about its own shepherd's parts only"
+    former = Journal(str(tmp_path)).load()
+    journal.begin("boot", former.seq, former.parts.values())
+    journal.drop_former_ends()
+    assert disk.load() == wanted
