@@ -18,13 +18,15 @@ from agent.launch.site import Site
 from agent.master.link import NotMaster, Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
-from agent.parts import output_retention as keeping
-from agent.parts.adopt import adopt
-from agent.parts.host_monitor import Watch
+from agent.parts import output_retention
+from agent.parts.entry import adopted
+from agent.parts.host_monitor import HostMonitor
 from agent.parts.parts import now
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
+from agent.starter.protocol.reports import Hello
 from agent.starter_client import starterlink
+from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
 log = logging.getLogger("lava-agent")
@@ -49,11 +51,11 @@ class Daemon:
         self._site = site
         self._masters = masters
         self._starter_log = starter_log
-        self._watch = Watch(site.address, slots)
+        self._monitor = HostMonitor(site.address, slots)
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
-        self._runner = Runner(site, self._spool, self._watch, accounts)
+        self._runner = Runner(site, self._spool, self._monitor, accounts, Outgoing())
         self._relay = Relay(site)
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
@@ -72,7 +74,7 @@ class Daemon:
             loop.add_signal_handler(number, self._stop.set)
         runner = self._runner
         runner.starts.poke = self._poke
-        runner.parts.entries.update(adopt(self._spool.load(), self._site, now()))
+        runner.table.adopt(adopted(self._spool.load(), self._site, now()))
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
@@ -100,7 +102,7 @@ class Daemon:
                 inbox.get_nowait()()
             runner.flush()
             self._set_timer()
-            if not runner.parts.outbox.empty or runner.peeks:
+            if not runner.outbox.empty or runner.peeks:
                 self._to_send.set()
 
     def _set_timer(self) -> None:
@@ -122,16 +124,16 @@ class Daemon:
                 log.warning("the starter does not answer (%s): another one is started", e.strerror)
                 self._spawn()
                 continue
-            async for frame in link.frames():
-                if frame.get("is") == "hello":
-                    log.info("starter %d, %d parts", frame["pid"], len(frame["parts"]))
-                    self._inbox.put_nowait(partial(runner.starter_up, link, frame))
+            async for report in link.reports():
+                if isinstance(report, Hello):
+                    log.info("starter %d, %d parts", report.pid, len(report.parts))
+                    self._inbox.put_nowait(partial(runner.starter_up, link, report))
                     self._starter_there.set()
                 else:
-                    self._inbox.put_nowait(partial(runner.from_starter, frame))
+                    self._inbox.put_nowait(partial(runner.from_starter, report))
             log.warning("the connection to the starter is lost")
             self._starter_there.clear()
-            self._inbox.put_nowait(runner.parts.starter.down)
+            self._inbox.put_nowait(runner.starter.down)
             link.close()
             if not starterlink.answers(site.starter_socket):
                 self._spawn()
@@ -160,7 +162,7 @@ class Daemon:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _try(self, target: str) -> Session | None:
-        facts = await self._watch.facts()
+        facts = await self._monitor.facts()
         await self._turn_over()
         greeted = now()
         try:
@@ -227,8 +229,8 @@ class Daemon:
             self._to_send.clear()
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()
-            if not runner.parts.outbox.empty:
-                messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.parts.outbox.take())))
+            if not runner.outbox.empty:
+                messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.outbox.take())))
             messages += [pb.FromAgent(peek=data) for data in runner.peeks]
             runner.peeks.clear()
             for message in messages:
@@ -237,9 +239,9 @@ class Daemon:
 
     async def _beat(self, pause: float) -> None:
         while True:
-            load = await self._watch.load() | self._elims.values()
+            load = await self._monitor.load() | self._elims.values()
             if not self._heartbeats:
-                self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._watch.unsent()))
+                self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._monitor.unsent()))
                 self._to_send.set()
             await asyncio.sleep(pause)
 
@@ -256,37 +258,37 @@ class Daemon:
         due = now() + self._sample_pause
         while True:
             await asyncio.sleep(min(NEW_PAUSE, self._sample_pause))
-            entries = list(runner.parts.entries.values())
-            early = self._watch.has_new(entries)
+            entries = list(runner.table)
+            early = self._monitor.has_new(entries)
             if now() < due and not early:
                 continue
             due = now() + self._sample_pause
-            usage = await self._watch.usage(entries)
+            usage = await self._monitor.usage(entries)
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
             if early and usage and self._relay.session is not None:
-                self._heartbeats.append(pb.Heartbeat(sent=now(), usage=self._watch.unsent()))
+                self._heartbeats.append(pb.Heartbeat(sent=now(), usage=self._monitor.unsent()))
                 self._to_send.set()
 
     async def _checkpoints(self) -> None:
         """Look for new checkpoints; who looks is the job's user, by the starter."""
-        parts = self._runner.parts
+        runner = self._runner
         while True:
             await asyncio.sleep(CHECKPOINT_PAUSE)
-            if any(entry.checkpoint is not None for entry in parts.entries.values()):
-                self._inbox.put_nowait(parts.look_for_checkpoints)
+            if any(entry.checkpoint is not None for entry in runner.table):
+                self._inbox.put_nowait(runner.parts.look_for_checkpoints)
 
     async def _clean(self) -> None:
         """Remove host files that nobody needs, and kept output that is old."""
-        kept = keeping.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
+        kept = output_retention.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
         while True:
-            entries = self._runner.parts.entries.values()
+            entries = list(self._runner.table)
             oldest = min((entry.received for entry in entries), default=time.time())
             in_use = {path for entry in entries for path in entry.kept_files(self._site)}
             hostfiles = self._runner.starts.hostfiles
             hostfiles.drop(await asyncio.to_thread(hostfiles.old, oldest))
-            removed = await asyncio.to_thread(keeping.clean, self._site.output_dir, time.time() - kept, in_use) if kept else 0
-            if removed:
+            old = time.time() - kept if kept else 0.0
+            if removed := await asyncio.to_thread(output_retention.clean, self._site.output_dir, old, in_use):
                 log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
             await asyncio.sleep(CLEAN_PAUSE)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from agent.launch.site import User
+from agent.starter.protocol.orders import FindFolders
 
 _GENERATION = re.compile(r"gen-([0-9]{1,9})")
 MANIFEST = "MANIFEST"
@@ -23,13 +23,12 @@ _LOOK = "look "
 
 def newest(names: Iterable[str]) -> int:
     """The newest of the folders that have a MANIFEST, -1 when there is none."""
-    return max((int(match[1]) for name in names if (match := _GENERATION.fullmatch(str(name)))), default=-1)
+    return max((int(match[1]) for name in names if (match := _GENERATION.fullmatch(name))), default=-1)
 
 
-def look(uid: str, user: User, folder: str) -> dict[str, Any]:
+def look(uid: str, user: User, folder: str) -> FindFolders:
     """The order to the starter that finds these folders."""
-    who = {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)}
-    return {"do": "folders", "id": _LOOK + uid, "user": who, "path": folder, "prefix": "gen-", "having": MANIFEST}
+    return FindFolders(_LOOK + uid, user.account, folder, "gen-", MANIFEST)
 
 
 def uid_of(number: str) -> str:

@@ -10,7 +10,7 @@ import signal
 from msgspec.structs import replace
 
 from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
-from agent.core.part import KILL, TERMINATE, Part, Stage, Step, Wish, run_time
+from agent.core.part import KILL, TERMINATE, Part, Stage, Step, Wish, WishKind, run_time
 
 Decided = tuple[Part, list[Effect]]
 
@@ -59,16 +59,16 @@ def asked(part: Part, wish: Wish, now: float) -> Decided:
     if part.stage in _OVER:
         return part, [Grant(part.uid, wish.number, False, "Job has already finished")]
     granted: list[Effect] = [Keep(part.uid), Grant(part.uid, wish.number)]
-    if wish.kind == "checkpoint" or (wish.kind == "migrate" and part.rules.checkpoint):
+    if wish.kind is WishKind.CHECKPOINT or (wish.kind is WishKind.MIGRATE and part.rules.checkpoint):
         return _checkpoint(part, wish, granted)
-    if wish.kind in ("requeue", "migrate"):
+    if wish.kind in (WishKind.REQUEUE, WishKind.MIGRATE):
         part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
         return part, [KillAll(part.uid), *granted]
-    if wish.kind == "kill" and part.stage < Stage.RUNNING:
+    if wish.kind is WishKind.KILL and part.stage < Stage.RUNNING:
         # Nothing of the command runs that could want to end in good order.
         part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
         return part, [KillAll(part.uid), *granted]
-    if wish.kind == "kill" and not wish.signal:
+    if wish.kind is WishKind.KILL and not wish.signal:
         part = _to_be_killed(part, now, wish.reason)
         part, effects = tick(part, now)
         return part, effects + granted
@@ -226,7 +226,7 @@ def _checkpoint(part: Part, wish: Wish, granted: list[Effect]) -> Decided:
     if not rules.checkpoint or part.stage is not Stage.RUNNING:
         why = "Job has not started yet" if rules.checkpoint else "Job is not checkpointable"
         return part, [Grant(part.uid, wish.number, False, why)]
-    kill_after = wish.kill_after or wish.kind == "migrate"
+    kill_after = wish.kill_after or wish.kind is WishKind.MIGRATE
     if kill_after:
         part = replace(part, reason=part.reason or wish.reason or "TERM_CHKPNT")
     # Not noted as done: after a restart of the agent it is asked for again.

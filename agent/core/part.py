@@ -5,7 +5,7 @@ Rule: times are seconds of CLOCK_BOOTTIME, given by the caller; the run limit's 
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 import msgspec
 
@@ -58,11 +58,24 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The part on the first host: it alone asks for checkpoints."""
 
 
+class WishKind(Enum):
+    """What the master may ask of a part."""
+
+    SIGNAL = "signal"
+    KILL = "kill"
+    """End it, by the kill sequence or a given signal."""
+    REQUEUE = "requeue"
+    """End it at once: the job runs again."""
+    MIGRATE = "migrate"
+    """The same elsewhere, after a checkpoint if it writes any."""
+    CHECKPOINT = "checkpoint"
+
+
 class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Something asked of the part, once for each number."""
 
     number: int
-    kind: str
+    kind: WishKind
     signal: int = 0
     reason: str = ""
     kill_after: bool = False

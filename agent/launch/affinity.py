@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from agent.launch.hostfiles import HostFiles
 from agent.monitor.topology import SIMULATED
+from agent.starter.protocol.part import Binding, PartSpec
 from proto import agent_pb2 as pb
 
 
@@ -23,35 +23,36 @@ def environment(start: pb.Start, files: HostFiles) -> dict[str, str]:
     return {**_variables(binds), "LSB_AFFINITY_HOSTFILE": files.affinity(lines)}
 
 
-def add(fields: dict[str, Any], start: pb.Start) -> None:
-    """Bindings for the starter, in the part and in its tasks."""
+def bound(part: PartSpec, start: pb.Start) -> PartSpec:
+    """The part with the bindings of itself and of its tasks."""
     binds = start.hosts[start.place].binds
     if not binds:
-        return
+        return part
     simulated = SIMULATED in os.environ
     if not simulated:
-        fields["bind"] = _together(binds)
-    tasks = fields.get("tasks") or []
-    if len(tasks) != len(binds) or tasks[0]["rank"] < 0:
-        return
-    for task, bind in zip(tasks, binds, strict=True):
-        task["env"] = {**task["env"], **_variables([bind])}
-        if not simulated:
-            task["bind"] = _together([bind])
+        part = part._replace(bind=_together(binds))
+    tasks = part.tasks or ()
+    if len(tasks) != len(binds) or tasks[0].rank < 0:
+        return part
+    each = [
+        task._replace(env={**task.env, **_variables([bind])}, bind=None if simulated else _together([bind]))
+        for task, bind in zip(tasks, binds, strict=True)
+    ]
+    return part._replace(tasks=tuple(each))
 
 
-def _together(binds: Sequence[pb.Bind]) -> dict[str, Any]:
+def _together(binds: Sequence[pb.Bind]) -> Binding:
     cpus = sorted({cpu for bind in binds for cpu in bind.cpus})
     nodes = sorted({node for bind in binds for node in bind.nodes})
-    return {"cpus": cpus, "nodes": nodes, "only": any(bind.only for bind in binds)}
+    return Binding(tuple(cpus), tuple(nodes), any(bind.only for bind in binds))
 
 
 def _variables(binds: Sequence[pb.Bind]) -> dict[str, str]:
-    bound = _together(binds)
-    found = {"LSB_BIND_CPU_LIST": _list(bound["cpus"])}
-    if bound["nodes"]:
-        found["LSB_BIND_MEM_LIST"] = _list(bound["nodes"])
-        found["LSB_BIND_MEM_POLICY"] = "localonly" if bound["only"] else "localprefer"
+    together = _together(binds)
+    found = {"LSB_BIND_CPU_LIST": _list(together.cpus)}
+    if together.nodes:
+        found["LSB_BIND_MEM_LIST"] = _list(together.nodes)
+        found["LSB_BIND_MEM_POLICY"] = "localonly" if together.only else "localprefer"
     return found
 
 

@@ -1,4 +1,4 @@
-"""From a start order to the starter's PART: what all elements share as a template, and each part's own fields.
+"""From a start order to the description of a part: what all elements share as a template, and each part over it.
 
 Rule: pure but for the host file. What a user named (``-o``, ``-cwd``) goes to the starter as it is; only the shepherd,
 who is the user, opens it.
@@ -6,13 +6,11 @@ who is the user, opens it.
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,7 +21,6 @@ from agent.launch import (
     command,
     environ,
     frameworks,
-    interactive,
     launchers,
     livefiles,
     mpi,
@@ -36,11 +33,22 @@ from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
 from agent.launch.site import Site, User
+from agent.starter.protocol.part import (
+    NO_RANK,
+    NOTHING,
+    CgroupLimits,
+    InteractiveSpec,
+    JobFile,
+    OutputFile,
+    PartSpec,
+    TaskSpec,
+)
 from proto import agent_pb2 as pb
 
 CHECKPOINT_SIGNAL = "USR1"
 FALLBACK_FOLDER = "/tmp"
 NOWHERE = "/dev/null"
+DISCARDED = OutputFile(NOWHERE, append=True)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -150,126 +158,146 @@ def show(key: int) -> str:
     return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)
 
 
-def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: HostFiles, deadline: float | None) -> dict[str, Any]:
-    """The fields of one part that its template does not have. ``where``: as ``places`` has it."""
-    start, text, user = order.start, made.text, made.user
-    slots = [h.host for h in start.hosts for _ in range(h.slots)]
-    names = launchers.names(start.hosts, site.address, socket.gethostname())
+def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: HostFiles, deadline: float | None) -> PartSpec:
+    """One part, over the template of its text. ``where``: as ``places`` has it; ``deadline``: of its lease."""
+    start, text = order.start, made.text
+    env = _environment(order, made, site, files)
+    found = made.template._replace(
+        uid=order.uid,
+        key=order.key,
+        attempt=order.attempt,
+        title=show(order.key),
+        two_phase=start.two_phase or bool(text.interactive),
+        env=env,
+        deadline=deadline,
+    )
+    if start.place > 0:
+        found = found._replace(
+            pre_exec=prepost.pre_exec(text.host_pre_exec, seconds=text.pre_timeout),
+            post_exec=prepost.post_exec(text.host_post_exec, seconds=text.post_timeout),
+        )
+    found = _with_files(found, env, order, made, where, site)
+    if site.yes("LSB_SET_TMPDIR"):
+        folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
+        env["TMPDIR"] = folder
+        found = found._replace(tmpdir=folder)
+    if "%" in text.cwd:
+        env["PWD"] = where.cwd
+        found = found._replace(cwd=where.cwd)
+    if text.interactive:
+        found = _with_terminal(found, env, start, where, text, site)
+    found = _with_program(found, env, order, made, site)
+    found = _with_checkpoint(found, env, order, text, site)
+    found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
+    return affinity.bound(found, start)
+
+
+def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> dict[str, str]:
+    """The part's own variables."""
+    start, text = order.start, made.text
     if text.resizable:
         stem = livefiles.stem_of(files.folder, job_stem(order.key), order.attempt)
         livefiles.write(stem, [(host.host, host.slots) for host in start.hosts])
         env = environ.own(text, order.key, start, ("", "")) | livefiles.variables(stem)
     else:
+        slots = [host.host for host in start.hosts for _ in range(host.slots)]
+        names = launchers.names(start.hosts, site.address, socket.gethostname())
         env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
-    env |= affinity.environment(start, files)
-    values = job_values(order.key, user.name, text.project, user.group, site.host)
-    fields: dict[str, Any] = {
-        "uid": order.uid,
-        "key": order.key,
-        "attempt": order.attempt,
-        "title": show(order.key),
-        "two_phase": start.two_phase or bool(text.interactive),
-        "env": env,
-    }
-    if deadline is not None:
-        fields["deadline"] = deadline
-    if start.place > 0:
-        fields["pre_exec"] = prepost.pre_exec(text.host_pre_exec, seconds=text.pre_timeout)
-        fields["post_exec"] = prepost.post_exec(text.host_post_exec, seconds=text.post_timeout)
-    _add_files(fields, where, text, values, start.place == 0)
-    if site.yes("LSB_SET_TMPDIR"):
-        folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
-        fields["tmpdir"] = env["TMPDIR"] = folder
-    if "%" in text.cwd:
-        fields["cwd"] = env["PWD"] = where.cwd
-    if text.interactive:
-        interactive.add(fields, order.start, where, text, site)
-    _add_program(fields, order, made, site)
-    _add_checkpoint(fields, order, text, site)
-    if text.roles:
-        _add_roles(fields, order, made, site, files)
-    else:
-        _add_tasks(fields, order, made, site)
-    affinity.add(fields, start)
-    return fields
+    return env | affinity.environment(start, files)
 
 
-def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "user": {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)},
-        "env": env,
-        "cwd": text.cwd or user.home,
-        "cwd_else": [] if env.get("LSB_EXIT_IF_CWD_NOTEXIST", "").upper() == "Y" else [FALLBACK_FOLDER],
-        "umask": text.umask,
-        "nice": text.nice,
-        "rlimits": rlimits(text.limits),
-        "label": text.label,
-        "stdin": text.input if text.input and not text.input_data else "/dev/null",
-        "pre_exec": prepost.pre_exec(_before(text), copies=around.before(text, site), seconds=text.pre_timeout),
-        "post_exec": prepost.post_exec(
-            (text.post_exec, text.queue_post_exec, *text.host_post_exec), around.after(text, site), text.post_timeout
-        ),
-    }
-    if text.host_post_exec:
-        fields["post_always"] = True
-    if text.enforce_memory and text.limits.mem:
-        fields["cgroup"] = {"memory_bytes": text.limits.mem * 1024, "cpus": None}
-    if text.secrets:
-        fields["secrets"] = dict(text.secrets)
+def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> PartSpec:
+    argv = None
     if not text.script:
-        argv = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
-        fields["argv"] = software.wrap(text.software, argv)
-    return fields
+        words = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
+        argv = tuple(software.wrap(text.software, words))
+    after = (text.post_exec, text.queue_post_exec, *text.host_post_exec)
+    return NOTHING._replace(
+        user=user.account,
+        env=env,
+        cwd=text.cwd or user.home,
+        cwd_else=() if env.get("LSB_EXIT_IF_CWD_NOTEXIST", "").upper() == "Y" else (FALLBACK_FOLDER,),
+        umask=text.umask,
+        nice=text.nice,
+        rlimits=rlimits(text.limits),
+        label=text.label,
+        stdin=text.input if text.input and not text.input_data else NOWHERE,
+        pre_exec=prepost.pre_exec(_before(text), copies=around.before(text, site), seconds=text.pre_timeout),
+        post_exec=prepost.post_exec(after, around.after(text, site), text.post_timeout),
+        post_always=bool(text.host_post_exec),
+        cgroup=CgroupLimits(text.limits.mem * 1024) if text.enforce_memory and text.limits.mem else None,
+        secrets=dict(text.secrets),
+        argv=argv,
+    )
 
 
-def _add_files(fields: dict[str, Any], where: Places, text: pb.JobText, values: Mapping[str, str], first: bool) -> None:
-    if not first:
-        fields["stdout"] = _file(NOWHERE, True, False)
-        if where.error or text.interactive:
-            # Kept apart on the way to the first host.
-            fields["stderr"] = _file(NOWHERE, True, False)
-        return
-    mkdir = bool(text.output_dir)
-    if text.interactive and not where.output:
-        fields["stdout"] = _file(NOWHERE, True, False)
-    elif where.kept:
-        # Only output that is kept for good grows with each attempt; a job of an older store may have had this number.
-        fields["stdout"] = _file(where.kept, not where.output and fields["attempt"] > 1, False)
-    else:
-        fields["stdout"] = _file(where.output, not text.output_overwrite, mkdir)
-    if where.kept_error:
-        fields["stderr"] = _file(where.kept_error, False, False)
-    elif where.error and where.error != where.stdout:
-        fields["stderr"] = _file(where.error, not text.error_overwrite, mkdir)
-    env = fields["env"]
+def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, where: Places, site: Site) -> PartSpec:
+    text = made.text
+    if order.start.place:
+        # Standard error is kept apart on the way to the first host.
+        return part._replace(stdout=DISCARDED, stderr=DISCARDED if where.error or text.interactive else None)
     for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
         if value:
             env[name] = value
+    part = part._replace(stdout=_output(text, where, order.attempt), stderr=_error(text, where))
     if text.input_data:
-        fields["input"] = base64.b64encode(text.input_data).decode("ascii")
-    elif text.input:
-        path = expand(text.input, values)
-        fields["stdin"] = env["LSB_INPUTFILE"] = path
+        return part._replace(input=text.input_data)
+    if text.input:
+        values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
+        env["LSB_INPUTFILE"] = expand(text.input, values)
+        return part._replace(stdin=env["LSB_INPUTFILE"])
+    return part
 
 
-def _file(path: str, append: bool, mkdir: bool) -> dict[str, Any]:
-    return {"path": path, "append": append, "mkdir": mkdir}
+def _output(text: pb.JobText, where: Places, attempt: int) -> OutputFile:
+    if text.interactive and not where.output:
+        return DISCARDED
+    if where.kept:
+        # Only output that is kept for good grows with each attempt; a job of an older store may have had this number.
+        return OutputFile(where.kept, append=not where.output and attempt > 1)
+    return OutputFile(where.output, append=not text.output_overwrite, mkdir=bool(text.output_dir))
 
 
-def _add_program(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:
+def _error(text: pb.JobText, where: Places) -> OutputFile | None:
+    if where.kept_error:
+        return OutputFile(where.kept_error)
+    if where.error and where.error != where.stdout:
+        return OutputFile(where.error, append=not text.error_overwrite, mkdir=bool(text.output_dir))
+    return None
+
+
+def _with_terminal(part: PartSpec, env: dict[str, str], start: pb.Start, where: Places, text: pb.JobText, site: Site) -> PartSpec:
+    """The user's terminal, on the first host; a stream for which a file was named goes there (``bsub -I -o``)."""
+    env["LSB_INTERACTIVE"] = "Y"
+    if start.place:
+        return part
+    asked = InteractiveSpec(
+        shell=text.interactive == "Is",
+        tee=text.tee,
+        stdin=not text.input,
+        stdout=not where.output,
+        stderr=not where.error,
+        bind=site.address,
+        cert=start.cert_pem.decode(),
+        key=start.key_pem.decode(),
+    )
+    return part._replace(interactive=asked, stderr=part.stderr or DISCARDED)
+
+
+def _with_program(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     """A script, or a command that a JOB_STARTER is to execute, lies in a job file of the user's: ``LSB_JOBFILENAME.shell``."""
     text, user = made.text, made.user
     name = f"{int(text.submitted)}.{job_stem(order.key)}"
-    stem = os.path.join(site.output_dir, user.name, name)
-    fields["env"]["LSB_JOBFILENAME"] = fields["env"]["LSB_CHKFILENAME"] = stem
+    env["LSB_JOBFILENAME"] = env["LSB_CHKFILENAME"] = os.path.join(site.output_dir, user.name, name)
     script, starter = text.script, text.job_starter
     if not script and command.needs_file(text.command, made.path, starter):
         script = f"#!/bin/sh\n{text.command}\n"
-    if script and (order.start.place == 0 or frameworks.on_every_host(text.launch)):
-        path = jobfile(order, made, site)
-        fields["env"]["LSB_JOBFILENAME"] = path.removesuffix(".shell")
-        fields["argv"] = software.wrap(text.software, command.script_argv(script, path, text.login_shell, starter))
-        fields["jobfile"] = {"path": path, "text": script, "mode": 0o700, "remove": True}
+    if not script or not (order.start.place == 0 or frameworks.on_every_host(text.launch)):
+        return part
+    path = jobfile(order, made, site)
+    env["LSB_JOBFILENAME"] = path.removesuffix(".shell")
+    argv = software.wrap(text.software, command.script_argv(script, path, text.login_shell, starter))
+    return part._replace(argv=tuple(argv), jobfile=JobFile(path, script, remove=True))
 
 
 def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
@@ -278,14 +306,15 @@ def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
     return os.path.join(site.output_dir, made.user.name, name)
 
 
-def _add_checkpoint(fields: dict[str, Any], order: pb.Order, text: pb.JobText, site: Site) -> None:
+def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text: pb.JobText, site: Site) -> PartSpec:
     if not text.checkpoint_folder:
-        return
+        return part
     folder = checkpoint_folder(text, order.key)
-    fields["env"] |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
-    if order.start.place == 0:
-        before = around.before(text, site)
-        fields["pre_exec"] = prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout)
+    env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
+    if order.start.place:
+        return part
+    before = around.before(text, site)
+    return part._replace(pre_exec=prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout))
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:
@@ -297,7 +326,7 @@ def checkpoint_folder(text: pb.JobText, key: int) -> str:
     return os.path.join(text.cwd, text.checkpoint_folder, job_stem(key))
 
 
-def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> None:
+def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> PartSpec:
     text = made.text
 
     def write(names: Sequence[str]) -> roles.Files:
@@ -305,33 +334,36 @@ def _add_roles(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Si
         return (*files.of(names), files.slots_of(shown), files.colons_of(names))
 
     scratch = f"{FALLBACK_FOLDER}/lava-{made.user.uid}/{int(text.submitted)}.{job_stem(order.key)}"
-    found = roles.fields(order, text, made.path, site.address, write, scratch)
-    fields["env"] |= found.pop("env")
-    fields |= found
-    _add_rank_files(fields["tasks"], text, order.key)
+    found = roles.of_host(order, text, made.path, site.address, write, scratch)
+    env |= found.env
+    return part._replace(
+        led=True,
+        clean_scratch=text.clean == "all",
+        tasks=_with_rank_files(found.tasks, text, order.key),
+        ports=found.ports,
+        link=found.link,
+        serve=found.serve,
+        star=found.star,
+    )
 
 
-def _add_tasks(fields: dict[str, Any], order: pb.Order, made: Compiled, site: Site) -> None:
+def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     start, text = order.start, made.text
     if launch := frameworks.parse(text.launch):
-        _add_framework(fields, launch, order, made, site)
-        return
+        return _with_framework(part, launch, order, made, site)
     if text.launch != "mpi":
-        fields["tasks"] = [{"rank": -1, "env": {}}] if start.place == 0 else []
-        fields.update(launchers.serve(start, site.address, text.resizable))
-        return
-    cluster = text.cluster or "lava"
-    fields["pmi"] = mpi.pmi(start.hosts, cluster, job_stem(order.key), order.attempt, order.uid)
-    fields["link"] = mpi.link(start, site.address)
-    tasks: list[dict[str, Any]] = []
-    for rank in mpi.ranks_of(start.hosts, start.place):
-        task: dict[str, Any] = {"rank": rank, "env": {"LSF_PM_TASKID": str(rank + 1)}}
-        tasks.append(task)
-    fields["tasks"] = tasks
-    _add_rank_files(tasks, text, order.key)
+        tasks = (TaskSpec(NO_RANK, {}),) if start.place == 0 else ()
+        serve, star = launchers.serve(start, text.resizable), launchers.star(start, site.address, text.resizable)
+        return part._replace(tasks=tasks, serve=serve, star=star)
+    ranks = tuple(TaskSpec(rank, {"LSF_PM_TASKID": str(rank + 1)}) for rank in mpi.ranks_of(start.hosts, start.place))
+    return part._replace(
+        pmi=mpi.pmi(start.hosts, text.cluster or "lava", job_stem(order.key), order.attempt, order.uid),
+        link=mpi.link(start, site.address),
+        tasks=_with_rank_files(ranks, text, order.key),
+    )
 
 
-def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.Order, made: Compiled, site: Site) -> None:
+def _with_framework(part: PartSpec, launch: frameworks.Launch, order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     start, text = order.start, made.text
     several = len(start.hosts) > 1
     interface = (site.conf.get("LAVA_MPI_INTERFACE") or launchers.interface_of(site.address)) if several else ""
@@ -345,21 +377,18 @@ def _add_framework(fields: dict[str, Any], launch: frameworks.Launch, order: pb.
         if not text.script:
             line = torchrun.command(text.command, options)
             argv = command.command_argv(line, made.path, text.login_shell, text.job_starter)
-            fields["argv"] = software.wrap(text.software, argv)
-    tasks = frameworks.tasks(launch, start)
-    for task in tasks:
-        task["env"] = env | task["env"]
-    ports = frameworks.ports(launch, start, order.uid)
-    fields |= {"link": mpi.link(start, site.address, text.resizable), "ports": ports, "tasks": tasks}
-    _add_rank_files(tasks, text, order.key)
+            part = part._replace(argv=tuple(software.wrap(text.software, argv)))
+    tasks = tuple(task._replace(env={**env, **task.env}) for task in frameworks.tasks(launch, start))
+    return part._replace(
+        link=mpi.link(start, site.address, text.resizable),
+        ports=frameworks.ports(launch, start, order.uid),
+        tasks=_with_rank_files(tasks, text, order.key),
+    )
 
 
-def _add_rank_files(tasks: list[dict[str, Any]], text: pb.JobText, key: int) -> None:
-    if text.rank_files:
-        for task in tasks:
-            path = expand(text.rank_files, {"R": str(task["rank"]), **_job_marks(key)})
-            task["stdout"] = _file(path, False, False)
-
-
-def _job_marks(key: int) -> dict[str, str]:
-    return {"J": str(key & 0xFFFFFFFF), "I": str(key >> 32)}
+def _with_rank_files(tasks: tuple[TaskSpec, ...], text: pb.JobText, key: int) -> tuple[TaskSpec, ...]:
+    """``-oo`` for each rank: a file of its own, where that is asked for."""
+    if not text.rank_files:
+        return tasks
+    marks = {"J": str(key & 0xFFFFFFFF), "I": str(key >> 32)}
+    return tuple(task._replace(stdout=OutputFile(expand(text.rank_files, {"R": str(task.rank), **marks}))) for task in tasks)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
+from agent.starter.protocol.part import PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 PER_RANK = ("pytorch", "lightning", "deepspeed", "tensorflow", "horovod", "jax")
@@ -66,17 +66,17 @@ def mark(place: int, number: int) -> str:
     return f"@LAVA_PORT_{place}_{number}@"
 
 
-def ports(launch: Launch, start: pb.Start, uid: str) -> dict[str, Any]:
-    """The part's ``ports`` field: how many this host is to keep free, where to begin to look, and which it serves itself."""
+def ports(launch: Launch, start: pb.Start, uid: str) -> PortsSpec:
+    """The ports of a host: how many this host is to keep free, where to begin to look, and which it serves itself."""
     count = 0
     if launch.kind == "tensorflow":
         count = start.hosts[start.place].slots
     elif start.place == 0:
         count = 2 if launch.kind in _EXTRA_PORT else 1
     first = FIRST_PORT + zlib.crc32(uid.encode()) % PORTS
-    asked = {"place": start.place, "hosts": len(start.hosts), "count": count, "first": first, "low": FIRST_PORT, "of": PORTS}
+    asked = PortsSpec(start.place, len(start.hosts), count, first, FIRST_PORT, PORTS)
     if launch.kind == "horovod" and start.place == 0:
-        return asked | {"serve": 1, "address": address_of(start.hosts, 0)}
+        return asked._replace(serve=1, address=address_of(start.hosts, 0))
     return asked
 
 
@@ -213,12 +213,12 @@ _OWN = {
 }
 
 
-def tasks(launch: Launch, start: pb.Start) -> list[dict[str, Any]]:
-    """The part's ``tasks`` field: the ranks of this host, or its one launcher, which has the number of the host."""
+def tasks(launch: Launch, start: pb.Start) -> tuple[TaskSpec, ...]:
+    """The ranks of this host, or its one launcher, which has the number of the host."""
     if launch.kind in PER_HOST:
-        return [{"rank": start.place, "env": {"LSF_PM_TASKID": str(start.place + 1)}}]
+        return (TaskSpec(start.place, {"LSF_PM_TASKID": str(start.place + 1)}),)
     first = sum(host.slots for host in start.hosts[: start.place])
-    return [
-        {"rank": first + local, "env": {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local)}
+    return tuple(
+        TaskSpec(first + local, {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local))
         for local in range(start.hosts[start.place].slots)
-    ]
+    )

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from agent.launch.site import Site
+from agent.starter.protocol.part import BlaunchSpec, TaskLink
 from proto import agent_pb2 as pb
 
 NAMES = ("openmpi", "intelmpi", "mpich")
@@ -97,14 +97,19 @@ def slots_text(hosts: Sequence[str]) -> str:
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-def serve(start: pb.Start, address: str, elastic: bool = False) -> Mapping[str, Any]:
-    """The part's fields for tasks by blaunch; none for a job of one slot, where blaunch needs nobody's help."""
+def serve(start: pb.Start, elastic: bool = False) -> BlaunchSpec | None:
+    """What a part must know for tasks by blaunch; None for a job of one slot, where blaunch needs nobody's help."""
     if sum(host.slots for host in start.hosts) < 2 and not elastic:
-        return {}
-    fields: dict[str, Any] = {"serve": {"place": start.place, "hosts": [host.host for host in start.hosts]}}
-    if elastic:
-        seats = [host.seat for host in start.hosts]
-        fields["serve"] |= {"seats": seats, "place": seats[start.place]}
-    if (elastic or len(start.hosts) > 1) and start.cert_pem:
-        fields["star"] = {"bind": address, "cert": start.cert_pem.decode(), "key": start.key_pem.decode()}
-    return fields
+        return None
+    hosts = tuple(host.host for host in start.hosts)
+    if not elastic:
+        return BlaunchSpec(start.place, hosts)
+    seats = tuple(host.seat for host in start.hosts)
+    return BlaunchSpec(seats[start.place], hosts, seats)
+
+
+def star(start: pb.Start, address: str, elastic: bool = False) -> TaskLink | None:
+    """The link to the other hosts for these tasks; None where there is no other host, or no key."""
+    if serve(start, elastic) is None or not (elastic or len(start.hosts) > 1) or not start.cert_pem:
+        return None
+    return TaskLink(start.cert_pem.decode(), start.key_pem.decode(), address)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from agent.starter.protocol.part import GangLink, LinkRole, PmiSpec
 from proto import agent_pb2 as pb
 
 
@@ -31,21 +31,16 @@ def kvs_name(cluster: str, job: str, attempt: int, uid: str) -> str:
     return f"lava_{safe[:120]}_{attempt}_{uid[:16]}"
 
 
-def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid: str) -> dict[str, Any]:
-    """The part's ``pmi`` field."""
+def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid: str) -> PmiSpec:
+    """What the PMI service of a host must know."""
     slots = [host.slots for host in hosts]
-    return {"kvsname": kvs_name(cluster, job, attempt, uid), "size": sum(slots), "mapping": process_mapping(slots)}
+    return PmiSpec(kvs_name(cluster, job, attempt, uid), sum(slots), process_mapping(slots))
 
 
-def link(start: pb.Start, address: str, elastic: bool = False) -> dict[str, Any] | None:
-    """The part's ``link`` field; None when all ranks are on one host. ``elastic``: hosts may join and leave."""
+def link(start: pb.Start, address: str, elastic: bool = False) -> GangLink | None:
+    """The link of a host to the others; None when all ranks are on one host. ``elastic``: hosts may join and leave."""
     if len(start.hosts) < 2 and not elastic:
         return None
-    more = {"elastic": True} if elastic else {}
-    return more | {
-        "role": "root" if start.place == 0 else "leaf",
-        "bind": address,
-        "cert": start.cert_pem.decode(),
-        "key": start.key_pem.decode(),
-        "nodes": len(start.hosts),
-    }
+    role = LinkRole.ROOT if start.place == 0 else LinkRole.LEAF
+    cert, key = start.cert_pem.decode(), start.key_pem.decode()
+    return GangLink(role, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic)

@@ -9,14 +9,16 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from agent.launch import smtp
-from agent.launch.build import Compiled, Places, show
+from agent.launch.build import DISCARDED, Compiled, Places, show
 from agent.launch.site import Site
+from agent.starter.protocol.orders import Append, Deliver
+from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, PartSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60
@@ -180,46 +182,53 @@ def _date(at: int) -> str:
     return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at))
 
 
-def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[str, str]) -> dict[str, Any]:
+def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[str, str]) -> Append | Deliver:
     """The order that adds the report (and output that was kept so far) to the user's files, as the user."""
     before, after = pieces
-    text, user = made.text, made.user
-    fields: dict[str, Any] = {
-        "do": "append",
-        "id": uid,
-        "user": {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)},
-        "path": os.path.join(folder, where.output),
-        "umask": text.umask,
-        "text": after,
-    }
-    if text.output_dir:
-        fields["mkdir"] = True
-    if where.kept:
-        fields |= {"do": "deliver", "from": where.kept, "header": before, "truncate": text.output_overwrite}
-    if where.kept_error:
-        fields |= {"from_error": where.kept_error, "error": os.path.join(folder, where.error)}
-        fields["error_truncate"] = text.error_overwrite
-    return fields
+    text, user = made.text, made.user.account
+    path, mkdir = os.path.join(folder, where.output), bool(text.output_dir)
+    if not where.kept:
+        return Append(uid, user, path, after, text.umask, mkdir=mkdir)
+    found = Deliver(uid, user, path, where.kept, before, after, text.umask, text.output_overwrite, mkdir)
+    if not where.kept_error:
+        return found
+    error = os.path.join(folder, where.error)
+    return found._replace(from_error=where.kept_error, error=error, error_truncate=text.error_overwrite)
 
 
-def small_part(uid: str, order: pb.Order) -> dict[str, Any]:
+def small_part(uid: str, order: pb.Order, made: Compiled) -> PartSpec:
     """One process as the job's user, with nothing else of the job's."""
-    return {
-        "uid": uid,
-        "cwd": "/",
-        "key": order.key,
-        "attempt": order.attempt,
-        "title": f"{show(order.key)} report",
-        "tasks": [{"rank": -1, "env": {}}],
-        "pre_exec": None,
-        "post_exec": None,
-        "stdin": "/dev/null",
-        "nice": 0,
-        "rlimits": {},
-        "cgroup": None,
-        "label": False,
-        "stderr": {"path": "/dev/null", "append": True, "mkdir": False},
-    }
+    return made.template._replace(
+        uid=uid,
+        cwd="/",
+        key=order.key,
+        attempt=order.attempt,
+        title=f"{show(order.key)} report",
+        env=NO_VARIABLES,
+        tasks=(TaskSpec(NO_RANK, {}),),
+        pre_exec=None,
+        post_exec=None,
+        stdin="/dev/null",
+        nice=0,
+        rlimits=NO_LIMITS,
+        cgroup=None,
+        label=False,
+        stderr=DISCARDED,
+    )
+
+
+def command_part(
+    uid: str, order: pb.Order, made: Compiled, what: str, folder: str, line: str, env: Mapping[str, str]
+) -> PartSpec:
+    """A command of the user's beside the job, by the shell, in a folder. ``what``: its name in messages."""
+    return small_part(uid, order, made)._replace(
+        title=f"{show(order.key)} {what}",
+        cwd=folder or "/",
+        cwd_else=("/",),
+        env=env,
+        argv=("/bin/sh", "-c", line),
+        stdout=DISCARDED,
+    )
 
 
 def mailer(site: Site) -> str:
@@ -231,19 +240,17 @@ def mailer(site: Site) -> str:
     return found if os.access(found, os.X_OK) else ""
 
 
-def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[str, str, str]) -> dict[str, Any]:
+def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[str, str, str]) -> PartSpec:
     """The part that mails. ``pieces``: what stands before, the file that comes then ("": none), what stands behind."""
     text = made.text
     before, kept, after = pieces
     admin = text.admins[0] if text.admins else "lsfadmin"
     head = f"To: {text.report_mail}\nFrom: LSF <{admin}>\n{before}"[:_MAX_ARGUMENT]
-    fields = small_part(uid, order)
     send = [program, "-oi", "-FLSF", f"-f{admin}", text.report_mail]
     if program.startswith(SMTP):
         send = [sys.executable, "-I", smtp.__file__, program[len(SMTP) :], admin, text.report_mail]
-    fields["argv"] = ["/bin/sh", "-c", _MAIL, "sh", head, kept, after, *send]
-    fields["stdout"] = {"path": "/dev/null", "append": True, "mkdir": False}
-    return fields
+    argv = ("/bin/sh", "-c", _MAIL, "sh", head, kept, after, *send)
+    return small_part(uid, order, made)._replace(argv=argv, stdout=DISCARDED)
 
 
 def so_far(text: pb.JobText, story: Story, became: str) -> str:

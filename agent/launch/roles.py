@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
 from agent.launch import command, frameworks, launchers, mpi, software
 from agent.launch.frameworks import FIRST_PORT, PORTS, address_of, mark
 from agent.launch.limits import rlimits
+from agent.starter.protocol.part import BlaunchSpec, GangLink, PortsSpec, TaskLink, TaskSpec
 from proto import agent_pb2 as pb
 
 KIND = "roles"
@@ -64,8 +64,20 @@ def peers_of(hosts: Hosts) -> list[Peer]:
     ]
 
 
-def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Write, scratch: str = "") -> dict[str, Any]:
-    """The fields of a part that roles decide: tasks, their ports, links to the other hosts, the service of blaunch.
+class RolePart(msgspec.Struct, frozen=True):
+    """What roles decide of a part: fields of ``PartSpec``."""
+
+    env: dict[str, str]
+    """Further variables of the part."""
+    tasks: tuple[TaskSpec, ...]
+    ports: PortsSpec
+    link: GangLink | None
+    serve: BlaunchSpec | None
+    star: TaskLink | None
+
+
+def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: Write, scratch: str = "") -> RolePart:
+    """The tasks of this host, their ports, links to the other hosts, the service of blaunch.
 
     ``scratch``: what the names of this job's scratch folders begin with.
     """
@@ -82,56 +94,52 @@ def fields(order: pb.Order, text: pb.JobText, path: str, address: str, write: Wr
     env = shared(peers, text, start)
     if text.framework in LAUNCHED:
         env |= _mpi(hosts, files, start.hosts, address)
-    found: dict[str, Any] = {
-        "led": True,
-        "clean_scratch": text.clean == "all",
-        "ports": {
-            "place": start.place,
-            "hosts": len(start.hosts),
-            "count": len(mine),
-            "first": first,
-            "low": FIRST_PORT,
-            "of": PORTS,
-        },
-        "link": mpi.link(start, address),
-        "env": env,
-        "tasks": _tasks(mine, peers, order, text, path, places),
-    }
-    if any(role.kind for role in text.roles) or text.framework in LAUNCHED:
-        found |= launchers.serve(start, address)
-    return found
+    blaunch = any(role.kind for role in text.roles) or text.framework in LAUNCHED
+    return RolePart(
+        env,
+        _tasks(mine, peers, order, text, path, places),
+        PortsSpec(start.place, len(start.hosts), len(mine), first, FIRST_PORT, PORTS),
+        mpi.link(start, address),
+        launchers.serve(start) if blaunch else None,
+        launchers.star(start, address) if blaunch else None,
+    )
 
 
 def _tasks(
     mine: list[Peer], peers: list[Peer], order: pb.Order, text: pb.JobText, path: str, places: dict[str, str]
-) -> list[dict[str, Any]]:
+) -> tuple[TaskSpec, ...]:
     cards = list(order.start.hosts[order.start.place].gpus)
+    has_gpus = bool(cards)
     tasks = []
     for peer in mine:
         role = text.roles[peer.role]
         given, cards = cards[: role.gpus], cards[role.gpus :]
         env = dict(role.env) | own(peer, peers, text, order)
-        if role.gpus or order.start.hosts[order.start.place].gpus:
+        if role.gpus or has_gpus:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(given)
-        task: dict[str, Any] = {
-            "rank": peer.rank,
-            "env": {name: _with_places(value, places) for name, value in env.items()},
-            "label": f"{role.name}[{peer.index}]",
-            "rlimits": rlimits(_limits(role, text)),
-            "cwd": role.cwd,
-        }
-        if role.scratch:
-            task["scratch"] = task["env"]["LAVA_SCRATCH"] = f"{places[SCRATCH]}.{role.name}.{peer.index}"
-        if role.kind == "hold":
-            task["hold"] = True
-        else:
+        scratch = f"{places[SCRATCH]}.{role.name}.{peer.index}" if role.scratch else ""
+        env = {name: _with_places(value, places) for name, value in env.items()}
+        if scratch:
+            env["LAVA_SCRATCH"] = scratch
+        holds = role.kind == "hold"
+        argv: tuple[str, ...] | None = None
+        if not holds:
             line = _with_places(role.command, places)
-            argv = command.command_argv(line, path, text.login_shell, text.job_starter)
-            task["argv"] = software.wrap([*text.software, *role.software], argv)
-        if role.kind == "launcher" and text.launcher_start != "at_once":
-            task["late"] = True
+            words = command.command_argv(line, path, text.login_shell, text.job_starter)
+            argv = tuple(software.wrap([*text.software, *role.software], words))
+        task = TaskSpec(
+            peer.rank,
+            env,
+            argv,
+            cwd=role.cwd,
+            rlimits=rlimits(_limits(role, text)),
+            label=f"{role.name}[{peer.index}]",
+            scratch=scratch,
+            hold=holds,
+            late=role.kind == "launcher" and text.launcher_start != "at_once",
+        )
         tasks.append(task)
-    return tasks
+    return tuple(tasks)
 
 
 def _with_places(text: str, places: dict[str, str]) -> str:

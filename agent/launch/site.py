@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from agent.starter.protocol import part
+
 
 class Site(msgspec.Struct, frozen=True):
     """This host and its cluster."""
@@ -70,3 +72,8 @@ class User(msgspec.Struct, frozen=True):
     home: str
     shell: str
     group: str = ""
+
+    @property
+    def account(self) -> part.User:
+        """What the starter must know to become this user."""
+        return part.User(self.name, self.uid, self.gid, self.groups)

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.gpu import GpuSource
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
 from agent.monitor.waiting import Stillness, by_rank
+from agent.starter.protocol.reports import HostUse
 from proto import agent_pb2 as pb
 
-__all__ = ["REST", "PartRoots", "Peaks", "UsageSampler"]
+__all__ = ["REST", "PartRoots", "UsageSampler"]
 
 FULL_EVERY = 12
 PSS_SECOND = 5.0
@@ -33,20 +33,6 @@ NEAR_LIMIT = 0.8
 
 GpuUse = dict[int, tuple[int, int]]
 """pid -> (MB, percent), over all GPUs."""
-
-
-class Peaks(NamedTuple):
-    """The highest sums that samples saw; memory in KB."""
-
-    mem: int = 0
-    swap: int = 0
-    avg_mem: int = 0
-    processes: int = 0
-    threads: int = 0
-    cpus: float = 0.0
-    """The most CPUs in use at a time."""
-    cpus_after: float = 0.0
-    """When that was, in seconds after the first sample."""
 
 
 class UsageSampler:
@@ -84,10 +70,10 @@ class UsageSampler:
             found[uid] = book.enter(now, parts[uid], members, procs, gpu_use)
         return found
 
-    def peaks(self, uid: str) -> Peaks:
+    def peaks(self, uid: str) -> HostUse:
         """The peaks so far; zeros for a part that was never sampled."""
         book = self._books.get(uid)
-        return book.peaks if book is not None else Peaks()
+        return book.peaks if book is not None else HostUse()
 
     def forget(self, uid: str) -> pb.Usage | None:
         """Drop a part; its last sample, with the peaks and without processes. None: it was never sampled."""
@@ -126,7 +112,7 @@ class _Book:
     """What is kept of one part between samples."""
 
     def __init__(self, now: float) -> None:
-        self.peaks = Peaks()
+        self.peaks = HostUse()
         self._cpu = CpuTime()
         self._shares: dict[Id, tuple[int, int, int]] = {}
         self._pss_due = now

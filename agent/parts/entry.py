@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from collections.abc import Iterator
+from enum import Enum
 
-from agent.core import checkpoint
+from msgspec.structs import replace
+
+from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
+from agent.launch import build, frameworks, roles
 from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, jobfile, show
 from agent.launch.report import Use
 from agent.launch.site import Site
 from agent.monitor.proc_info import folder_of, parent_of
-from agent.monitor.usage import Peaks
+from agent.parts.spool import Saved
+from agent.starter.protocol.orders import EndTask, Note
+from agent.starter.protocol.reports import End, HostUse, PartState, RunningTask
 from proto import agent_pb2 as pb
 
 
+class Writing(Enum):
+    """How far the report of a job is on its way into the user's file."""
+
+    NOT_BEGUN = "not begun"
+    NOTHING = "nothing"
+    """There is nothing to write."""
+    ORDERED = "ordered"
+    DONE = "done"
+    FAILED = "failed"
+
+
 class Entry:
-    """Mutable: the runner is the only one who touches it."""
+    """Mutable: what works on parts in the one turn of the agent is all that touches it."""
 
     __slots__ = (
         "acked",
@@ -41,15 +59,15 @@ class Entry:
         "part",
         "post",
         "received",
+        "reported",
         "shepherd",
         "started_at",
         "tasks",
-        "told",
         "use",
         "user",
         "wake",
         "where",
-        "writer",
+        "writing",
     )
 
     def __init__(self, part: Part, order: pb.Order, made: Compiled | None, where: Places, received: float) -> None:
@@ -60,7 +78,7 @@ class Entry:
         self.where = where
         self.received = received
         self.wake = 0.0
-        self.tasks: tuple[tuple[int, int, int], ...] = ()
+        self.tasks: tuple[RunningTask, ...] = ()
         self.shepherd = 0
         self.endpoint = pb.Endpoint()
         self.post = 0
@@ -69,11 +87,12 @@ class Entry:
         """Where the user of an interactive part comes in."""
         self.started_at = 0.0
         self.cwd = ""
-        self.end: dict[str, Any] | None = None
+        self.end: End | None = None
         self.lost = ""
         self.limit = ""
         self.use = Use()
-        self.noted = Peaks()
+        self.noted = HostUse()
+        """What was told to its shepherd of what its ranks use."""
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
@@ -83,15 +102,14 @@ class Entry:
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
         self.over = False
-        self.told = False
+        self.reported = False
         """The master was told how it ended (or that it was refused)."""
         self.acked = False
         self.dropped = ""
         """Why the master, or a newer attempt, wants nothing of it left."""
         self.orphan = False
         """Of another store's time: to be killed and forgotten without a word."""
-        self.writer = ""
-        """Its report in the user's file: "" not yet thought of, "none", "sent" (ordered), "done", "failed"."""
+        self.writing = Writing.NOT_BEGUN
         self.checkpoint: Checkpoints | None = None
 
     @property
@@ -104,33 +122,37 @@ class Entry:
         """The job's text, where it is known."""
         return self.made.text if self.made else None
 
-    def started(self, said: dict[str, Any]) -> None:
+    def started(self, tasks: tuple[RunningTask, ...], at: float, shepherd: int | None) -> None:
         """Its processes run, says the starter."""
-        self.tasks = tuple((int(t["rank"]), int(t["pid"]), int(t["starttime"])) for t in said["tasks"])
-        self.started_at = float(said["at"])
-        self.shepherd = int(said.get("shepherd") or self.shepherd or parent_of(self.tasks))
-        if self.tasks and not self.cwd:
-            self.cwd = folder_of(self.tasks[0][1])
+        self.tasks = tasks
+        self.started_at = at
+        self.shepherd = shepherd or self.shepherd or parent_of(self.tasks)
+        if tasks and not self.cwd:
+            self.cwd = folder_of(tasks[0].pid)
 
-    def task_started(self, rank: int, pid: int, starttime: int) -> None:
+    def task_started(self, task: RunningTask) -> None:
         """One task runs that was started by itself."""
-        self.tasks = (*(task for task in self.tasks if task[0] != rank), (rank, pid, starttime))
-        self.over_limit.pop(rank, None)
+        self.tasks = (*(one for one in self.tasks if one.rank != task.rank), task)
+        self.over_limit.pop(task.rank, None)
+
+    @property
+    def pid(self) -> int:
+        """Of its first task, 0: none runs."""
+        return self.tasks[0].pid if self.tasks else 0
 
     def status(self) -> pb.PartStatus:
         """As the master is told in Hello. An end whose report is still being written is not told yet."""
-        if self.lost and self.told:
-            state = "lost"
-        elif self.told:
-            state = "gone" if self.over and self.end is None else "ended"
+        if self.lost and self.reported:
+            state = PartState.LOST
+        elif self.reported:
+            state = PartState.GONE if self.over and self.end is None else PartState.ENDED
         else:
             state = _STATES[min(self.part.stage, Stage.RUNNING)]
-        pid = self.tasks[0][1] if self.tasks else 0
-        return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state, pid=pid)
+        return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state.value, pid=self.pid)
 
     def folder(self) -> str:
         """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""
-        asked, real = self.where.cwd, str((self.end or {}).get("cwd") or self.cwd)
+        asked, real = self.where.cwd, (self.end.cwd if self.end else "") or self.cwd
         return FALLBACK_FOLDER if real == FALLBACK_FOLDER and self.text is not None else asked
 
     def begin_checkpoints(self, now: float) -> None:
@@ -139,6 +161,38 @@ class Entry:
         if text is not None and rules.checkpoint and rules.first and self.checkpoint is None:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now)
+
+    def amend(self, changed: pb.Amend, site: Site) -> None:
+        """bmod has changed it. The files that are written now stay: they are delivered elsewhere at the end."""
+        if self.made is None:
+            return
+        text = pb.JobText()
+        text.CopyFrom(self.made.text)
+        for field, value in changed.ListFields():
+            setattr(text, field.name, value)
+        self.made = copy.copy(self.made)
+        self.made.text = text
+        new = build.places(text, self.key, self.made.user, site)
+        if self.where.kept:
+            self.where = replace(self.where, output=new.output, error=new.error if self.where.kept_error else "")
+
+    def after_sample(self, use: pb.Usage, peaks: HostUse) -> Iterator[EndTask | Note]:
+        """What the starter is told after a sample of its usage.
+
+        The report of a job over several hosts is written on its first one, which hears only the shepherds of the others: each
+        is told what its agent saw. A task over the memory limit of its role is killed; the others go on, if the master lets them.
+        """
+        text, start = self.text, self.order.start
+        if text is None:
+            return
+        if start.place and frameworks.on_every_host(text.launch) and peaks != self.noted:
+            self.noted = peaks
+            yield Note(self.uid, peaks)
+        for task in use.tasks if text.roles else ():
+            most = roles.memory_limit(text, start.hosts, task.rank)
+            if most and (task.pss or task.rss) > most and task.rank not in self.over_limit:
+                self.over_limit[task.rank] = "TERM_MEMLIMIT"
+                yield EndTask(self.uid, task.rank)
 
     def kept_files(self, site: Site) -> list[str]:
         """What it may have in the agent's own folder for its user."""
@@ -158,4 +212,25 @@ class Entry:
         return self.order.start.name or text.name or text.command
 
 
-_STATES = {Stage.SENT: "preparing", Stage.PREPARED: "prepared", Stage.RUNNING: "running"}
+_STATES = {Stage.SENT: PartState.PREPARING, Stage.PREPARED: PartState.PREPARED, Stage.RUNNING: PartState.RUNNING}
+
+
+def adopted(saved: dict[str, Saved], site: Site, now: float) -> list[Entry]:
+    """After a restart of the agent: an entry for each part that its notes tell of, to be matched with the starter's list.
+
+    ``now``: CLOCK_BOOTTIME.
+    """
+    made: dict[bytes, Compiled] = {}
+    found: list[Entry] = []
+    for uid, one in saved.items():
+        order = pb.Order.FromString(one.order)
+        if one.user is None:
+            continue
+        if one.text not in made:
+            made[one.text] = Compiled(pb.JobText.FromString(one.text), one.user, site)
+        compiled = made[one.text]
+        rules = build.rules_of(compiled.text, order.start, site)
+        part = decide.resumed(one.part, now) if one.part else Part(uid, order.key, order.attempt, rules)
+        where = build.places(compiled.text, order.key, one.user, site)
+        found.append(Entry(part, order, compiled, where, one.received))
+    return found

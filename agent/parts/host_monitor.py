@@ -9,8 +9,9 @@ from typing import NamedTuple
 from agent.monitor.facts import facts
 from agent.monitor.gpu import GpuSource, open_gpus
 from agent.monitor.load import LoadSampler
-from agent.monitor.usage import PartRoots, Peaks, UsageSampler
+from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
+from agent.starter.protocol.reports import HostUse
 from proto import agent_pb2 as pb
 
 FACTS_KEPT = 30.0
@@ -29,7 +30,7 @@ class Final(NamedTuple):
     cpus_after: float = 0.0
 
 
-class Watch:
+class HostMonitor:
     """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over.
 
     ``cores``: to report, 0: those that are there.
@@ -101,9 +102,9 @@ class Watch:
         found, self._unsent = list(self._unsent.values()), {}
         return found
 
-    def peaks(self, uid: str) -> Peaks:
+    def peaks(self, uid: str) -> HostUse:
         """The peaks of a part that runs."""
-        return self._usage.peaks(uid) if self._usage is not None else Peaks()
+        return self._usage.peaks(uid) if self._usage is not None else HostUse()
 
     def final(self, uid: str) -> Final:
         """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""

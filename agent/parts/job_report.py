@@ -6,12 +6,12 @@ job runs again leaves no report behind, only a line that says so.
 
 from __future__ import annotations
 
-from typing import Any
-
 from agent.launch import build, environ, report
 from agent.launch.site import Site
-from agent.parts import report_messages as saying
+from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
+from agent.starter.protocol.orders import Append, Deliver
+from agent.starter.protocol.part import PartSpec
 
 MAILER = ".mail"
 BEGUN = ".begun" + MAILER
@@ -30,14 +30,14 @@ def owner_of(uid: str) -> str:
     return uid.partition(".")[0]
 
 
-class Closing:
+class JobReports:
     """Makes what is to be done, for this host."""
 
     def __init__(self, site: Site) -> None:
         self._host = site.host
         self._mail = report.mailer(site)
 
-    def orders(self, entry: Entry, now: float) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def orders(self, entry: Entry, now: float) -> tuple[Append | Deliver | None, PartSpec | None]:
         """(the order that writes files of the user's, the part that mails); None where there is nothing to do."""
         made = entry.made
         if made is None or entry.orphan or entry.end is None or entry.order.start.place:
@@ -47,16 +47,16 @@ class Closing:
         if self._mails(entry):
             kept = where.kept if not where.output else ""
             mailed = where if where.output else build.Places(kept=kept or "-")
-            before, after = report.report(made.text, saying.story(entry, self._host), mailed, now)
+            before, after = report.report(made.text, messages.story(entry, entry.end, self._host), mailed, now)
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
         if where.output and where.output != build.NOWHERE and not made.text.interactive and (where.kept or mail is None):
-            pieces = ("", "") if mail else saying.pieces(entry, self._host, now)
-            if why := saying.why_again(entry):
+            pieces = ("", "") if mail else report.report(made.text, messages.story(entry, entry.end, self._host), where, now)
+            if why := messages.why_again(entry):
                 pieces = ("", report.interrupted(entry.key, self._host, why, now, not entry.dropped))
             file = report.order(entry.uid, made, where, entry.folder(), pieces)
         return file, mail
 
-    def begun(self, entry: Entry) -> dict[str, Any] | None:
+    def begun(self, entry: Entry) -> PartSpec | None:
         """The part that mails that the job has begun (``-B``), if that is asked for."""
         made, text = entry.made, entry.text
         if made is None or text is None or not (text.report_mail and self._mail):
@@ -66,43 +66,37 @@ class Closing:
         if entry.uid + BEGUN in entry.mailed or entry.order.start.place:
             return None
         entry.mailed.add(entry.uid + BEGUN)
-        head = report.so_far(text, saying.story_so_far(entry, self._host), "Started")
+        head = report.so_far(text, messages.story_so_far(entry, self._host), "Started")
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
-    def suspended(self, entry: Entry) -> dict[str, Any] | None:
+    def suspended(self, entry: Entry) -> PartSpec | None:
         """The part that mails that the job was suspended (``-notify suspend``), each time, if that is asked for."""
         made, text = entry.made, entry.text
         if made is None or text is None or not (text.report_mail and self._mail):
             return None
         if "suspend" not in text.notify.split() or entry.order.start.place:
             return None
-        head = report.so_far(text, saying.story_so_far(entry, self._host), "Suspended")
+        head = report.so_far(text, messages.story_so_far(entry, self._host), "Suspended")
         uid = f"{entry.uid}.suspended{len(entry.mailed)}{MAILER}"
         entry.mailed.add(uid)
         return report.mail(uid, entry.order, made, self._mail, (head, "", ""))
 
-    def command(self, entry: Entry, command: str) -> dict[str, Any] | None:
+    def command(self, entry: Entry, command: str) -> PartSpec | None:
         """The part that runs a warning command, or one of the queue's JOB_CONTROLS."""
         made = entry.made
         if made is None:
             return None
         env = environ.own(made.text, entry.key, entry.order.start, ("", ""))
-        pids = " ".join(str(task[1]) for task in entry.tasks)
+        pids = " ".join(str(task.pid) for task in entry.tasks)
         env |= {"LSB_JOBPIDS": pids, "LSB_JOBPGIDS": pids}
-        return report.small_part(entry.uid + WARNING, entry.order) | {
-            "title": f"{build.show(entry.key)} warning",
-            "cwd": entry.folder() or "/",
-            "cwd_else": ["/"],
-            "env": {name: value for name, value in env.items() if value},
-            "argv": ["/bin/sh", "-c", command],
-            "stdout": {"path": "/dev/null", "append": True, "mkdir": False},
-        }
+        env = {name: value for name, value in env.items() if value}
+        return report.command_part(entry.uid + WARNING, entry.order, made, "warning", entry.folder(), command, env)
 
     def _mails(self, entry: Entry) -> bool:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""
         text = entry.text
-        if text is None or not text.report_mail or not self._mail or saying.why_again(entry):
+        if text is None or not text.report_mail or not self._mail or messages.why_again(entry):
             return False
         if text.notify and entry.end is not None:
-            return text.notify_end or ("exit" if entry.end["status"] else "done") in text.notify.split()
+            return text.notify_end or ("exit" if entry.end.status else "done") in text.notify.split()
         return text.notify_end or not entry.where.output

@@ -10,10 +10,11 @@ import logging
 import os
 
 from agent.launch import build, environ, livefiles, report
-from agent.parts import report_messages as saying
-from agent.parts.completion import Ends
+from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
 from agent.parts.job_report import RESIZED
+from agent.parts.table import PartTable, Reporter
+from agent.starter.protocol.orders import Forget, JobHosts, Kill, Seat
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -23,9 +24,10 @@ log = logging.getLogger("lava-agent")
 class Resizing:
     """``folder``: where host files are."""
 
-    def __init__(self, ends: Ends, starter: Outgoing, folder: str) -> None:
-        self.folder = folder
-        self._ends = ends
+    def __init__(self, table: PartTable, reporter: Reporter, starter: Outgoing, folder: str) -> None:
+        self._folder = folder
+        self._table = table
+        self._reporter = reporter
         self._starter = starter
         self._commands: dict[str, str] = {}
         """Uid of a part to the uid of its command."""
@@ -33,15 +35,14 @@ class Resizing:
     def hosts(self, entry: Entry, told: pb.Hosts) -> None:
         """The job has these hosts now."""
         hosts = [(host.host, host.slots) for host in told.hosts]
-        stem = livefiles.stem_of(self.folder, build.job_stem(entry.key), entry.part.attempt)
+        stem = livefiles.stem_of(self._folder, build.job_stem(entry.key), entry.part.attempt)
         if entry.live_hosts != hosts:
             try:
                 livefiles.write(stem, hosts)
                 entry.live_hosts = hosts
             except OSError as e:
                 log.warning("job %s: its host files are not up to date: %s", build.show(entry.key), e)
-        seats = [[host.seat, host.host] for host in told.hosts]
-        self._starter.put({"do": "hosts", "uid": entry.uid, "hosts": seats})
+        self._starter.put(JobHosts(entry.uid, tuple(Seat(host.seat, host.host) for host in told.hosts)))
         self._notify(entry, told, stem)
 
     def _notify(self, entry: Entry, told: pb.Hosts, stem: str) -> None:
@@ -49,7 +50,7 @@ class Resizing:
         before = self._commands.get(entry.uid, "")
         if before and before != uid:
             del self._commands[entry.uid]
-            self._starter.put({"do": "forget", "uids": [before]})
+            self._starter.put(Forget((before,)))
         if not uid or entry.made is None or entry.end is not None:
             return
         self._commands[entry.uid] = uid
@@ -67,35 +68,28 @@ class Resizing:
             "LSB_RESIZE_NOTIFY_OK": "0",
             "LSB_RESIZE_NOTIFY_FAIL": "1",
         }
-        fields = report.small_part(uid, order) | {
-            "title": f"{build.show(entry.key)} resize",
-            "cwd": entry.folder() or "/",
-            "cwd_else": ["/"],
-            "env": env,
-            "argv": ["/bin/sh", "-c", told.command],
-            "stdout": {"path": os.devnull, "append": True, "mkdir": False},
-        }
+        part = report.command_part(uid, order, made, "resize", entry.folder(), told.command, env)
         log.info("job %s: %s is told: %s", build.show(entry.key), "growth" if told.grow else "release", changed)
-        self._starter.start(0, made.template, id(made), fields)
+        self._starter.start(0, made.template, part)
 
     def ended(self, uid: str, status: int, why: str) -> None:
         """A command has ended, or could not be run."""
         owner, number, _ = uid.split(".", 2)
-        entry = self._ends.entries.get(owner)
+        entry = self._table.find(owner)
         if entry is None or not number.isdecimal():
-            self._starter.put({"do": "forget", "uids": [uid]})
+            self._starter.put(Forget((uid,)))
             return
         self._commands[owner] = uid
         if status and not why:
             why = f"exit code {os.waitstatus_to_exitcode(status)}"
         resized = pb.Resized(number=int(number), ok=not status and not why, why=why)
-        self._ends.put(saying.about(entry, resized=resized), entry)
+        self._reporter.put(messages.about(entry, resized=resized), entry)
 
     def over(self, entry: Entry) -> None:
         """Nothing is left of a part."""
         command = self._commands.pop(entry.uid, "")
         if command:
-            self._starter.put({"do": "kill", "uids": [command]})
-            self._starter.put({"do": "forget", "uids": [command]})
+            self._starter.put(Kill((command,)))
+            self._starter.put(Forget((command,)))
         if entry.text is not None and entry.text.resizable:
-            livefiles.remove(livefiles.stem_of(self.folder, build.job_stem(entry.key), entry.part.attempt))
+            livefiles.remove(livefiles.stem_of(self._folder, build.job_stem(entry.key), entry.part.attempt))

@@ -6,24 +6,29 @@ Rule: one inbox, taken empty at each turn; nothing here waits for a disk, a dire
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import os
 import time
-from typing import Any
 
 from agent.core import checkpoint, decide
-from agent.core.part import Part, Stage, Wish
+from agent.core.part import Part, Stage, Wish, WishKind
 from agent.launch import build
 from agent.launch.accounts import Accounts
 from agent.launch.rendezvous import root_of
 from agent.launch.site import Site, User
-from agent.parts import report_messages as saying
-from agent.parts.amend import amend
+from agent.master.link import Outbox
+from agent.parts import report_messages as messages
+from agent.parts.completion import Completion
 from agent.parts.entry import Entry
-from agent.parts.host_monitor import Watch
+from agent.parts.host_monitor import HostMonitor
+from agent.parts.job_report import JobReports
 from agent.parts.parts import Parts, now
+from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Spool
+from agent.parts.table import PartTable, Reporter
+from agent.starter.protocol import orders, reports
+from agent.starter.protocol.reports import FirstFailure, Hello, Report
+from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
@@ -34,11 +39,16 @@ log = logging.getLogger("lava-agent")
 class Runner:
     """What the master says, and what is to be sent."""
 
-    def __init__(self, site: Site, spool: Spool, watch: Watch, accounts: Accounts) -> None:
-        self.parts = Parts(site, spool, watch)
+    def __init__(self, site: Site, spool: Spool, monitor: HostMonitor, accounts: Accounts, starter: Outgoing) -> None:
+        self.table = PartTable()
+        self.outbox = Outbox()
+        self.starter = starter
         self.peeks: list[pb.PeekData] = []
         self.starts = Starts(site, accounts)
-        self.parts.resizing.folder = self.starts.hostfiles.folder
+        reporter = Reporter(self.outbox)
+        completion = Completion(JobReports(site), self.table, reporter, spool, starter)
+        self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
+        self.parts = Parts(site, self.table, reporter, starter, spool, monitor, completion, self._resizing)
         self._accounts = accounts
         self._site = site
         self._spool = spool
@@ -49,20 +59,22 @@ class Runner:
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
 
-    def starter_up(self, link: StarterLink, hello: dict[str, Any]) -> None:
+    def starter_up(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
-        self.parts.starter_up(link, hello)
-        self.starts.high = max(self.starts.high, int(hello["seq"]) >> SEQUENCE_BITS)
+        waiting = self.starter.waiting()
+        self.starter.up(link, hello.seq)
+        self.parts.starter_up(hello, waiting)
+        self.starts.high = max(self.starts.high, hello.seq >> SEQUENCE_BITS)
 
-    def from_starter(self, frame: dict[str, Any]) -> None:
-        """A frame of the starter."""
-        kind = frame.get("is")
-        if kind == "reports":
-            self.parts.reported(frame["reports"])
-        elif kind == "folders":
-            self.parts.looked(frame)
-        elif kind == "data":
-            self._data(frame)
+    def from_starter(self, report: Report) -> None:
+        """What the starter says."""
+        match report:
+            case reports.Reports():
+                self.parts.reported(reports.part_reports(report))
+            case reports.Folders():
+                self.parts.looked(report)
+            case reports.Data(number, data, size, error):
+                self.peeks.append(pb.PeekData(id=number, data=data, size=size, error=error))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """Usage samples came in."""
@@ -73,7 +85,7 @@ class Runner:
         self.parts.on_time()
         for start in self.starts.ready():
             self._start(start)
-        self.parts.starter.flush()
+        self.starter.flush()
         self._spool.flush()
         self._spool.compact()
 
@@ -87,7 +99,7 @@ class Runner:
             epoch=self._obeyed.epoch,
             sequence=self.starts.high,
             facts=facts,
-            parts=[entry.status() for entry in self.parts.entries.values() if not entry.orphan],
+            parts=[entry.status() for entry in self.table if not entry.orphan],
         )
 
     def welcomed(self, welcome: pb.Welcome, greeted: float) -> str:
@@ -119,7 +131,7 @@ class Runner:
             for order in message.orders.orders:
                 self._order(order)
         elif kind == "acks":
-            self.parts.outbox.acked(message.acks.serial)
+            self.outbox.acked(message.acks.serial)
             self.parts.acked(list(message.acks.ended))
         elif kind == "echo":
             self._echo(message.echo)
@@ -129,11 +141,11 @@ class Runner:
     def _echo(self, echo: pb.Echo) -> None:
         self._lease_base = max(self._lease_base, echo.sent)
         if echo.lease > 0:
-            self.parts.starter.put({"do": "renew", "deadline": echo.sent + echo.lease, "uids": None})
+            self.starter.put(orders.Renew(echo.sent + echo.lease))
 
     def _order(self, order: pb.Order) -> None:
         what = order.WhichOneof("what")
-        entry = self.parts.entries.get(order.uid)
+        entry = self.table.find(order.uid)
         if what == "start":
             self._order_start(order, entry)
         elif what == "kill":
@@ -147,26 +159,25 @@ class Runner:
 
     def _order_part(self, order: pb.Order, entry: Entry, what: str | None) -> None:
         if what == "release":
-            self.parts.starter.put({"do": "go", "uid": order.uid, "root": root_of(order.release)})
+            self.starter.put(orders.Go(order.uid, root_of(order.release)))
         elif what == "start_task":
             task = order.start_task
-            due = {"rank": task.rank, "number": task.number, "delay": task.delay}
-            self.parts.starter.put({"do": "task", "uid": order.uid, **due})
+            self.starter.put(orders.StartTask(order.uid, task.rank, task.number, task.delay))
         elif what == "finish":
-            self.parts.starter.put(_finish(order))
+            self.starter.put(_finish(order))
         elif what == "hosts":
-            self.parts.resizing.hosts(entry, order.hosts)
+            self._resizing.hosts(entry, order.hosts)
         elif what == "limits":
             new = order.limits
             limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
             self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
         elif what == "amend":
-            amend(entry, order.amend, self._site)
+            entry.amend(order.amend, self._site)
         elif what == "stop":
             self.parts.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
-            wish = Wish(asked.wish, asked.kind, asked.signal, asked.reason, asked.kill_after, now())
+            wish = Wish(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
             if asked.HasField("period") and entry.checkpoint is not None:
                 entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period, now())
             log.info("job %s: %s asked (%d)", build.show(order.key), asked.kind, asked.wish)
@@ -175,12 +186,12 @@ class Runner:
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
             entry.dropped = "the job went on without this host"
-            self.parts.starter.put({"do": "leave", "uid": order.uid})
+            self.starter.put(orders.Leave(order.uid))
             self.parts.decided(entry, *decide.leave(entry.part, order.kill.grace, now()))
             return
         if entry is None:
             gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
-            self.parts.outbox.put(gone)
+            self.outbox.put(gone)
         else:
             self.parts.end(entry)
 
@@ -188,7 +199,7 @@ class Runner:
         if entry is not None:
             self.parts.say_again(entry)
             return
-        if self.parts.outbox.say_over(order.uid) or order.uid in self._held:
+        if self.outbox.say_over(order.uid) or order.uid in self._held:
             return
         self._held[order.uid] = []
         text = self._texts.get(order.start.text)
@@ -199,34 +210,33 @@ class Runner:
         """An order whose user is known now goes to the starter, or is refused."""
         order, made = start.order, start.made
         held = self._held.pop(order.uid, None)
-        if held is None or order.uid in self.parts.outbox.over or order.uid in self.parts.entries:
+        if held is None or order.uid in self.outbox.over or order.uid in self.table:
             return
-        part = Part(order.uid, order.key, order.attempt)
         if made is None:
-            entry = Entry(part, order, None, build.Places(), time.time())
-            self.parts.outbox.put(saying.refused(entry, start.code, start.why))
+            entry = Entry(Part(order.uid, order.key, order.attempt), order, None, build.Places(), time.time())
+            self.outbox.put(messages.refused(entry, start.code, start.why))
             log.info("job %s is refused: %s: %s", build.show(order.key), start.code, start.why)
             return
         try:
             where = build.places(made.text, order.key, made.user, self._site)
-            fields = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
+            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
         except (OSError, ValueError) as e:
             self._held[order.uid] = held
             self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
             self.starts.poke()
             return
-        part = Part(order.uid, order.key, order.attempt, build.rules_of(made.text, order.start, self._site))
-        entry = Entry(part, order, made, where, time.time())
+        rules = build.rules_of(made.text, order.start, self._site)
+        entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
         self.parts.add(entry)
         self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
-        self.parts.starter.start(order.start.sequence, made.template, id(made), fields)
+        self.starter.start(order.start.sequence, made.template, part)
         for one in held:
             self._order(one)
 
     # -- peek --------------------------------------------------------------------------------------------------------
 
     def _peek(self, peek: pb.Peek) -> None:
-        entry = self.parts.entries.get(peek.uid)
+        entry = self.table.find(peek.uid)
         path = peek.path
         if entry is None or entry.made is None:
             if path:
@@ -254,21 +264,18 @@ class Runner:
         task.add_done_callback(self._lookups.discard)
 
     def _read(self, peek: pb.Peek, user: User, path: str) -> None:
-        who = {"name": user.name, "uid": user.uid, "gid": user.gid, "groups": list(user.groups)}
-        limit = peek.limit or 1 << 20
-        order = {"do": "read", "id": peek.id, "user": who, "path": path, "offset": peek.offset, "limit": limit}
-        self.parts.starter.put(order)
-
-    def _data(self, frame: dict[str, Any]) -> None:
-        data = base64.b64decode(frame.get("data") or "")
-        size, error = int(frame.get("size") or 0), str(frame.get("error") or "")
-        self.peeks.append(pb.PeekData(id=int(frame["id"]), data=data, size=size, error=error))
+        self.starter.put(orders.Read(peek.id, user.account, path, peek.offset, peek.limit or 1 << 20))
 
 
-def _finish(order: pb.Order) -> dict[str, Any]:
+def _kind_of(name: str) -> WishKind:
+    """What a master of another version asks for besides is a signal."""
+    return WishKind(name) if name in {kind.value for kind in WishKind} else WishKind.SIGNAL
+
+
+def _finish(order: pb.Order) -> orders.Finish:
     end = order.finish
-    first = {"rank": end.rank, "status": end.status, "reason": end.why} if end.status else None
-    return {"do": "finish", "uid": order.uid, "first": first, "leave": end.leave}
+    first = FirstFailure(end.rank, end.status, end.why) if end.status else None
+    return orders.Finish(order.uid, first, end.leave)
 
 
 def _saved(order: pb.Order) -> bytes:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import Any
 
 import msgspec
 
 from agent.core.part import Part
 from agent.launch.site import User
 from agent.starter.system.disk import append
+from proto import agent_pb2 as pb
 
 COMPACT_AT = 16 << 20
 
@@ -101,8 +101,8 @@ class Spool:
         self._begin(saved)
         return saved
 
-    def began(self, uid: str, order: bytes, text: Any, user: User | None, received: float) -> None:
-        """A part that is about to start. ``text`` is a protobuf message that many parts share."""
+    def began(self, uid: str, order: bytes, text: pb.JobText, user: User | None, received: float) -> None:
+        """A part that is about to start. Many parts share a ``text``."""
         self._put(_Began(uid, self._number_of(text), order, user, received))
 
     def keep(self, part: Part) -> None:
@@ -133,7 +133,7 @@ class Spool:
                 self._begin(saved)
             self.size = min(self.size, COMPACT_AT // 2)
 
-    def _number_of(self, text: Any) -> int:
+    def _number_of(self, text: pb.JobText) -> int:
         found = self._texts.get(id(text))
         if found is not None and found[0] is text:
             return found[1]

@@ -5,8 +5,9 @@ Rule: the starter's sequence only grows; it is the master's, with room below it 
 
 from __future__ import annotations
 
-from typing import Any
-
+from agent.starter.protocol.codec import write_over
+from agent.starter.protocol.orders import Forget, Order, Start
+from agent.starter.protocol.part import NOTHING, PartSpec, write_part
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS
 
@@ -17,8 +18,9 @@ class Outgoing:
     def __init__(self) -> None:
         self.sequence = 0
         self._link: StarterLink | None = None
-        self._starts: list[tuple[int, dict[str, Any], int, dict[str, Any]]] = []
-        self._kept: list[dict[str, Any]] = []
+        self._starts: list[tuple[int, PartSpec, PartSpec]] = []
+        """The master's sequence, the template, the part."""
+        self._kept: list[Order] = []
         self._forgotten: list[str] = []
 
     def up(self, link: StarterLink, sequence: int) -> None:
@@ -34,7 +36,7 @@ class Outgoing:
         """The connection is gone."""
         self._link = None
 
-    def put(self, order: dict[str, Any]) -> None:
+    def put(self, order: Order) -> None:
         """An order, behind the starts so far."""
         self._pack()
         if self._link is not None:
@@ -48,17 +50,17 @@ class Outgoing:
 
     def waiting(self) -> set[str]:
         """The uids of parts that no starter was told of yet."""
-        return {str(fields["uid"]) for *_, fields in self._starts}
+        return {part.uid for *_, part in self._starts}
 
-    def start(self, sequence: int, template: dict[str, Any], number: int, fields: dict[str, Any]) -> None:
-        """A part. ``number`` names its template in this turn; ``sequence`` is the master's, 0 for an own part."""
-        self._starts.append((sequence, template, number, fields))
+    def start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
+        """A part and the template that it was made of; ``sequence`` is the master's, 0 for an own part."""
+        self._starts.append((sequence, template, part))
 
     def flush(self) -> None:
         """The end of a turn."""
         if self._forgotten:
             forgotten, self._forgotten = self._forgotten, []
-            self.put({"do": "forget", "uids": forgotten})
+            self.put(Forget(tuple(forgotten)))
         self._pack()
         if self._link is not None:
             self._link.flush()
@@ -68,6 +70,7 @@ class Outgoing:
             return
         batch, self._starts = self._starts, []
         self.sequence = max(self.sequence + 1, max(sequence for sequence, *_ in batch) << SEQUENCE_BITS)
-        templates = {str(number): template for _, template, number, _ in batch}
-        parts = [{"t": str(number), **fields} for _, _, number, fields in batch]
-        self._link.put({"do": "start", "seq": self.sequence, "templates": templates, "parts": parts})
+        templates = {str(id(template)): template for _, template, _ in batch}
+        parts = tuple(write_part(part, template, str(id(template))) for _, template, part in batch)
+        written = {name: write_over(NOTHING, template) for name, template in templates.items()}
+        self._link.put(Start(self.sequence, parts, written))

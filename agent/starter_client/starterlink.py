@@ -11,8 +11,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
 
+from agent.starter.protocol.codec import Json, ProtocolError
+from agent.starter.protocol.orders import Greet, Order, write_order
+from agent.starter.protocol.reports import Report, find_report
 from agent.starter.wire.frames import FrameError, FrameReader, frame, pack
 from proto.unixpath import reachable
 
@@ -41,7 +43,7 @@ def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subproce
     return subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/")
 
 
-def _pack(order: dict[str, Any]) -> bytes:
+def _pack(order: Json) -> bytes:
     """As ``frames.pack``, several times faster; what is no proper Unicode (names of files) goes by that."""
     import msgspec
 
@@ -61,9 +63,9 @@ class StarterLink:
         self._frames = FrameReader()
         self._out: list[bytes] = []
 
-    def put(self, order: dict[str, Any]) -> None:
+    def put(self, order: Order) -> None:
         """An order, sent at the next flush."""
-        self._out.append(_pack(order))
+        self._out.append(_pack(write_order(order)))
 
     def flush(self) -> None:
         """Send the orders of this turn."""
@@ -71,13 +73,13 @@ class StarterLink:
             self._writer.write(b"".join(self._out))
             self._out.clear()
 
-    async def frames(self) -> AsyncIterator[dict[str, Any]]:
+    async def reports(self) -> AsyncIterator[Report]:
         """What the starter says, until its end of the connection is gone."""
         while True:
             try:
                 data = await self._reader.read(1 << 18)
-                found = self._frames.feed(data)
-            except (OSError, FrameError):
+                found = [report for frame in self._frames.feed(data) if (report := find_report(frame)) is not None]
+            except (OSError, FrameError, ProtocolError):
                 return
             if not data:
                 return
@@ -102,6 +104,6 @@ async def connect(path: str) -> StarterLink:
             if loop.time() > deadline:
                 raise
             await asyncio.sleep(0.02)
-    link.put({"do": "hello"})
+    link.put(Greet())
     link.flush()
     return link

@@ -37,14 +37,14 @@ def is_gang(spec: Spec) -> bool:
 
 
 class GangEvent(Enum):
-    """What a gang has come to; whoever runs the part takes it from ``Gang.events``."""
+    """What happens to a gang; queued in ``Gang.events`` for whoever runs the part."""
 
     READY = "ready"
     """The tasks may start."""
     FAILED = "failed"
     """End the tasks that run."""
     OVER = "over"
-    """Nothing of the gang may be left to wait for: look."""
+    """Another host is done: check whether the gang is."""
 
 
 class Gang:
@@ -188,7 +188,7 @@ class Gang:
         return self._stdin
 
     def started(self, task: Task) -> None:
-        """A task was started, or not; its ends of pipes and sockets are closed here."""
+        """A task was started, or could not be: close its ends of pipes and sockets."""
         self._tasks.append(task)
         self._to_start -= 1
         for fd in self._childs:
@@ -198,7 +198,7 @@ class Gang:
     # -- end ---------------------------------------------------------------------------------------------------------
 
     def task_ended(self, task: Task) -> None:
-        """Everything it said is taken first; then its end may be the gang's."""
+        """A task has ended: read all that it wrote, then decide whether it ends the gang."""
         self._output.drain(task.rank)
         self._eof_at.pop(task.rank, None)
         if task.rank in self._pmi_of:
@@ -247,7 +247,7 @@ class Gang:
             self._net.fail(FirstFailure(-1, 9, f"{self._host} has left the job"))
 
     def leave(self, tell: bool) -> None:
-        """This host's part is being killed: the other hosts must not wait for it. Untold, they see the link break."""
+        """This host's part is being killed: tell the other hosts not to wait for it, or (``tell`` False) break the link."""
         if not self.failed:
             self.failed = self._killed = True
             self._failed_at = time.monotonic()
@@ -309,7 +309,7 @@ class Gang:
         return min(times, default=None)
 
     def on_time(self) -> None:
-        """A rank that closed its PMI and lives on has left the gang; late hosts are given up."""
+        """Fail on a rank that closed its PMI connection and did not exit; give up hosts that are late."""
         now = time.monotonic()
         for rank, at in list(self._eof_at.items()):
             if at <= now:

@@ -14,7 +14,7 @@ from agent.starter.system import kernel, proctree
 
 LONGEST_PAUSE = 0.5
 LOOK_AT_LEASE = 5.0
-"""Seconds after which a lease is looked at again: poll() does not count the time that a machine sleeps."""
+"""Seconds between checks of a lease: poll() does not count the time that a machine sleeps."""
 
 
 class Lease:
@@ -50,7 +50,7 @@ class Ending:
         self._timers[Timer.KILL] = time.monotonic() + seconds
 
     def sweep(self) -> bool:
-        """SIGKILL everything that is there now; the next sweep is due soon. False: this user may not kill some of it."""
+        """SIGKILL every process of the part and set the timer for the next sweep. False: this user may not kill some of them."""
         own = os.getpid()
         allowed = proctree.kill_all(lambda: proctree.below([own]))
         self._pause = min(self._pause * 2, LONGEST_PAUSE)

@@ -27,7 +27,7 @@ from agent.starter.terminal.terminal import Terminal
 
 
 class PartResources:
-    """Of one part; ``gang`` and ``terminal`` queue what happens there for the part to take."""
+    """The resources of one part. ``gang`` and ``terminal`` queue their events; ``PartRun`` takes them from there."""
 
     def __init__(self, spec: Spec, host: str, watch: Watch, progress: Progress) -> None:
         self.cwd = ""
@@ -43,7 +43,7 @@ class PartResources:
         self._rendezvous: Rendezvous | None = None
 
     def make(self) -> None:
-        """Everything that can be refused; Refused says what."""
+        """Set up everything that may fail; Refused says what did."""
         spec, part = self._spec, self._spec.part
         os.umask(part.umask)
         self.cwd = prepare.enter_folder(spec)
@@ -70,7 +70,7 @@ class PartResources:
             self._hub.open()
 
     def address(self) -> Address | None:
-        """What the other hosts must know before they go; None for nothing."""
+        """What the other hosts must know before they start their tasks; None: nothing."""
         found = [at for one in (self.gang, self._hub) if one and (at := one.address())]
         ports = tuple(self._ports.numbers) if self._ports else ()
         if not found and not ports:
@@ -79,7 +79,7 @@ class PartResources:
         return link._replace(ports=ports, tasks_port=found[1].port if len(found) > 1 else 0)
 
     def go(self, root: Root | None) -> None:
-        """The part runs: marks are filled, links made; a gang says when its tasks may start."""
+        """The part runs: fill in the ports, link the hosts. A gang has the event READY when its tasks may start."""
         if self._ports:
             self._ports.fill(self._spec, root)
         if self._hub:
@@ -121,7 +121,7 @@ class PartResources:
             self._ports.free()
 
     def started(self) -> None:
-        """They have started: only a gang writes to the part's files itself."""
+        """They have started: close the part's files, which only a gang still writes to."""
         if self.terminal:
             self.terminal.started()
         if not self.gang:
@@ -133,7 +133,7 @@ class PartResources:
             self._hub.ended(seen)
 
     def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> End:
-        """The end of the part; what its ranks left in their pipes is written before, and the user is told last."""
+        """The end of the part. First what its ranks left in their pipes is written; the user learns of the end last."""
         if self.gang:
             self.gang.flush()
         end = account.end_of(tasks, status, started, expired, self._hub.used if self._hub else Used())

@@ -23,7 +23,7 @@ from agent.starter.system import kernel, proctree
 
 
 class RoleTasks:
-    """The tasks of one part of a role job: which start next, and what is told of each."""
+    """The tasks of a role job on this host: which start next, and the report of each."""
 
     def __init__(self, spec: Spec) -> None:
         self.finishing = False
@@ -41,7 +41,7 @@ class RoleTasks:
                 yield task
 
     def ask(self, rank: int, number: int, delay: float) -> None:
-        """The order to start a task in so many seconds; asked again, it is done once."""
+        """Start a task in so many seconds. A ``number`` that is not higher than before is a repeated order, and ignored."""
         if number > self._numbers.get(rank, 0) and not (self.finishing or self._aborted):
             self._numbers[rank] = number
             self._due[rank] = time.monotonic() + max(0.0, delay)
@@ -70,13 +70,13 @@ class RoleTasks:
         self._due.clear()
 
     def started(self, task: Task) -> TaskStarted | None:
-        """What is told of a task that was started by an order; None where it has ended at once."""
+        """The report of a task that an order started; None where it has ended at once."""
         if not task.pid or task.status is not None:
             return None
         return TaskStarted(self._spec.uid, task.rank, self._number(task), task.pid, proctree.starttime(task.pid))
 
     def ended(self, task: Task) -> TaskEnded | None:
-        """What is told of a task that has ended."""
+        """The report of a task that has ended; None after ``abort``."""
         if self._aborted:
             return None
         return TaskEnded(self._spec.uid, task.rank, self._number(task), task.pid, task.status or 0, task.at)
@@ -86,7 +86,7 @@ class RoleTasks:
 
 
 class PartTasks:
-    """The task processes of one part; what is to be told of single ones is queued in ``reports``."""
+    """The task processes of one part. Reports of single tasks are queued in ``reports``."""
 
     def __init__(self, spec: Spec, resources: PartResources, timers: Timers) -> None:
         self.reports: list[TaskStarted | TaskEnded] = []
@@ -145,7 +145,7 @@ class PartTasks:
         return task
 
     def ended(self, seen: kernel.Ended) -> bool:
-        """A child of the shepherd has ended; False when it is none of these."""
+        """A child of the shepherd has ended; False: it is not a task."""
         task = self._running.pop(seen[0], None)
         if task is None:
             return False
@@ -160,7 +160,7 @@ class PartTasks:
             self.reports.append(report)
 
     def started_report(self) -> Started:
-        """What is told of those that run."""
+        """The report that they run."""
         return account.started(self._spec.uid, self._all, self.began)
 
     def status(self) -> int:

@@ -37,7 +37,7 @@ class PartRun:
         self.spec = spec
         self.uid = spec.uid
         self.silent = False
-        """Nobody is left to report to, and a kill leaves no end."""
+        """The starter is gone: a kill leaves no end on disk."""
         self.reports: list[FromShepherd] = []
         self._end_fd = end_fd
         self._progress = Progress(spec.title)
@@ -64,7 +64,7 @@ class PartRun:
 
     @property
     def terminal(self) -> Terminal | None:
-        """Its user's, if it is interactive; it may outlive the part."""
+        """The terminal of an interactive part; it may outlive the part."""
         return self.resources.terminal
 
     @property
@@ -78,7 +78,7 @@ class PartRun:
     # -- orders ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Prepare; then run, or wait for the word to go."""
+        """Prepare; then run, or wait for ``Go``."""
         self._or_refuse(self._begin)
 
     def _begin(self) -> None:
@@ -95,7 +95,7 @@ class PartRun:
             self._refuse(task_start.as_refused(e, self.spec))
 
     def go(self, root: Root | None) -> None:
-        """The second phase of a two-phase part."""
+        """All hosts of the job are prepared: run."""
         if self.phase is Phase.PREPARED and not self.killing:
             self._or_refuse(lambda: self._go(root))
 
@@ -115,7 +115,7 @@ class PartRun:
             self.look()
 
     def signal(self, sig: int, scope: Scope, within: float = 0.0) -> None:
-        """Send a signal; one that nobody catches in time is reported where only catchers get it."""
+        """Send a signal. With ``Scope.CATCHING``, report it when no task catches it within so many seconds."""
         if scope is Scope.CATCHING:
             self._tell_ignored(self._tasks.signals.ask(sig, within))
         else:
@@ -195,7 +195,7 @@ class PartRun:
     # -- children ----------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Take every child that has ended; end the part when it was the last."""
+        """Handle every child that has ended; after the last one, the part ends."""
         while True:
             seen = kernel.look_at_ended_child()
             pid = seen[0]
@@ -233,7 +233,7 @@ class PartRun:
             self._gone()
 
     def _clear(self) -> None:
-        """The tasks have ended and something of the part is left: ask it to end, then end it."""
+        """The tasks have ended and left processes behind: SIGTERM, then SIGKILL."""
         if self.killing:
             self._sweep()
         elif Timer.KILL not in self._timers:
@@ -315,7 +315,7 @@ class PartRun:
     # -- end ---------------------------------------------------------------------------------------------------------
 
     def _end_when_over(self, force: bool = False) -> None:
-        """END goes to disk when no task runs any more, before the last one is reaped."""
+        """When no task runs any more: write the end to disk, before the last task is reaped."""
         if self._tasks.running or self.phase in (Phase.ENDED, Phase.POST, Phase.GONE):
             return
         if not force and not self.killing and (self.phase is not Phase.RUNNING or (self._tasks.none_yet and not self._gang)):
@@ -346,7 +346,7 @@ class PartRun:
     # -- what happens at the links and at the terminal -----------------------------------------------------------------
 
     def take_events(self) -> None:
-        """Act on what the gang has come to and what the user has done; tell what is to be told of single tasks."""
+        """Act on the events of gang and terminal, and report single tasks."""
         gang, terminal = self._gang, self.terminal
         while gang and gang.events:
             self._take_of_gang(gang.events.pop(0))

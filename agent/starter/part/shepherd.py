@@ -39,13 +39,13 @@ class Shepherd:
         self._templates: dict[int, Template] = {}
         self._part: PartRun | None = None
         self._terminals: list[Terminal] = []
-        """Of parts that are gone, with output that their users have not read yet."""
+        """Of parts that are gone, with output that their users have still to read."""
         self._alone = False
         self._titled = 1
         self._watch.add(sock.fileno(), self._from_starter)
 
     def run(self) -> None:
-        """Until the starter lets it go, or is gone and nothing is left."""
+        """Run until the starter closes the socket and nothing of a part is left."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         wake = Wake(self._watch)
         while not (self._alone and self._part is None and not self._terminals):
@@ -66,7 +66,7 @@ class Shepherd:
             self._settle()
 
     def _pause(self) -> float | None:
-        """How long to wait. The next part often comes at once: only one that rests is shown as idle."""
+        """Seconds to wait. The next part often comes at once: ps shows "idle" only after a moment without one."""
         if self._part:
             return self._part.wait_for()
         if not self._titled:
@@ -102,7 +102,7 @@ class Shepherd:
             self._settle()
 
     def _starter_gone(self) -> None:
-        """Nobody is left to report to: ends that are there go to disk, the rest is killed without one."""
+        """The starter is gone: tasks that have ended get their end on disk, the others are killed without one."""
         if self._alone:
             return
         self._alone = True

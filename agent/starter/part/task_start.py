@@ -18,9 +18,9 @@ from agent.starter.system.binding import bound
 from agent.starter.system.stdio import Refused, write_all
 
 CANNOT = 126
-"""Exit code of a task that could not be started for another reason than that its program is not there."""
+"""Exit code of a task whose program is there but could not be started."""
 ABORT = 99
-"""LSB_EXIT_PRE_ABORT: a pre-execution command that ends so ends the job, instead of keeping it waiting."""
+"""LSB_EXIT_PRE_ABORT: a pre-execution command that exits with this code ends the job, which else goes back to PEND."""
 
 
 class Surroundings(NamedTuple):
@@ -35,7 +35,7 @@ class Surroundings(NamedTuple):
 
 
 def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings) -> None:
-    """Start it: ``task`` has a pid then, or has ended."""
+    """Start a task: afterwards ``task`` has a pid, or has ended already."""
     env, path, extra = spec.env, spec.path, asked.env
     fds, limits = around.fds, around.limits
     keep: list[int] = []
@@ -79,7 +79,7 @@ def _why_not_entered(folder: str) -> str:
 
 
 def as_refused(e: Exception, spec: Spec) -> Refused:
-    """The refusal that an error before the start means."""
+    """An error before the start, as the reason why the part is refused."""
     if isinstance(e, Refused):
         return e
     if isinstance(e, OSError):
@@ -96,7 +96,7 @@ def begin_setup(spec: Spec, command: str, more: dict[str, str]) -> int:
 
 
 def why_setup_failed(spec: Spec, status: int) -> Refused:
-    """The refusal after a pre-execution command that ended with this wait status."""
+    """Why the part is refused after a pre-execution command with this wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code == ABORT:
         return Refused("pre_abort", f"the pre-execution command ended the job (exit code {ABORT})")

@@ -59,7 +59,7 @@ class Used:
 
 
 def started(uid: str, tasks: list[Task], at: float) -> Started:
-    """The tasks that run, since when, and whose children they are."""
+    """The report that these tasks run, since ``at``, as children of this process."""
     running = tuple(RunningTask(t.rank, t.pid, proctree.starttime(t.pid)) for t in tasks if t.pid)
     return Started(uid, running, at, os.getpid())
 
@@ -81,7 +81,7 @@ def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used
 
 
 def end_of_host(host: str, tasks: list[Task], use: HostUse | None) -> HostEnd:
-    """What the first host is told of another one's tasks; ``use``: what its agent saw of them, if it saw them."""
+    """What this host tells the first one of its tasks; ``use``: what the agent here saw of them, if it did."""
     peak = _own_peak()
     return HostEnd(
         host=host,
@@ -98,7 +98,7 @@ def _own_peak() -> int:
 
 
 def write_end(fd: int, ended: Ended) -> None:
-    """Append an end and wait for the disk; a full disk must not keep it from being told."""
+    """Append an end and wait for the disk. A full disk is ignored: the end is reported all the same."""
     try:
         append(fd, text(write_report(ended)) + b"\n")
         os.fdatasync(fd)

@@ -73,7 +73,7 @@ class Ports:
                 spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
 
     def keep(self, number: int) -> socket.socket:
-        """The socket of a port that is not for the processes: the caller's to listen on and to close."""
+        """Hand over the socket of a port that the caller listens on itself, and closes."""
         return self._held.pop(number)
 
     def free(self) -> None:
@@ -97,7 +97,7 @@ def _filled(task: TaskSpec, port: Callable[[re.Match[str]], str]) -> TaskSpec:
 
 
 def _bound(port: int) -> socket.socket:
-    """Bound on all addresses, of both families where the system has both: any program there is in the way."""
+    """A socket bound on all addresses of both families, so that a program on any of them is noticed."""
     try:
         return _bind(socket.AF_INET6, ("::", port))
     except OSError as e:

@@ -35,7 +35,7 @@ class Files:
         self.stdin = self.stdout = self.stderr = -1
 
     def remove_jobfile(self) -> None:
-        """The job file goes when the part is gone, if it was to."""
+        """Remove the job file, if it was to be removed with the part."""
         if self.jobfile:
             with contextlib.suppress(OSError):
                 os.unlink(self.jobfile)
@@ -43,7 +43,7 @@ class Files:
 
 
 def enter_folder(spec: Spec) -> str:
-    """Make the part's folder the current one, or the first of its fall-backs: the one that it is."""
+    """Change to the part's working folder, or to the first fall-back that can be entered; gives the folder."""
     cwd, why = spec.part.cwd, ""
     for folder in (cwd, *spec.part.cwd_else):
         try:
@@ -55,7 +55,7 @@ def enter_folder(spec: Spec) -> str:
 
 
 def read_secrets(spec: Spec) -> dict[str, str]:
-    """Variables whose values lie in files that nobody but the user can read; a line end after the last line is no part of one."""
+    """Variables whose values are in files that only the user can read; a newline at the end of the file is left out."""
     return {name: _secret(name, path) for name, path in spec.part.secrets.items()}
 
 

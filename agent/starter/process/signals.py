@@ -1,4 +1,4 @@
-"""Signals to a part. One that asks for something, and would end whoever does not expect it, goes only to those who catch it.
+"""Signals to a part. One that would kill a process without a handler for it can be sent only to those that have one.
 
 Rule: of each task the process itself, or the first below it that catch it; who does not yet is looked at again until a
 time. A program that is still starting gets it when it is ready, a shell around the program never.
@@ -52,7 +52,7 @@ class Catching:
 
     @property
     def in_vain(self) -> bool:
-        """Nobody has got it."""
+        """No process has a handler for it so far."""
         return not self._done
 
     def send(self, tasks: Iterable[int]) -> bool:

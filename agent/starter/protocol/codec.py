@@ -13,25 +13,17 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Protocol, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 Json = dict[str, object]
-R = TypeVar("R", bound="Record")
+R = TypeVar("R", bound=tuple[object, ...])
+"""A NamedTuple."""
 T = TypeVar("T")
 Read = Callable[[Any], object]
 
 
 class ProtocolError(ValueError):
     """The peer sent something that is no record of the protocol."""
-
-
-class Record(Protocol):
-    """Any NamedTuple."""
-
-    @property
-    def _fields(self) -> tuple[str, ...]: ...
-
-    def _asdict(self) -> dict[str, Any]: ...
 
 
 class _Required:
@@ -41,28 +33,32 @@ class _Required:
 _REQUIRED = _Required()
 
 
-class _Field:
-    __slots__ = ("default", "key", "missing", "name", "read", "write")
+class _Codec:
+    """What is known of one class of records, made once: this is on the way of every part and every report."""
 
-    def __init__(self, name: str, kind: Any, defaults: Mapping[str, object]) -> None:
-        self.name = name
-        self.key = name.rstrip("_")
-        """``from_`` is "from" on the wire."""
-        self.read = _reader(kind)
-        self.write = _writer(kind)
-        self.default = defaults.get(name, _REQUIRED)
-        """``_REQUIRED`` where the class has none: always written."""
-        self.missing = self.default if name in defaults else _when_missing(kind)
+    def __init__(self, kind: Any) -> None:
+        fields = kind.__annotations__
+        # ``from_`` is "from" on the wire.
+        keys = [name.rstrip("_") for name in fields]
+        defaults = kind._field_defaults
+        missing = [defaults[name] if name in defaults else _when_missing(of) for name, of in fields.items()]
+        exact = [of if of in (int, str, float) else None for of in fields.values()]
+        readers = [_reader(of) for of in fields.values()]
+        self.read: list[tuple[str, object, Read, object]] = list(zip(keys, exact, readers, missing, strict=True))
+        """Key, the type of a value that needs no reading, how else it is read, what it is when it is not there."""
+        self.read_by_key = {key: (at, exact, read, missing) for at, (key, exact, read, missing) in enumerate(self.read)}
+        written = [defaults.get(name, _REQUIRED) for name in fields]
+        self.write = list(zip(keys, written, [_writer(of) for of in fields.values()], strict=True))
+        """Key, the value that is left out, how others are written."""
 
 
-_fields_of: dict[type, list[_Field]] = {}
+_codecs: dict[object, _Codec] = {}
 
 
-def _fields(kind: Any) -> list[_Field]:
-    found = _fields_of.get(kind)
+def _codec(kind: object) -> _Codec:
+    found = _codecs.get(kind)
     if found is None:
-        found = [_Field(name, of, kind._field_defaults) for name, of in kind.__annotations__.items()]
-        _fields_of[kind] = found
+        found = _codecs[kind] = _Codec(kind)
     return found
 
 
@@ -74,33 +70,39 @@ def read(kind: type[R], obj: object) -> R:
     if not isinstance(obj, dict):
         raise ProtocolError(f"{kind.__name__} is not an object")
     values: list[object] = []
-    for field in _fields(kind):
-        value = obj.get(field.key)
-        if value is not None:
-            values.append(_value(kind, field, value))
-        elif field.missing is _REQUIRED:
-            raise ProtocolError(f"{kind.__name__} has no {field.key}")
+    for key, exact, reader, missing in _codec(kind).read:
+        value = obj.get(key)
+        if type(value) is exact:
+            values.append(value)
+        elif value is not None:
+            values.append(_value(kind, key, reader, value))
+        elif missing is _REQUIRED:
+            raise ProtocolError(f"{kind.__name__} has no {key}")
         else:
-            values.append(field.missing)
-    return kind(*values)
+            values.append(missing)
+    return tuple.__new__(kind, values)
 
 
 def read_over(base: R, obj: Json) -> R:
     """A record with the fields that an object has, and those of ``base`` where it has none; null is the field's default."""
-    found: dict[str, object] = {}
-    for field in _fields(type(base)):
-        if field.key in obj:
-            value = obj[field.key]
-            found[field.name] = field.missing if value is None else _value(type(base), field, value)
-    changed: R = base._replace(**found) if found else base  # type: ignore[attr-defined]
-    return changed
+    kind, values = type(base), list[object](base)
+    by_key = _codec(kind).read_by_key
+    for key, value in obj.items():
+        if (field := by_key.get(key)) is None:
+            continue
+        at, exact, reader, missing = field
+        if type(value) is exact:
+            values[at] = value
+        else:
+            values[at] = missing if value is None else _value(kind, key, reader, value)
+    return tuple.__new__(kind, values)
 
 
-def _value(kind: type, field: _Field, value: object) -> object:
+def _value(kind: type, key: str, reader: Read, value: object) -> object:
     try:
-        return field.read(value)
+        return reader(value)
     except (TypeError, ValueError, LookupError) as e:
-        raise ProtocolError(f"{field.key} of {kind.__name__}: {e}") from None
+        raise ProtocolError(f"{key} of {kind.__name__}: {e}") from None
 
 
 def _reader(kind: Any) -> Read:
@@ -113,9 +115,9 @@ def _reader(kind: Any) -> Read:
             return _kinds_of[records[0]].get
         return _reader(records[0])
     if origin is tuple:
-        return _list_reader(_reader(args[0]))
+        return _list_reader(_reader(args[0]), _SCALARS_AS_THEY_ARE.get(args[0]), types.NoneType in get_args(args[0]))
     if origin is not None:
-        return _mapping_reader(_reader(args[1]))
+        return _mapping_reader(_reader(args[1]), _SCALARS_AS_THEY_ARE.get(args[1]))
     if issubclass(kind, Enum):
         return lambda value: kind(value)
     if hasattr(kind, "from_json"):
@@ -124,18 +126,23 @@ def _reader(kind: Any) -> Read:
     return lambda value: read(kind, value)
 
 
-def _list_reader(item: Read) -> Read:
+def _list_reader(item: Read, exact: set[type] | None, nulls: bool) -> Read:
     def read_list(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
             raise TypeError("not a list")
-        return tuple([None if one is None else item(one) for one in value])
+        if exact is not None and exact.issuperset(map(type, value)):
+            return tuple(value)
+        return tuple([None if one is None and nulls else item(one) for one in value])
 
     return read_list
 
 
-def _mapping_reader(item: Read) -> Read:
+def _mapping_reader(item: Read, exact: set[type] | None) -> Read:
     def read_mapping(value: object) -> Mapping[str, object]:
-        return {name: item(one) for name, one in _object(value).items()}
+        found = _object(value)
+        if exact is not None and exact.issuperset(map(type, found.values())):
+            return found
+        return {name: item(one) for name, one in found.items()}
 
     return read_mapping
 
@@ -171,6 +178,10 @@ def _object(value: object) -> Json:
 _SCALARS: dict[object, Read] = {int: _int, float: _float, str: _str, bool: bool, bytes: _bytes, Json: _object}
 
 
+_SCALARS_AS_THEY_ARE: dict[object, set[type]] = {int: {int}, str: {str}}
+"""Values of JSON that need no reading."""
+
+
 def _when_missing(kind: Any) -> object:
     if types.NoneType in get_args(kind):
         return None
@@ -183,21 +194,21 @@ def _when_missing(kind: Any) -> object:
 # -- to JSON -------------------------------------------------------------------------------------------------------------
 
 
-def write(record: Record) -> Json:
+def write(record: tuple[object, ...]) -> Json:
     """A record as an object, without the fields that have their defaults."""
     found: Json = {}
-    for field, value in zip(_fields(type(record)), record, strict=True):  # type: ignore[call-overload]
-        if value != field.default:
-            found[field.key] = field.write(value) if field.write and value is not None else value
+    for (key, default, writer), value in zip(_codec(type(record)).write, record, strict=True):
+        if value != default:
+            found[key] = value if writer is None or value is None else writer(value)
     return found
 
 
 def write_over(base: R, record: R) -> Json:
     """The fields of a record in which it differs from ``base``: ``read_over`` gives the record again."""
     found: Json = {}
-    for field, was, value in zip(_fields(type(record)), base, record, strict=True):  # type: ignore[call-overload]
+    for (key, _, writer), was, value in zip(_codec(type(record)).write, base, record, strict=True):
         if value is not was and value != was:
-            found[field.key] = field.write(value) if field.write and value is not None else value
+            found[key] = value if writer is None or value is None else writer(value)
     return found
 
 
@@ -284,7 +295,7 @@ class Kinds:
             raise ProtocolError(f"{self._key!r} is {_object(obj).get(self._key)!r}, which is not known")
         return found
 
-    def write(self, record: Record) -> Json:
+    def write(self, record: tuple[object, ...]) -> Json:
         """A record as an object, with its kind."""
         return {self._key: self._names[type(record)], **write(record)}
 

@@ -379,6 +379,11 @@ def find_report(obj: Json) -> Report | None:
     return found
 
 
+def part_reports(what: Reports) -> list[PartReport]:
+    """Those of known kinds."""
+    return [report for obj in what.reports if isinstance(report := find_report(obj), PartReport)]
+
+
 def write_report(what: Report) -> Json:
     """A report as an object."""
     return report.write(what)

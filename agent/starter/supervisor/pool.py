@@ -40,7 +40,7 @@ class Pool:
         self._shared: dict[ShepherdKey, ShepherdHandle] = {}
 
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
-        """An idle shepherd, or one still to be forked (``ensure``)."""
+        """An idle shepherd of this kind, else one that ``ensure`` is still to fork."""
         idle = self._idle.get(key)
         if idle:
             return idle.pop()
@@ -48,7 +48,7 @@ class Pool:
         return ShepherdHandle(self._last, key)
 
     def ask(self, key: ShepherdKey, order: Asked) -> None:
-        """Give work beside parts to a shepherd: what comes in one turn for one user goes to one. OSError: no room."""
+        """Give a shepherd work beside parts; all of one turn for one user goes to one shepherd. OSError: it cannot be forked."""
         one = self._shared.get(key)
         if one is None or one.doomed or len(one.asked) >= MAX_ASKED:
             one = self.reserve(key)
@@ -85,7 +85,7 @@ class Pool:
         self._journal.shepherd(one.number, pid, proctree.starttime(pid))
 
     def rest(self, one: ShepherdHandle) -> None:
-        """It has nothing left of its part: back to the pool, with an empty end file where that is possible."""
+        """Nothing of its part is left: back to the pool, with its end file emptied unless an end in it is still wanted."""
         one.busy = None
         if one.doomed or one.asked:
             return
@@ -114,7 +114,7 @@ class Pool:
             one.pipe.close()
 
     def kill(self, one: ShepherdHandle) -> None:
-        """A shepherd that does not obey: what it had falls to the starter."""
+        """SIGKILL a shepherd that does not obey; its processes become the starter's, which ends them."""
         one.doomed = True
         self.take_out(one)
         if one.pid:
@@ -131,7 +131,7 @@ class Pool:
             self.drop(one)
 
     def drop(self, one: ShepherdHandle) -> None:
-        """A dead shepherd whose ends are all forgotten: its end file goes."""
+        """Remove the end file of a dead shepherd, when no end in it is wanted any more."""
         if self.shepherds.pop(one.number, None):
             try:
                 os.unlink(self._journal.end_path(one.number))
@@ -139,7 +139,7 @@ class Pool:
                 pass
 
     def retire_idle(self) -> None:
-        """Let those go that were idle too long, or are too many."""
+        """End the shepherds that were idle too long, or are too many."""
         now = time.monotonic()
         many = sum(map(len, self._idle.values()))
         for idle in list(self._idle.values()):
@@ -149,7 +149,7 @@ class Pool:
                     self.let_go(one)
 
     def flush(self) -> None:
-        """One send for each shepherd that has something to get."""
+        """Send what was queued, in one write for each shepherd."""
         to_flush, self.to_flush = self.to_flush, set()
         self._shared.clear()
         for one in to_flush:

@@ -1,4 +1,4 @@
-"""A shepherd as the starter has it, and its way from a fork of the starter to a process of the user's, for good.
+"""A shepherd from the starter's side, and how a fork of the starter becomes one: a process of the user's, for good.
 
 Rule: nothing of the user's is touched before the process is the user.
 """
@@ -29,7 +29,7 @@ _END = 4
 
 
 class ShepherdKey(NamedTuple):
-    """What a shepherd is for its whole life: a user with groups, and whether it has TLS loaded."""
+    """What a shepherd is for its whole life: whose it is, and whether it has ``ssl`` loaded."""
 
     uid: int
     gid: int
@@ -108,7 +108,7 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoRetu
 
 
 def become(key: ShepherdKey) -> None:
-    """Groups, group, user, in this order; a starter that is not root can only stay who it is."""
+    """Set groups, group and user, in this order. A starter that is not root has shepherds of its own user only."""
     if os.geteuid() == 0:
         os.setgroups(list(key.groups))
         os.setresgid(key.gid, key.gid, key.gid)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agent.starter.protocol import orders
 from agent.starter.protocol.codec import Json, ProtocolError, text
 from agent.starter.protocol.orders import Order, ToPart, ToShepherd
-from agent.starter.protocol.part import NOTHING, PartSpec, User, read_part, read_template, template_of, uid_of
+from agent.starter.protocol.part import PartSpec, User, read_part, read_template, template_of, uid_of
 from agent.starter.protocol.reports import Hello, Listed, PartStatus, Refused, Wrote
 from agent.starter.supervisor import leftovers
 from agent.starter.supervisor.agentside import AgentSide
@@ -31,12 +31,21 @@ MAX_TEMPLATES = 1024
 TIDY_SECONDS = 10.0
 
 
+class Template(NamedTuple):
+    """What parts share, under the number that it has for every shepherd."""
+
+    number: int
+    text: bytes
+    """Its fields as JSON."""
+    spec: PartSpec
+
+
 class Taken(NamedTuple):
     """A part of a start order that is to be given to a shepherd."""
 
     part: Part
     shepherd: ShepherdHandle
-    template: str
+    template: Template
     own: Json
     """As it came, for the shepherd to read."""
     spec: PartSpec
@@ -58,7 +67,7 @@ class Starter:
         self._seq = former.seq
         self._journal.begin(self._boot, self._seq, self._parts.values())
         self._journal.drop_former_ends()
-        self._templates: dict[bytes, int] = {}
+        self._templates: dict[bytes, Template] = {}
         self._last_template = 0
         self._stopping = False
         self._tidy_at = 0.0
@@ -174,7 +183,7 @@ class Starter:
 
     def _start(self, order: orders.Start) -> None:
         seq = order.seq
-        templates: dict[str, PartSpec] = {"": NOTHING}
+        templates: dict[str, Template] = {}
         stale = seq <= self._seq
         taken: list[Taken] = []
         for own in order.parts:
@@ -193,17 +202,16 @@ class Starter:
             self._seq = seq
         if taken and not self._to_disk(seq, taken):
             return
-        numbers = {name: self._template(order.templates.get(name, {})) for name in templates}
         for one in taken:
-            self._give(one, *numbers[one.template])
+            self._give(one)
 
-    def _take(self, uid: str, own: Json, order: orders.Start, templates: dict[str, PartSpec]) -> list[Taken]:
+    def _take(self, uid: str, own: Json, order: orders.Start, templates: dict[str, Template]) -> list[Taken]:
         """The part, or nothing where it is refused. ``templates``: those of the order that were read before."""
         name = template_of(own)
         try:
             if name not in templates:
-                templates[name] = read_template(order.templates.get(name))
-            spec = read_part(templates[name], own)
+                templates[name] = self._template(order.templates.get(name) if name else {})
+            spec = read_part(templates[name].spec, own)
             key = key_of(spec.user, spec.needs_tls)
         except PermissionError as e:
             self._refuse(uid, "no_user", str(e))
@@ -217,7 +225,7 @@ class Starter:
         part.deadline = spec.deadline
         shepherd.busy = uid
         self._parts[uid] = part
-        return [Taken(part, shepherd, name, own, spec)]
+        return [Taken(part, shepherd, templates[name], own, spec)]
 
     def _to_disk(self, seq: int, taken: list[Taken]) -> bool:
         try:
@@ -233,7 +241,7 @@ class Starter:
             return False
         return True
 
-    def _give(self, taken: Taken, number: int, template: bytes) -> None:
+    def _give(self, taken: Taken) -> None:
         pool, part, shepherd = self._supervisor.pool, taken.part, taken.shepherd
         try:
             pool.ensure(shepherd)
@@ -245,20 +253,21 @@ class Starter:
             return
         if taken.spec.cgroup:
             part.cgroup = cgroup.create(part.uid, taken.spec.cgroup, shepherd.pid)
-        shepherd.send_part(number, template, taken.own)
+        shepherd.send_part(taken.template.number, taken.template.text, taken.own)
         pool.to_flush.add(shepherd)
         self._supervisor.lease(part)
 
-    def _template(self, fields: Json) -> tuple[int, bytes]:
-        """A number that means these very fields to every shepherd, and the fields."""
+    def _template(self, fields: Json | None) -> Template:
+        """Read once for all orders that bring these very fields; ProtocolError when they are none."""
         encoded = text(fields)
-        number = self._templates.get(encoded)
-        if number is None:
+        found = self._templates.get(encoded)
+        if found is None:
+            spec = read_template(fields)
             if len(self._templates) >= MAX_TEMPLATES:
                 self._templates.clear()
             self._last_template += 1
-            number = self._templates[encoded] = self._last_template
-        return number, encoded
+            found = self._templates[encoded] = Template(self._last_template, encoded, spec)
+        return found
 
     def _refuse(self, uid: str, code: str, reason: str) -> None:
         self._agent.report(Refused(uid, code, reason))

@@ -1,4 +1,4 @@
-"""What shepherds say, and what is done when one says nothing, stops or dies.
+"""What shepherds report, and what is done when one does not answer, stops or dies.
 
 Rule: a shepherd is believed only about the part that it was given; when it dies, its processes fall to the starter,
 which ends them.
@@ -56,11 +56,11 @@ BYTES_OF_END = 600
 """About what an end takes in an end file."""
 
 NONSENSE = (FrameError, ProtocolError)
-"""What comes of a shepherd that does not say what shepherds say: it is the user's process, and loses its part."""
+"""What a shepherd that breaks the protocol raises: it is the user's process, and loses its part."""
 
 
 class Due(Enum):
-    """What is looked after at a time."""
+    """What is checked when its time comes."""
 
     CONFIRMED = "confirmed"
     """The shepherd should have confirmed an order to kill."""
@@ -108,7 +108,7 @@ class Supervisor:
             self.pool.to_flush.add(shepherd)
 
     def _take_what_came(self, shepherd: ShepherdHandle, pipe: FramePipe) -> int | None:
-        """How many reports there were; None when it has closed, or says what shepherds do not say."""
+        """The number of reports that were read; None: it closed the socket or broke the protocol."""
         try:
             said = pipe.read()
             for message in said or ():

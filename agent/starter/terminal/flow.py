@@ -1,4 +1,4 @@
-"""The byte streams between a process here and the one who is its user from afar: standard input in, outputs out.
+"""The byte streams between a process here and a user on another host: standard input in, outputs out.
 
 Rule: an output is read only while the reader has granted room, input is taken only so far as it was granted; so what
 lies in between never grows, and a reader who stops stops the writer.
@@ -144,7 +144,7 @@ class Flow:
             self.say(wire.DATA, wire.data(stream, content))
 
     def open_room(self) -> None:
-        """Nobody is there to be careful of: all may flow."""
+        """No reader is left: let the outputs flow without limit."""
         self._room = {wire.OUT: ENDLESS, wire.ERR: ENDLESS}
         self._resume()
 

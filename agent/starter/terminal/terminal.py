@@ -52,7 +52,7 @@ UserEvent = Attached | Signalled | Left | OutputPaused
 
 
 class Terminal:
-    """Of one part that asks for one."""
+    """The terminal of one part."""
 
     def __init__(self, spec: Spec, asked: InteractiveSpec, watch: Watch) -> None:
         self.over = False
@@ -88,7 +88,7 @@ class Terminal:
         return f"{ip or '-'} {port} {name}"
 
     def go(self) -> bool:
-        """The part runs: whether the user is there; else Attached comes later, or Left."""
+        """The part may start: whether the user is there. If not, the event Attached or Left follows."""
         if not self._here:
             self._come_by = time.monotonic() + COME_SECONDS
         return self._here
@@ -96,7 +96,7 @@ class Terminal:
     # -- the processes' files ------------------------------------------------------------------------------------------
 
     def lend(self, files: Files, gang: bool) -> None:
-        """Put its ends where no file was named; a gang's processes have pipes of their own, and are read by it."""
+        """Connect the processes' streams that have no file to the user. A gang reads its processes' pipes itself."""
         if not gang:
             self._lend_copies(files)
         if self._wanted_tty and not gang:
@@ -195,7 +195,7 @@ class Terminal:
         self._changed()
 
     def _suspends(self, keys: bytes) -> bool:
-        """Whether one of these is the key that stops the process in front, and that is no shell's to decide.
+        """Whether one of these keys is the suspend key (VSUSP) and no shell reads the terminal.
 
         The processes of a part are orphans for the kernel, which does not let this key stop them.
         """
@@ -216,7 +216,7 @@ class Terminal:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def ended(self, status: int) -> None:
-        """The part's end is known, as a wait status; it is told behind all output."""
+        """The part has ended with this wait status; the user is told after all output."""
         code = os.waitstatus_to_exitcode(status)
         self._code = 128 - code if code < 0 else code
         self._flow.close_input()
@@ -244,7 +244,7 @@ class Terminal:
 
     @property
     def done(self) -> bool:
-        """Whether the user has left: they do when they have heard the end."""
+        """Whether the user has hung up."""
         return self._connection is None or self._connection.closed
 
     def wake_at(self) -> float | None:
@@ -252,7 +252,7 @@ class Terminal:
         return self._come_by if self._close_by is None else self._close_by
 
     def on_time(self) -> None:
-        """Nobody came; or one who has heard the end does not go."""
+        """Give up a user who did not attach in time, or does not hang up after the end."""
         now = time.monotonic()
         if self._come_by is not None and now >= self._come_by:
             self._come_by = None
@@ -275,7 +275,7 @@ class Terminal:
 
 
 def _replace(files: Files, name: str, fd: int) -> None:
-    """The file is lent instead of the one that is there, which others may share."""
+    """Put a file in the place of another, which is closed unless it has a second place."""
     was = getattr(files, name)
     setattr(files, name, fd)
     if was >= 0 and was not in (files.stdin, files.stdout, files.stderr):

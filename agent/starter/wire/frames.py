@@ -60,7 +60,7 @@ def _parsed(body: bytes) -> Json:
 
 
 def same(given: bytes, token: bytes) -> bool:
-    """Compared in a time that does not tell where they differ."""
+    """Whether they are equal, in a time that does not depend on where they differ."""
     different = len(given) ^ len(token)
     for one, other in zip(given, token, strict=False):
         different |= one ^ other

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent.core import decide
 from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
-from agent.core.part import Part, Rules, Stage, Wish, run_time
+from agent.core.part import Part, Rules, Stage, Wish, WishKind, run_time
 
 RULES = Rules(interval=10.0)
 
@@ -27,7 +27,7 @@ def sent(effects: list[Effect]) -> list[int | str]:
 
 
 def test_the_kill_sequence_is_cont_int_term_kill() -> None:
-    part, effects = decide.asked(running(), Wish(1, "kill", reason="TERM_OWNER"), 200.0)
+    part, effects = decide.asked(running(), Wish(1, WishKind.KILL, reason="TERM_OWNER"), 200.0)
     assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
     assert effects[-1] == Grant("u", 1)
     assert (part.reason, decide.wake_at(part)) == ("TERM_OWNER", 210.0)
@@ -41,46 +41,46 @@ def test_the_kill_sequence_is_cont_int_term_kill() -> None:
 
 
 def test_a_second_kill_does_not_begin_the_sequence_again() -> None:
-    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
-    part, effects = decide.asked(part, Wish(2, "kill"), 205.0)
+    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
+    part, effects = decide.asked(part, Wish(2, WishKind.KILL), 205.0)
     assert sent(effects) == []
     assert decide.wake_at(part) == 210.0
 
 
 def test_a_parallel_job_is_killed_at_once_unless_the_site_wants_the_sequence() -> None:
-    _, effects = decide.asked(running(Rules(sequential=False)), Wish(1, "kill"), 200.0)
+    _, effects = decide.asked(running(Rules(sequential=False)), Wish(1, WishKind.KILL), 200.0)
     assert sent(effects) == ["kill"]
 
 
 def test_a_part_that_does_not_run_yet_is_killed_at_once() -> None:
-    _, effects = decide.asked(Part("u", 7, 1, stage=Stage.PREPARED), Wish(1, "kill"), 200.0)
+    _, effects = decide.asked(Part("u", 7, 1, stage=Stage.PREPARED), Wish(1, WishKind.KILL), 200.0)
     assert sent(effects) == ["kill"]
 
 
 def test_a_wish_is_done_once_and_granted_each_time() -> None:
-    part, effects = decide.asked(running(), Wish(1, "signal", 10), 200.0)
+    part, effects = decide.asked(running(), Wish(1, WishKind.SIGNAL, 10), 200.0)
     assert sent(effects) == [10]
-    _, effects = decide.asked(part, Wish(1, "signal", 10), 201.0)
+    _, effects = decide.asked(part, Wish(1, WishKind.SIGNAL, 10), 201.0)
     assert effects == [Grant("u", 1)]
 
 
 def test_an_ended_part_refuses_wishes() -> None:
-    _, effects = decide.asked(decide.ended(running()), Wish(1, "signal", 10), 200.0)
+    _, effects = decide.asked(decide.ended(running()), Wish(1, WishKind.SIGNAL, 10), 200.0)
     assert effects == [Grant("u", 1, False, "Job has already finished")]
 
 
-@pytest.mark.parametrize("kind", ["requeue", "migrate"])
-def test_requeue_and_migration_need_no_manners(kind: str) -> None:
+@pytest.mark.parametrize("kind", [WishKind.REQUEUE, WishKind.MIGRATE])
+def test_requeue_and_migration_need_no_manners(kind: WishKind) -> None:
     part, effects = decide.asked(running(), Wish(1, kind, reason="TERM_REQUEUE_OWNER"), 200.0)
     assert sent(effects) == ["kill"]
     assert part.reason == "TERM_REQUEUE_OWNER"
 
 
 def test_migration_of_a_checkpointable_job_checkpoints_first() -> None:
-    _, effects = decide.asked(running(Rules(checkpoint=True)), Wish(1, "migrate"), 200.0)
+    _, effects = decide.asked(running(Rules(checkpoint=True)), Wish(1, WishKind.MIGRATE), 200.0)
     assert AskCheckpoint("u", 1, True) in effects
     assert sent(effects) == []
-    _, effects = decide.asked(running(Rules(checkpoint=True, first=False)), Wish(1, "migrate"), 200.0)
+    _, effects = decide.asked(running(Rules(checkpoint=True, first=False)), Wish(1, WishKind.MIGRATE), 200.0)
     assert [e for e in effects if not isinstance(e, Keep)] == [Grant("u", 1)]
 
 
@@ -198,10 +198,10 @@ def test_memory_is_not_enforced_unless_the_site_wants_it() -> None:
 
 
 def test_after_a_restart_only_the_last_of_the_steps_that_passed_is_done() -> None:
-    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
+    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
     part, effects = decide.tick(decide.resumed(part, 215.0), 215.0)
     assert sent(effects) == [signal.SIGTERM]
-    part, _ = decide.asked(running(), Wish(1, "kill"), 200.0)
+    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
     _, effects = decide.tick(decide.resumed(part, 500.0), 500.0)
     assert sent(effects) == ["kill"]
 
@@ -231,7 +231,7 @@ def test_a_queues_own_signals_stop_resume_and_end_a_job() -> None:
     assert (part.stopped, any(isinstance(effect, SayStopped) for effect in effects)) == (True, True)
     part, effects = decide.stop(part, False, 111.0)
     assert sent(effects)[0] == 18
-    part, effects = decide.asked(part, Wish(1, "kill"), 120.0)
+    part, effects = decide.asked(part, Wish(1, WishKind.KILL), 120.0)
     assert sent(effects) == [18, 15]
     part, effects = decide.tick(part, 134.9)
     assert effects == []
@@ -243,7 +243,7 @@ def test_a_queues_own_commands_run_on_the_first_host() -> None:
     rules = Rules(suspend="touch /s", terminate="kill $LSB_JOBPIDS")
     part, effects = decide.stop(running(rules), True, 110.0)
     assert Run("u", "touch /s") in effects
-    _, effects = decide.asked(part, Wish(1, "kill"), 120.0)
+    _, effects = decide.asked(part, Wish(1, WishKind.KILL), 120.0)
     assert Run("u", "kill $LSB_JOBPIDS") in effects
     _, effects = decide.stop(running(replace(rules, first=False)), True, 110.0)
     assert not any(isinstance(effect, Run) for effect in effects)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from agent.launch import build, environ, frameworks, rendezvous, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
+from agent.starter.protocol.part import LinkRole, OutputFile
+from agent.starter.protocol.reports import Address, Root
 from lavad.core.decide.submit import esubs as asked
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, Part
@@ -35,8 +37,7 @@ def environment(launch: str, place: int, local: int, hosts: list[pb.HostSlots] =
     how = frameworks.parse(launch)
     assert how is not None
     order = start(place, hosts)
-    own: dict[str, str] = frameworks.tasks(how, order)[local]["env"]
-    return frameworks.shared(how, order, given, "eth0") | own
+    return {**frameworks.shared(how, order, given, "eth0"), **frameworks.tasks(how, order)[local].env}
 
 
 def base(kind: str, place: int) -> dict[str, str]:
@@ -122,7 +123,7 @@ def test_torchrun_is_given_no_rank() -> None:
         assert env == base("torchrun", place) | {"LSF_PM_TASKID": str(place + 1)}
     how = frameworks.parse("torchrun")
     assert how is not None
-    assert [task["rank"] for task in frameworks.tasks(how, start(1))] == [1]
+    assert [task.rank for task in frameworks.tasks(how, start(1))] == [1]
 
 
 def test_a_job_on_one_host_stays_inside_it() -> None:
@@ -161,7 +162,7 @@ def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
     hosts = [pb.HostSlots(host=f"h{n}", slots=slots, address=f"10.0.0.{n}") for n, slots in enumerate(shape)]
     how = frameworks.parse(launch)
     assert how is not None
-    kept = [frameworks.ports(how, start(place, hosts), "uid")["count"] for place in range(len(hosts))]
+    kept = [frameworks.ports(how, start(place, hosts), "uid").count_ for place in range(len(hosts))]
     ranks, shared = [], set()
     for place, slots in enumerate(shape):
         envs = [environment(launch, place, local, hosts) for local in range(slots)]
@@ -183,15 +184,18 @@ PORTS = st.lists(st.integers(1, 65535), max_size=3)
 @given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5), st.integers(0, 65535))
 def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]], tasks: int) -> None:
     """What hosts report is what all are told, by way of the master's state."""
-    link = ["10.0.0.1", 4000] if linked else ["", 0]
-    said = [rendezvous.endpoint([*(link if place == 0 else ["", 0]), own, tasks]) for place, own in enumerate(ports)]
+    link = Address("10.0.0.1", 4000) if linked else Address()
+    addresses = [link if place == 0 else Address() for place in range(len(ports))]
+    said = [
+        rendezvous.endpoint(one._replace(ports=tuple(own), tasks_port=tasks)) for one, own in zip(addresses, ports, strict=True)
+    ]
     texts = [endpoint_text(decode.endpoint(one)) for one in said]
     parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
     root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
     effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
     told = rendezvous.root_of(encode.order(effect).release)
     if linked or any(ports):
-        assert told == [*link, ports if any(ports) else [], tasks]
+        assert told == Root(link.host, link.port, tuple(map(tuple, ports)) if any(ports) else (), tasks)
     else:
         assert told is None
 
@@ -254,7 +258,10 @@ def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
     order = pb.Order(key=7, attempt=1, uid="ab", start=start(1))
     made = build.Compiled(text, user, site)
     part = build.part(order, made, build.Places(), site, HostFiles(site.hostfile_dir), None)
-    assert part["jobfile"]["text"] == text.script
-    assert part["argv"] == ["/bin/sh", part["jobfile"]["path"]]
-    assert (part["link"]["role"], part["ports"]["count"], part.get("pmi"), part.get("serve")) == ("leaf", 0, None, None)
-    assert [task["stdout"]["path"] for task in part["tasks"]] == ["o.7.2"]
+    assert part.jobfile is not None
+    assert part.jobfile.text == text.script
+    assert part.argv == ("/bin/sh", part.jobfile.path)
+    assert part.link is not None
+    assert part.ports is not None
+    assert (part.link.role, part.ports.count_, part.pmi, part.serve) == (LinkRole.LEAF, 0, None, None)
+    assert [task.stdout for task in part.tasks or ()] == [OutputFile("o.7.2")]

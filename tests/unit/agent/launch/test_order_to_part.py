@@ -116,7 +116,7 @@ def test_a_command_that_takes_too_long_is_killed_with_all_it_started() -> None:
 def test_limits_become_bytes_and_seconds() -> None:
     limits = pb.Limits(cpu=60, file=1, data=2, stack=3, core=0, mem=100)
     found = rlimits(limits)
-    assert found == {"CPU": [60, 90], "FSIZE": [1024] * 2, "DATA": [2048] * 2, "STACK": [3072] * 2, "CORE": [0, 0]}
+    assert found == {"CPU": (60, 90), "FSIZE": (1024,) * 2, "DATA": (2048,) * 2, "STACK": (3072,) * 2, "CORE": (0, 0)}
     assert rlimits(pb.Limits(core=-1)) == {}
 
 
@@ -203,8 +203,8 @@ def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
     text = pb.JobText(command="x", cwd="/w", pre_exec="y", limits=pb.Limits(core=-1))
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=1, two_phase=True, restart=-1))
     made = build.Compiled(text, ALICE, site(str(tmp_path)))
-    fields = build.part(order, made, build.Places(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
-    assert (fields["tasks"], fields["pre_exec"], fields["deadline"]) == ([], None, 5.0)
+    part = build.part(order, made, build.Places(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
+    assert (part.tasks, part.pre_exec, part.deadline) == ((), None, 5.0)
 
 
 def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> None:

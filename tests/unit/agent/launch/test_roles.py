@@ -40,21 +40,21 @@ def text(framework: str = "", *own: pb.Role, **fields: Any) -> pb.JobText:
     return pb.JobText(roles=list(own) or plain, framework=framework, limits=pb.Limits(core=-1), **fields)
 
 
-def fields(job: pb.JobText, place: int, hosts: list[pb.HostSlots] = TWO) -> dict[str, Any]:
+def fields(job: pb.JobText, place: int, hosts: list[pb.HostSlots] = TWO) -> roles.RolePart:
     order = pb.Order(key=7, attempt=2, uid="abc", start=pb.Start(hosts=hosts, place=place, restart=-1))
-    return roles.fields(order, job, "/bin", "10.0.0.1", lambda names: ("/h/" + ",".join(names), "/ranks", "/slots", "/colons"))
+    return roles.of_host(order, job, "/bin", "10.0.0.1", lambda names: ("/h/" + ",".join(names), "/ranks", "/slots", "/colons"))
 
 
 def env_of(job: pb.JobText, hosts: list[pb.HostSlots] = TWO) -> dict[str, dict[str, str]]:
     """Task to its own environment."""
-    return {task["label"]: task["env"] for place in range(len(hosts)) for task in fields(job, place, hosts)["tasks"]}
+    return {task.label: dict(task.env) for place in range(len(hosts)) for task in fields(job, place, hosts).tasks}
 
 
 def test_every_task_knows_itself_and_all_others() -> None:
     """LAVA_PEER_<ROLE>_<i> of each task, in every task; rank, role and index of its own."""
     job = text()
     for place in range(2):
-        shared = fields(job, place)["env"]
+        shared = fields(job, place).env
         assert {name.removeprefix("LAVA_PEER_"): at for name, at in shared.items() if name.startswith("LAVA_PEER_")} == AT
         assert (shared["LAVA_SIZE"], shared["LAVA_COUNT_PS"], shared["LAVA_PEERS"]) == ("5", "2", "h1:2:10.0.0.1 h2:3:10.0.0.2")
     envs = env_of(job)
@@ -149,19 +149,19 @@ def test_a_launcher_finds_the_workers_slots_alone() -> None:
     """slotsPerWorker of each worker, not the launcher's; it starts late; blaunch serves all hosts."""
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
     first, second = fields(mpi(), 0, hosts), fields(mpi(), 1, hosts)
-    env = first["env"]
+    env = first.env
     assert (env["LSB_MCPU_HOSTS"], env["LSB_HOSTS"], env["LSB_DJOB_NUMPROC"]) == ("h1 2 h2 2 ", "h1 h1 h2 h2", "4")
     assert env["OMPI_MCA_orte_default_hostfile"] == env["LAVA_HOSTFILE"] == "/slots"
-    launcher, held = first["tasks"]
-    assert (launcher["late"], launcher["argv"]) == (True, ["mpirun", "--hostfile", "/slots", "./a.out"])
-    assert held.get("hold") is True
-    assert first["serve"]["hosts"] == second["serve"]["hosts"] == ["h1", "h2"]
+    launcher, held = first.tasks
+    assert (launcher.late, launcher.argv) == (True, ("mpirun", "--hostfile", "/slots", "./a.out"))
+    assert held.hold
+    assert [part.serve and part.serve.hosts for part in (first, second)] == [("h1", "h2")] * 2
     mpich = mpi()
     mpich.framework = "mpich"
-    assert fields(mpich, 0, hosts)["tasks"][0]["argv"] == ["mpirun", "--hostfile", "/colons", "./a.out"]
+    assert fields(mpich, 0, hosts).tasks[0].argv == ("mpirun", "--hostfile", "/colons", "./a.out")
     at_once = mpi()
     at_once.launcher_start = "at_once"
-    assert "late" not in fields(at_once, 0, hosts)["tasks"][0]
+    assert not fields(at_once, 0, hosts).tasks[0].late
 
 
 def test_volcano_finds_its_hosts() -> None:
@@ -170,7 +170,7 @@ def test_volcano_finds_its_hosts() -> None:
     hosts = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1)])]
     env = env_of(job, hosts)["work-er[1]"]
     assert (env["VC_WORK_ER_HOSTS"], env["VC_WORK_ER_NUM"], env["VC_TASK_INDEX"]) == ("10.0.0.1,10.0.0.2", "2", "1")
-    assert fields(job, 0, hosts)["tasks"][0]["argv"] == ["cat", "/h/h1,h2"]
+    assert fields(job, 0, hosts).tasks[0].argv == ("cat", "/h/h1,h2")
 
 
 def test_each_task_sees_its_own_gpus() -> None:
@@ -191,10 +191,10 @@ def test_a_role_has_its_own_command_folder_variables_and_limits() -> None:
     one = pb.Role(name="a", command="./a x", cwd="/a", env={"A": "1", "LAVA_ROLE": "no"}, limits=limits)
     job = text("", one, pb.Role(name="b", command="b | c", limits=pb.Limits(core=-1)))
     job.limits.file = 7
-    first, second = fields(job, 0, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])])["tasks"]
-    assert (first["argv"], first["cwd"], first["env"]["A"], first["env"]["LAVA_ROLE"]) == (["./a", "x"], "/a", "1", "a")
-    assert first["rlimits"] == {"CPU": [60, 90], "FSIZE": [7168, 7168]}
-    assert (second["argv"], second["rlimits"]) == (["/bin/sh", "-c", "b | c"], {"FSIZE": [7168, 7168]})
+    first, second = fields(job, 0, [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])]).tasks
+    assert (first.argv, first.cwd, first.env["A"], first.env["LAVA_ROLE"]) == (("./a", "x"), "/a", "1", "a")
+    assert first.rlimits == {"CPU": (60, 90), "FSIZE": (7168, 7168)}
+    assert (second.argv, second.rlimits) == (("/bin/sh", "-c", "b | c"), {"FSIZE": (7168, 7168)})
     hosts = [host("h1", "", [(0, 0, 1), (1, 0, 1)])]
     assert [roles.memory_limit(job, hosts, rank) for rank in range(3)] == [5, 0, 0]
 
@@ -217,9 +217,9 @@ def test_a_role_has_software_of_its_own() -> None:
     own = [pb.Role(name="a", command="run", software=[pb.Software(name="venv", values=["/v"])]), pb.Role(name="b", command="run")]
     first, second = fields(
         text("", *own, software=[pb.Software(name="conda", values=["base"])]), 0, [host("h1", "", [(0, 0, 1), (1, 0, 1)])]
-    )["tasks"]
-    assert [word for word in first["argv"] if word in ("base", "/v", "run")] == ["base", "/v", "run"]
-    assert [word for word in second["argv"] if word in ("base", "/v", "run")] == ["base", "run"]
+    ).tasks
+    assert [word for word in first.argv or () if word in ("base", "/v", "run")] == ["base", "/v", "run"]
+    assert [word for word in second.argv or () if word in ("base", "/v", "run")] == ["base", "run"]
 
 
 def test_marks_are_filled_wherever_they_stand() -> None:
@@ -238,5 +238,5 @@ def test_marks_are_filled_wherever_they_stand() -> None:
 
 def test_a_job_that_a_task_submits_is_another_world() -> None:
     """Bad input: stale variables of a role do no harm."""
-    env = fields(text("tensorflow"), 0)["env"] | env_of(text("tensorflow"))["chief[0]"] | {"KEEP": "1"}
+    env = fields(text("tensorflow"), 0).env | env_of(text("tensorflow"))["chief[0]"] | {"KEEP": "1"}
     assert environ.inherited(env) == {"KEEP": "1"}

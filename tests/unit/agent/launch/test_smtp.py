@@ -71,4 +71,5 @@ def test_the_part_that_mails() -> None:
     text = pb.JobText(user="ann", report_mail="ann", admins=["boss"], command="true")
     made = Compiled(text, User("ann", 1000, 1000, (1000,), "/home/ann", "/bin/sh", "staff"), site)
     part = report.mail("u.mail", pb.Order(key=1), made, program, ("Subject: x\n", "", ""))
-    assert part["argv"][-6:] == [sys.executable, "-I", smtp.__file__, "mail:25", "boss", "ann"]
+    assert part.argv is not None
+    assert part.argv[-6:] == (sys.executable, "-I", smtp.__file__, "mail:25", "boss", "ann")

@@ -6,24 +6,26 @@ from pathlib import Path
 
 from agent.core.part import Part
 from agent.launch import build
+from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.parts.entry import Entry
-from agent.parts.host_monitor import Watch
-from agent.parts.parts import Parts
+from agent.parts.host_monitor import HostMonitor
+from agent.parts.runner import Runner
 from agent.parts.spool import Spool
+from agent.starter.protocol.reports import Lost
+from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
 
 def test_a_part_that_was_taken_over_is_forgotten_when_its_end_is_known(tmp_path: Path) -> None:
     """Taken over, told gone, acknowledged: nothing of it is kept."""
-    spool = Spool(str(tmp_path / "spool"))
     site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
-    parts = Parts(site, spool, Watch("127.0.0.1", 1))
+    runner = Runner(site, Spool(str(tmp_path / "spool")), HostMonitor("127.0.0.1", 1), Accounts(), Outgoing())
     part = Part(uid="u", key=7, attempt=1)
     entry = Entry(part, pb.Order(key=7, attempt=1, uid="u"), None, build.Places(), 1.0)
-    parts.entries = {"u": entry}
-    parts.reported([{"uid": "u", "is": "lost", "reason": "its shepherd died"}])
-    assert entry.told
-    assert "u" in parts.entries
-    parts.acked(["u"])
-    assert not parts.entries
+    runner.table.adopt([entry])
+    runner.parts.reported([Lost("u", "its shepherd died")])
+    assert entry.reported
+    assert "u" in runner.table
+    runner.parts.acked(["u"])
+    assert not list(runner.table)

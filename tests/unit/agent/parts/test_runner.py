@@ -12,9 +12,12 @@ import pytest
 
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site, User
-from agent.parts.host_monitor import Watch
+from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
+from agent.starter.protocol import part
+from agent.starter.protocol.orders import Kill, Order, Start
+from agent.starter.protocol.part import NOTHING, PartSpec
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -43,11 +46,11 @@ class Line(Outgoing):
         super().__init__()
         self.got: list[str] = []
 
-    def put(self, order: dict[str, Any]) -> None:
-        self.got.append(str(order["do"]))
+    def put(self, order: Order) -> None:
+        self.got.append(type(order).__name__)
 
-    def start(self, sequence: int, template: dict[str, Any], number: int, fields: dict[str, Any]) -> None:
-        self.got.append("start")
+    def start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
+        self.got.append("Start")
 
 
 class Bench:
@@ -55,8 +58,8 @@ class Bench:
         site = Site("h", str(folder), str(folder), str(folder), {}, own_user=ME)
         os.makedirs(site.output_dir)
         self.accounts = Slow()
-        self.runner = Runner(site, Spool(str(folder / "agent")), Watch("127.0.0.1", 1), self.accounts)
-        self.line = self.runner.parts.starter = Line()
+        self.line = Line()
+        self.runner = Runner(site, Spool(str(folder / "agent")), HostMonitor("127.0.0.1", 1), self.accounts, self.line)
         self.poked = asyncio.Event()
         self.runner.starts.poke = self.poked.set
         self.sequence = 0
@@ -77,7 +80,7 @@ class Bench:
         self.runner.flush()
 
     def said(self) -> list[str]:
-        return [str(report.WhichOneof("what")) for report in self.runner.parts.outbox.take()]
+        return [str(report.WhichOneof("what")) for report in self.runner.outbox.take()]
 
 
 @pytest.fixture
@@ -91,7 +94,7 @@ def test_a_signal_waits_until_the_user_is_known(bench: Bench) -> None:
         bench.order("u", signal=pb.Signal(wish=1, kind="kill", reason="TERM_OWNER"))
         assert bench.line.got == []
         await bench.found()
-        assert bench.line.got == ["start", "kill"]
+        assert bench.line.got == ["Start", "Kill"]
         assert bench.said() == ["granted"]
 
     asyncio.run(story())
@@ -119,12 +122,12 @@ def test_a_refused_attempt_stays_refused(bench: Bench) -> None:
         bench.runner.parts.new_stream()
         bench.order("u", start=True)
         assert bench.line.got == []
-        reports = bench.runner.parts.outbox.take()
+        reports = bench.runner.outbox.take()
         assert [(report.serial, report.refused.code) for report in reports] == [(1, "lookup"), (2, "lookup")]
         bench.order("v", start=True)
         bench.poked.clear()
         await bench.found()
-        assert bench.line.got == ["start"]
+        assert bench.line.got == ["Start"]
 
     asyncio.run(story())
 
@@ -135,7 +138,7 @@ def test_a_start_asked_for_twice_is_one(bench: Bench) -> None:
         bench.order("u", start=True)
         await bench.found()
         bench.order("u", start=True)
-        assert bench.line.got == ["start"]
+        assert bench.line.got == ["Start"]
 
     asyncio.run(story())
 
@@ -145,11 +148,32 @@ def test_a_start_goes_before_what_was_ordered_for_it_while_no_starter_was_there(
         def __init__(self) -> None:
             self.got: list[str] = []
 
-        def put(self, order: dict[str, Any]) -> None:
-            self.got.append(order["do"])
+        def put(self, order: Order) -> None:
+            self.got.append(type(order).__name__)
 
     out, link = Outgoing(), Link()
-    out.start(1, {}, 1, {"uid": "u"})
-    out.put({"do": "kill", "uids": ["u"]})
+    out.start(1, NOTHING, NOTHING._replace(uid="u"))
+    out.put(Kill(("u",)))
     out.up(link, 0)  # type: ignore[arg-type]
-    assert link.got == ["start", "kill"]
+    assert link.got == ["Start", "Kill"]
+
+
+def test_parts_of_one_text_share_a_template_on_the_wire() -> None:
+    class Link:
+        def __init__(self) -> None:
+            self.got: list[Order] = []
+
+        def put(self, order: Order) -> None:
+            self.got.append(order)
+
+    out, link = Outgoing(), Link()
+    template = NOTHING._replace(user=part.User("me", 1, 1, ()), env={"A": "1"}, umask=0o077)
+    parts = [template._replace(uid=uid, key=7, attempt=1, env={"B": uid}) for uid in ("u", "v")]
+    for one in parts:
+        out.start(1, template, one)
+    out.up(link, 0)  # type: ignore[arg-type]
+    [start] = link.got
+    assert isinstance(start, Start)
+    [(name, fields)] = start.templates.items()
+    assert [part.template_of(own) for own in start.parts] == [name, name]
+    assert [part.read_part(part.read_template(fields), own) for own in start.parts] == parts
