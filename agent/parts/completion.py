@@ -1,4 +1,4 @@
-"""How parts end for this host: the report in the user's file, the mail, the word to the master, and forgetting them.
+"""What follows the end of a part: the report in the user's file, the mail, the report to the master, and forgetting it.
 
 Rule: an end is told to the master when its report is in the user's file, and forgotten when the master has it.
 """
@@ -22,7 +22,7 @@ log = logging.getLogger("lava-agent")
 
 
 class Completion:
-    """Of the parts in ``table``."""
+    """Completes the parts of ``table``."""
 
     def __init__(self, made: JobReports, table: PartTable, reporter: Reporter, spool: Spool, starter: Outgoing) -> None:
         self._made = made
@@ -32,15 +32,15 @@ class Completion:
         self._starter = starter
 
     def begun(self, entry: Entry) -> None:
-        """It runs: whoever wants to know is mailed."""
+        """It runs: mail those who asked for it (``-B``)."""
         self._add(entry, self._made.begun(entry))
 
     def suspended(self, entry: Entry) -> None:
-        """It was suspended: the same."""
+        """It was suspended: mail those who asked for it."""
         self._add(entry, self._made.suspended(entry))
 
     def close(self, entry: Entry) -> None:
-        """Order what is written about its end, if anything is."""
+        """Order the report file and the mail of its end, where there are any."""
         file, mail = self._made.orders(entry, time.time())
         entry.writing = Writing.ORDERED if file else Writing.NOTHING
         if file is not None:
@@ -49,7 +49,7 @@ class Completion:
         self._add(entry, mail)
 
     def _add(self, entry: Entry, part: PartSpec | None) -> None:
-        """A part of the agent's own, after one of the master's."""
+        """Start a part of the agent's own."""
         if part is not None and entry.made is not None:
             self._starter.start(0, entry.made.template, part)
 
@@ -58,7 +58,7 @@ class Completion:
         self._add(entry, self._made.command(entry, command))
 
     def mailed(self, uid: str, well: bool, why: str) -> None:
-        """A mail was sent, or was not."""
+        """A mail was sent (``well``), or ``why`` it was not."""
         if not well:
             log.warning("%s: %s", uid, why or "it failed")
         self._starter.put(Forget((uid,)))
@@ -72,7 +72,7 @@ class Completion:
             self.tell(entry)
 
     def tell(self, entry: Entry) -> None:
-        """The master hears how it ended."""
+        """Report the end to the master, once."""
         entry.reported = True
         if entry.orphan:
             self.forget_if_done(entry)
@@ -81,13 +81,13 @@ class Completion:
         log.debug("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
 
     def say(self, entry: Entry) -> None:
-        """Say it, once more perhaps."""
+        """Send the report of the end, if need be again."""
         first = entry.made is not None and entry.order.start.place == 0
         kept = entry.where.kept if first and (not entry.where.output or entry.writing is Writing.FAILED) else ""
         self._reporter.put(messages.ended(entry, kept), entry)
 
     def forget_if_done(self, entry: Entry) -> None:
-        """Nothing is left of it and everybody knows."""
+        """Forget a part that is over, once the master has acknowledged its end."""
         if not (entry.over and entry.reported and (entry.acked or entry.orphan)):
             return
         self._table.remove(entry)

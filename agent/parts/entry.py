@@ -34,7 +34,7 @@ class Writing(Enum):
 
 
 class Entry:
-    """Mutable: what works on parts in the one turn of the agent is all that touches it."""
+    """Mutable: changed only in the agent's turn, by what works on parts."""
 
     __slots__ = (
         "acked",
@@ -84,7 +84,7 @@ class Entry:
         self.post = 0
         """The wait status of its post-execution command."""
         self.door = ""
-        """Where the user of an interactive part comes in."""
+        """Where the user of an interactive part attaches."""
         self.started_at = 0.0
         self.cwd = ""
         self.end: End | None = None
@@ -92,13 +92,13 @@ class Entry:
         self.limit = ""
         self.use = Use()
         self.noted = HostUse()
-        """What was told to its shepherd of what its ranks use."""
+        """The usage of its ranks that its shepherd was told last."""
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
-        """The uids of the parts that mailed what became of it: that it began, each time that it was suspended."""
+        """The uids of the parts that mailed its begin and its suspensions."""
         self.looked = 0.0
-        """When a look into its checkpoint folder was begun that is not answered yet."""
+        """When the look into its checkpoint folder began that is still unanswered; 0: there is none."""
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
         self.over = False
@@ -106,9 +106,9 @@ class Entry:
         """The master was told how it ended (or that it was refused)."""
         self.acked = False
         self.dropped = ""
-        """Why the master, or a newer attempt, wants nothing of it left."""
+        """Why it is ended on behalf of the master or of a newer attempt."""
         self.orphan = False
-        """Of another store's time: to be killed and forgotten without a word."""
+        """It belongs to another store: to be killed and forgotten without a report."""
         self.writing = Writing.NOT_BEGUN
         self.checkpoint: Checkpoints | None = None
 
@@ -123,7 +123,7 @@ class Entry:
         return self.made.text if self.made else None
 
     def started(self, tasks: tuple[RunningTask, ...], at: float, shepherd: int | None) -> None:
-        """Its processes run, says the starter."""
+        """The starter reports that its processes run."""
         self.tasks = tasks
         self.started_at = at
         self.shepherd = shepherd or self.shepherd or parent_of(self.tasks)
@@ -141,7 +141,7 @@ class Entry:
         return self.tasks[0].pid if self.tasks else 0
 
     def status(self) -> pb.PartStatus:
-        """As the master is told in Hello. An end whose report is still being written is not told yet."""
+        """Its entry in Hello. An end is left out while its report is still being written."""
         if self.lost and self.reported:
             state = PartState.LOST
         elif self.reported:

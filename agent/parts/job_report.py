@@ -17,7 +17,7 @@ MAILER = ".mail"
 BEGUN = ".begun" + MAILER
 WARNING = ".warning" + MAILER
 RESIZED = ".resized"
-"""They end the uids of these parts."""
+"""Suffixes of the uids of parts that the agent adds itself."""
 
 
 def is_own(uid: str) -> bool:
@@ -26,12 +26,12 @@ def is_own(uid: str) -> bool:
 
 
 def owner_of(uid: str) -> str:
-    """The uid of the part that an own part follows."""
+    """The uid of the part that such a part belongs to."""
     return uid.partition(".")[0]
 
 
 class JobReports:
-    """Makes what is to be done, for this host."""
+    """Makes the orders and parts that write and mail reports on this host."""
 
     def __init__(self, site: Site) -> None:
         self._host = site.host

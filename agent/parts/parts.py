@@ -52,7 +52,7 @@ log = logging.getLogger("lava-agent")
 
 
 LOOK_LOST = 60.0
-"""Seconds after which a look into a checkpoint folder that was not answered is begun again."""
+"""Seconds after which an unanswered look into a checkpoint folder is repeated."""
 
 
 def now() -> float:
@@ -61,7 +61,7 @@ def now() -> float:
 
 
 class Parts:
-    """What happens to the attempts of ``table``."""
+    """Takes reports and orders about the attempts of ``table``, and carries out what is decided."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Parts:
     # -- the starter -------------------------------------------------------------------------------------------------
 
     def starter_up(self, hello: Hello, waiting: set[str]) -> None:
-        """A starter greeted: what it knows replaces what was believed. ``waiting``: parts that it was not told of yet."""
+        """A starter greeted: its list of parts replaces what was known. ``waiting``: parts that are still to be sent to it."""
         listed = {status.uid: status for status in hello.parts}
         for uid, status in listed.items():
             if not is_own(uid):
@@ -150,7 +150,7 @@ class Parts:
                 self._reported(entry, report)
 
     def _own_reported(self, report: PartReport) -> None:
-        """Of a part that the agent added itself: a mail, or a resize command."""
+        """A report of a part that the agent added itself: a mail, or a resize command."""
         if not isinstance(report, Ended | Refused | Lost):
             return
         end = report.end if isinstance(report, Ended) else None
@@ -283,14 +283,14 @@ class Parts:
                 self._completion.forget_if_done(entry)
 
     def new_stream(self) -> None:
-        """Every end that the master has not got is told on the new stream, with all else that it did not acknowledge."""
+        """On a new stream, report again all that the master has not acknowledged, every end included."""
         waiting = self._reporter.new_stream()
         for entry in self._table:
             if entry.reported and not (entry.acked or entry.orphan) and entry.uid not in waiting:
                 self._completion.say(entry)
 
     def say_again(self, entry: Entry) -> None:
-        """Where a part is now, for a master that asks for what it has asked for before."""
+        """Report the current stage again after a repeated start order."""
         if said := messages.again(entry):
             self._reporter.put(said, entry)
 
@@ -303,7 +303,7 @@ class Parts:
             self.kill(entry)
 
     def end_all(self) -> None:
-        """All that is here is of another store's time: it ends without a word."""
+        """The master has another store: end all that is here without a report."""
         self._reporter.clear()
         for entry in self._table:
             entry.orphan = True
@@ -344,7 +344,7 @@ class Parts:
             self.decided(entry, entry.part, effects)
 
     def look_for_checkpoints(self) -> None:
-        """What is due now, and a look into each folder by its user, unless the last look has not come back."""
+        """Ask for the checkpoints that are due; look into each checkpoint folder, unless the last look is still unanswered."""
         for entry in self._table:
             if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
                 continue

@@ -1,4 +1,4 @@
-"""What the agent says of a part, as messages of the wire."""
+"""The agent's reports of a part, as messages to the master, and the summary for the user's report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def started(entry: Entry) -> pb.Report:
 
 
 def again(entry: Entry) -> pb.Report | None:
-    """Where it is now, if that is worth saying once more."""
+    """Its current stage, if a repeated start order needs it."""
     if entry.part.stage is Stage.PREPARED:
         return prepared(entry)
     return started(entry) if entry.part.stage is Stage.RUNNING and entry.started_at else None
@@ -69,7 +69,7 @@ def refused(entry: Entry, code: str, why: str) -> pb.Report:
 
 
 def ended(entry: Entry, output: str) -> pb.Report:
-    """How it ended, or that this is not known."""
+    """How it ended, or that this is unknown."""
     if entry.end is None:
         return about(entry, ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True))
     end = entry.end

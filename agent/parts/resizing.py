@@ -1,4 +1,4 @@
-"""A resizable job's hosts have changed: its files here are written anew, its shepherd is told, its command is run.
+"""When the hosts of a resizable job change: write its host files anew, tell its shepherd, run its resize command.
 
 Rule: the command is a part of the agent's own whose uid names the resize, so that the starter runs it once however often
 the master asks; it is forgotten when the master goes on to something else.
@@ -86,7 +86,7 @@ class Resizing:
         self._reporter.put(messages.about(entry, resized=resized), entry)
 
     def over(self, entry: Entry) -> None:
-        """Nothing is left of a part."""
+        """A part is over: its command and its host files go."""
         command = self._commands.pop(entry.uid, "")
         if command:
             self._starter.put(Kill((command,)))

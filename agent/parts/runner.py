@@ -1,4 +1,4 @@
-"""The agent's engine: orders of the master and what the starter says in, then one message each way a turn.
+"""The agent's engine: takes messages of the master and reports of the starter, and answers each with one message a turn.
 
 Rule: one inbox, taken empty at each turn; nothing here waits for a disk, a directory service or a network.
 """
@@ -37,7 +37,7 @@ log = logging.getLogger("lava-agent")
 
 
 class Runner:
-    """What the master says, and what is to be sent."""
+    """Takes what comes from master and starter, and gathers what goes to them."""
 
     def __init__(self, site: Site, spool: Spool, monitor: HostMonitor, accounts: Accounts, starter: Outgoing) -> None:
         self.table = PartTable()
@@ -55,7 +55,7 @@ class Runner:
         self._obeyed = spool.obeyed()
         self._lease_base = now()
         self._held: dict[str, list[pb.Order]] = {}
-        """Attempts whose user is being looked up, and what was ordered for them meanwhile."""
+        """Attempts whose user is being looked up, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
 
@@ -249,7 +249,7 @@ class Runner:
         self._read(peek, entry.made.user, os.path.join(entry.folder(), path))
 
     def _peek_later(self, peek: pb.Peek) -> None:
-        """The job is no longer here: its user is looked up again."""
+        """Read a file of a job that is no longer here, once its user has been looked up."""
 
         async def find() -> None:
             user = await self._accounts.find(peek.user)
@@ -268,7 +268,7 @@ class Runner:
 
 
 def _kind_of(name: str) -> WishKind:
-    """What a master of another version asks for besides is a signal."""
+    """The kind by its name on the wire; one that is not known is a signal."""
     return WishKind(name) if name in {kind.value for kind in WishKind} else WishKind.SIGNAL
 
 

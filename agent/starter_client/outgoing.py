@@ -13,7 +13,7 @@ from agent.starter_client.starts import SEQUENCE_BITS
 
 
 class Outgoing:
-    """What is ordered while no starter is connected is sent to the next one, who knows its parts from disk."""
+    """Queues orders; those made while no starter is connected go to the next one, which knows its parts from disk."""
 
     def __init__(self) -> None:
         self.sequence = 0
@@ -45,7 +45,7 @@ class Outgoing:
             self._kept.append(order)
 
     def forget(self, uid: str) -> None:
-        """The master has this end; told at the end of the turn."""
+        """The starter need not know this part any more; sent at the end of the turn."""
         self._forgotten.append(uid)
 
     def waiting(self) -> set[str]:

@@ -44,7 +44,7 @@ def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subproce
 
 
 def _pack(order: Json) -> bytes:
-    """As ``frames.pack``, several times faster; what is no proper Unicode (names of files) goes by that."""
+    """As ``frames.pack``, several times faster; that one encodes what is not valid Unicode (names of files)."""
     import msgspec
 
     try:
