@@ -141,6 +141,7 @@ class QueryCluster:
         limit: int = 0,
         text: dict[str, Any] | None = None,
         dependency: str = "",
+        parents: tuple[int, ...] = (),
         **spec: Any,
     ) -> int:
         """bsub; gives the key."""
@@ -167,7 +168,7 @@ class QueryCluster:
                 limit=limit,
                 spec_text=spec_text,
                 by=value.user,
-                depend=Depend(text=dependency, ids=((),)) if dependency else None,
+                depend=Depend(text=dependency, ids=tuple((job,) for job in parents) or ((),)) if dependency else None,
             )
         )
         return job
