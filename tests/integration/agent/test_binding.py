@@ -1,4 +1,4 @@
-"""affinity[] on a real host: processes run where the scheduler put them, memory too, and the next job is free (3.20)."""
+"""affinity[] on a real host: processes run where the scheduler put them, memory too, and the next job is free."""
 
 from __future__ import annotations
 

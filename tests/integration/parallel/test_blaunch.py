@@ -21,7 +21,7 @@ ALL = "host1 host2 host3"
 
 
 def test_a_task_runs_on_the_host_that_was_named(cluster: Cluster, tmp_path: Path) -> None:
-    """Commands reach a worker without sshd; names need not resolve (3.16)."""
+    """Commands reach a worker without sshd; names need not resolve."""
     script = "for host in host3 host2 host1; do blaunch $host 'echo $LAVA_HOST $LSF_PM_TASKID $LSB_JOBID'; done"
     job, output = submit_script(cluster, tmp_path, script, ALL)
     cluster.wait_for(job, "DONE")

@@ -1,4 +1,4 @@
-"""brsvadd, brsvs, brsvmod, brsvdel and bsub -U on a real cluster (issue 3, advance reservations)."""
+"""brsvadd, brsvs, brsvmod, brsvdel and bsub -U on a real cluster."""
 
 from __future__ import annotations
 

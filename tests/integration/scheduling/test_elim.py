@@ -1,4 +1,4 @@
-"""A site's own load index, said by an elim program, decides where a job runs (issue 3, dynamic resources)."""
+"""A site's own load index, said by an elim program, decides where a job runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute units, processors, GPUs and reservations for a time, on a running cluster, as its commands show them (issue line 4)."""
+"""Compute units, processors, GPUs and reservations for a time, on a running cluster, as its commands show them."""
 
 from __future__ import annotations
 

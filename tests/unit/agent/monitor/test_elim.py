@@ -1,4 +1,4 @@
-"""Elim programs: their protocol, their death, their end for good, and what they may not hold up (issue 3, dynamic resources)."""
+"""Elim programs: their protocol, their death, their end for good, and what they may not hold up."""
 
 from __future__ import annotations
 

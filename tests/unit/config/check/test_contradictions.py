@@ -1,4 +1,4 @@
-"""Queues, limits and guarantees that contradict each other are refused with file and line (issue 3, bad input)."""
+"""Queues, limits and guarantees that contradict each other are refused with file and line."""
 
 from __future__ import annotations
 

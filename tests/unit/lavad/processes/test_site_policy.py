@@ -1,4 +1,4 @@
-"""SCHEDULER of a queue: built-in policies and a site's own module, which never stops scheduling (0.8, 1.16)."""
+"""SCHEDULER of a queue: built-in policies and a site's own module, which never stops scheduling."""
 
 from __future__ import annotations
 

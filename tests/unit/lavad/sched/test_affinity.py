@@ -1,4 +1,4 @@
-"""affinity[]: cores are given out whole and once, near each other, by every option (issue line 4; 3.20)."""
+"""affinity[]: cores are given out whole and once, near each other, by every option."""
 
 from __future__ import annotations
 

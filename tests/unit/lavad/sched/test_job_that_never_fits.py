@@ -1,4 +1,4 @@
-"""A job that no host can ever take says so (issue 3, bad input)."""
+"""A job that no host can ever take says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sections of a requirement make of a placement: rusage, span, same, alternatives, compound (issue line 4, 4.10)."""
+"""What the sections of a requirement make of a placement: rusage, span, same, alternatives, compound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU seconds that waiting jobs hold (1.4)."""
+"""GPU seconds that waiting jobs hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs that are joined best go together; NVLink only where it is asked for; processors near them (1.9, 4.21)."""
+"""GPUs that are joined best go together; NVLink only where it is asked for; processors near them."""
 
 from __future__ import annotations
 

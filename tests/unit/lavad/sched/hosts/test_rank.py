@@ -1,4 +1,4 @@
-"""order[binpack] and order[spread], with slots, memory and GPUs all counted; beside brute force (1.11)."""
+"""order[binpack] and order[spread], with slots, memory and GPUs all counted; beside brute force."""
 
 from __future__ import annotations
 

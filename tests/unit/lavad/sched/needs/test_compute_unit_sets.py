@@ -1,4 +1,4 @@
-"""cu[]: a gang within the fewest racks, by preference; compared with brute force on small clusters (issue line 4)."""
+"""cu[]: a gang within the fewest racks, by preference; compared with brute force on small clusters."""
 
 from __future__ import annotations
 

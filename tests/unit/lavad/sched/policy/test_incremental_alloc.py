@@ -1,4 +1,4 @@
-"""Gangs start whole or not at all; without gangs two jobs can wait for each other for ever, and that is reported (1.3, 1.4)."""
+"""Gangs start whole or not at all; without gangs two jobs can wait for each other for ever, and that is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues that own a part of the slots: weights, capabilities, guarantees, loans and reclaim (1.7)."""
+"""Queues that own a part of the slots: weights, capabilities, guarantees, loans and reclaim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots held for big jobs, promised starts and backfill beside them (1.3, 1.4)."""
+"""Slots held for big jobs, promised starts and backfill beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advance reservations in the scheduler and in the check of its plans (issue 3: closed and open, recurring, brsvadd …)."""
+"""Advance reservations in the scheduler and in the check of its plans."""
 
 from __future__ import annotations
 
