@@ -17,8 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, of_process
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, of_process
 from cli.submit.script import Work, command_line
 from cli.submit.submission import exit_status, submission
 from cli.submit.submit_options import with_defaults

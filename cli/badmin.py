@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, finish, start
-from cli.client.fail import LSF_FAILED, Fail
+from cli.client.context import LSF_FAILED, Context, Fail, finish, start
 from cli.options import lsf_file
 from cli.options.options import Table, read_letters, show_help, table_of
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.control.control import run_control
 
 TYPE_CHECKING = False

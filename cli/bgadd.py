@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.control.control import change
 from cli.control.values import job_group_limit
 from cli.options.options import read_letters, show_help, table_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import LSF_FAILED, Refused
+from cli.client.context import LSF_FAILED, Context, Refused, start
 from cli.control.control import NEEDED
 from cli.control.selection import report, selected
 from cli.options.options import read_letters, show_help, table_of

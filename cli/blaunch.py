@@ -12,7 +12,7 @@ import sys
 from socket import AF_UNIX, SO_PEERCRED, SOL_SOCKET, gethostname, socket
 from struct import unpack
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.terminal.targets import USAGE, choose, read_words, slots_of
 from cli.terminal.tasklink import TaskLink
 from proto.version import PRODUCT

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.control.selection import check_id
 from cli.options.options import read_command_options, show_help
 from cli.submit.directives import words_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.options.options import read_command_options, show_help, table_of
 from cli.submit.script import Work
 from cli.submit.submission import not_done, passed_environment, send, site_of, submission

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import Fail, Refused
+from cli.client.context import Context, Fail, Refused, start
 from cli.control.selection import check_id
 from cli.options.options import read_letters, show_help, table_of
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, finish, start
 from cli.options.options import read_command_options, show_help
 from cli.submit.script import find_work
 from cli.submit.submission import (
@@ -55,7 +54,6 @@ def run(context: Context) -> int:
 
 def _pack(context: Context, name: str) -> int:
     """Each line of a file is a submission; one that fails does not keep the others."""
-    from cli.client.context import finish
     from cli.submit.job_file import pack_lines
 
     status = 0

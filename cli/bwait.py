@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import LSF_FAILED, Fail
+from cli.client.context import LSF_FAILED, Context, Fail, start
 from cli.options.options import read_letters, show_help, table_of
 
 LOOK = 0.5

@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 
 from cli.client.client import BASE, BATCH, Client, read_conf
-from cli.client.context import start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.options.options import read_letters, show_help, table_of
 from proto.commands import COMMANDS
 
@@ -16,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.client.context import Context
     from cli.options.options import Options
 
 LARGEST_HOST_FILE = 1 << 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.options.options import read_letters, show_help, table_of
 
 ENDED = 4

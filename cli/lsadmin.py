@@ -6,8 +6,7 @@ Rule: what reads (``showconf``, ``ckconfig``, ``reconfig``) works; the daemons b
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import LSF_FAILED, Fail
+from cli.client.context import LSF_FAILED, Context, Fail, start
 from cli.options.options import Table, read_letters, show_help, table_of
 
 USAGE = """\

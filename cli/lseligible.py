@@ -9,8 +9,7 @@ import glob
 import os
 
 from cli.client.client import BASE, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import LSF_FAILED, Fail
+from cli.client.context import LSF_FAILED, Context, Fail, start
 from cli.options.options import read_letters, show_help, table_of
 from config.text.lsfconf import find_envdir
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.options.options import read_command_options, show_help, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 from cli.terminal.targets import read_hostfile

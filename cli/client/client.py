@@ -14,15 +14,13 @@ from _socket import AF_UNIX, SOCK_STREAM
 from _socket import socket as Socket
 from errno import EACCES, EPERM, EPROTOTYPE
 
-from cli.client.fail import Fail, Refused
+from cli.client.context import Context, Fail, Refused
 from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
 from config.text.lsfconf import find_envdir, read_lsf_conf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
-
-    from cli.client.context import Context
 
     class Receiver(Protocol):
         """Takes the frames of an answer."""

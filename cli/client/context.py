@@ -1,4 +1,4 @@
-"""The caller of a command: words, working folder, environment, umask and three file descriptors.
+"""The caller of a command (words, working folder, environment, umask, three file descriptors), and how a command fails.
 
 Rule: a command touches the outside world only through its Context, the socket and the files that it names.
 """
@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import os
 
-from cli.client.fail import BROKEN_PIPE, INTERRUPTED, LSF_FAILED, Fail
-
+LSF_FAILED = 255
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 LONGEST_LINE = 400
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Fail(Exception):
+    """The command ends with ``status``; ``text``, unless "", goes to stderr."""
+
+    def __init__(self, text: str, status: int = LSF_FAILED) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+
+
+class Refused(Fail):
+    """The master refuses, in LSF's words."""
 
 
 class Context:

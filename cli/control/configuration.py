@@ -6,12 +6,11 @@ import os
 import time
 
 from cli.client.client import Client, read_conf
-from cli.client.fail import LSF_FAILED, Fail, Refused
+from cli.client.context import LSF_FAILED, Context, Fail, Refused
 from config.text.lsfconf import find_envdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.client.context import Context
     from config.read.load import Loaded
 
 CHECKING = "\nChecking configuration files ...\n\n"

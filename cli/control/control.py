@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.fail import Refused
+from cli.client.context import Context, Refused
 from cli.control.selection import report, selected
 from cli.options.options import read_letters, show_help, table_of
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from cli.client.context import Context
     from cli.control.selection import Wording
     from cli.options.options import Options
 

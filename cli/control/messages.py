@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 
 from cli.client.client import Client, read_conf
-from cli.client.fail import Fail, Refused
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cli.client.context import Context
+from cli.client.context import Context, Fail, Refused
 
 LARGEST = 64 << 10
 """Bytes of the data that a message carries."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.fail import Fail, Refused
+from cli.client.context import Context, Fail, Refused
 from cli.control.selection import check_id
 from cli.options.options import read_letters, show_help, table_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cli.client.context import Context
 
 
 def run_place(context: Context, command: str, top: bool) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from cli.client.fail import LSF_FAILED, Fail
+from cli.client.context import LSF_FAILED, Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from cli.client.context import Context
     from cli.options.options import Options, Table
 
 LARGEST_ID = 2**31 - 1

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 
 
 class Fields:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Policy, Role

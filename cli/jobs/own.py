@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Policy, Role
 from cli.options.options import Table

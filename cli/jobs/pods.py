@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Role
 

@@ -11,8 +11,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, start
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail, start
 from cli.jobs import manifests, own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile

@@ -5,13 +5,12 @@ Rule: only records that the command looks at are sent, deflated; what is still t
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cli.client.context import Context
     from cli.options.options import Options
 
 STDIN = "-"

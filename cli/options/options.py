@@ -6,12 +6,10 @@ value may be glued to a letter (``-n4``, ``-Rspan[hosts=1]``) where the word cou
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.client.context import Context
-
     Options = dict[str, str | bool | list[str]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 
 NAMES = (
     "HUP",

@@ -6,7 +6,7 @@ Rule: a directive begins its line; an indented one is a comment. Its option may 
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

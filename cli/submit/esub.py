@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignments
 from cli.submit.submit_options import propagated
 
@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.client.context import Context
     from cli.options.options import Options
     from cli.submit.script import Work
 

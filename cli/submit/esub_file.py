@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from proto.options import BY_NAME, DATE, DURATION, FLAG, OPTIONS
 
 TYPE_CHECKING = False

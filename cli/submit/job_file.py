@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from proto.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.client.context import Context
     from cli.options.options import Options, Table
 
 LARGEST = 1 << 20

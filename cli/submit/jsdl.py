@@ -5,7 +5,7 @@ Rule: an element that cannot be followed is refused by its name, as an option wo
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.submit.script import command_line
 from proto.options import DURATION, FLAG, OPTIONS, SIZE
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.client.context import Context
     from cli.options.options import Options
 
 MAX_INPUT = 6 << 20

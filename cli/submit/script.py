@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.client.frames import LARGEST_ASK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cli.client.context import Context
 
 PROMPT = "bsub> "
 LONGEST_SHOWN = 4096

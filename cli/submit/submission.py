@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from cli.client.client import Client
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.submit.submit_options import propagated
 from proto.options import OPTIONS
 
@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from cli.client.context import Context
     from cli.options.options import Options
     from cli.submit.esub import Site
     from cli.submit.script import Work

@@ -5,7 +5,7 @@ Rule: values stay raw; the master reads them.
 
 from __future__ import annotations
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.options.options import Table
 from proto.options import BY_NAME, FLAG, OPTIONS, VALUES
 
@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cli.client.context import Context
     from cli.options.options import Options
     from proto.options import Takes
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 
 LARGEST = 1 << 18
 MOST_NODES = 50_000

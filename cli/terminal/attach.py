@@ -11,7 +11,7 @@ import termios
 from socket import AF_INET, AF_INET6, AF_UNIX, IPPROTO_TCP, SO_KEEPALIVE, SO_PEERCRED, SOL_SOCKET, socket
 from struct import pack, unpack
 
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.client.frames import encode
 from cli.terminal import taskframes as wire
 from cli.terminal.tasklink import TaskLink
@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from cli.client.context import Context
 
 CONNECT_SECONDS = 20.0
 _TO_JOB = (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)

@@ -7,15 +7,13 @@ import signal
 import time
 
 from cli.client.client import Client
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.submit.submission import KILLED_WHILE_PENDING, exit_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from cli.client.context import Context
 
     Say = Callable[[str], None]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.client import BASE, Client, read_conf
-from cli.client.fail import Fail, Refused
+from cli.client.context import Fail, Refused
 from cli.submit.script import Work, command_line
 from cli.submit.submission import passed_environment, submission
 from cli.terminal.interactive import converse

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 
 USAGE = (
     'Usage: blaunch [-n] [-z "host_name ..." | -u host_file | host_name]\n'

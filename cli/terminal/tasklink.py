@@ -10,7 +10,7 @@ import select
 import signal
 from socket import socket
 
-from cli.client.fail import LSF_FAILED
+from cli.client.context import LSF_FAILED
 from cli.client.frames import encode
 from cli.terminal import taskframes as wire
 

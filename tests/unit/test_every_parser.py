@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.options.options import Table, read_command_options, read_letters
 from cli.submit.directives import read_directives, words_of
 from cli.submit.submit_options import bsub_table

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.client.context import Context
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.listing import add_hosts_of_file
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.jobs import own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.client.context import Context
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.options import lsf_file
 
 LINES = (

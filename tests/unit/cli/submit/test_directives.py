@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.submit.directives import directive_lines, read_directives, words_of
 from cli.submit.submit_options import bsub_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignments
 from cli.submit.script import Work
 from lavad.core.lang import when

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.client.context import Context
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.submit.job_file import pack_lines, read_job_file
 from cli.submit.submit_options import bsub_table
 

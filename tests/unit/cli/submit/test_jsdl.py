@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.submit.jsdl import read_jsdl
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.scripted_master import ScriptedMaster

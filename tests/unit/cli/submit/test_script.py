@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.client.context import Context
-from cli.client.fail import Fail
+from cli.client.context import Context, Fail
 from cli.submit.script import find_work, has_command, shown
 
 

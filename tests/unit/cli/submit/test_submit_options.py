@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.options.options import read_command_options
 from cli.submit.submit_options import bmod_table, bsub_table, last_rival, merged, propagated
 from proto.options import FLAG, OPTIONS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.starter.wire import taskwire
 from cli import mpirun_lsf
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.terminal import taskframes
 from cli.terminal.targets import choose, is_host, read_hostfile, read_words, slots_of
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.client.fail import Fail
+from cli.client.context import Fail
 from cli.options.options import read_command_options
 from cli.submit.submit_options import bsub_table
 from config.model.values import Limits
