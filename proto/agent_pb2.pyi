@@ -246,16 +246,14 @@ class Report(_message.Message):
     def __init__(self, serial: _Optional[int] = ..., key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., gone: _Optional[_Union[Gone, _Mapping]] = ..., refused: _Optional[_Union[PartRefused, _Mapping]] = ..., stopped: _Optional[_Union[Stopped, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., checkpointed: _Optional[_Union[Checkpointed, _Mapping]] = ..., task_started: _Optional[_Union[TaskStarted, _Mapping]] = ..., task_ended: _Optional[_Union[TaskEnded, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ...) -> None: ...
 
 class Endpoint(_message.Message):
-    __slots__ = ("host", "port", "ports", "tasks_port")
+    __slots__ = ("host", "port", "ports")
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
-    TASKS_PORT_FIELD_NUMBER: _ClassVar[int]
     host: str
     port: int
     ports: _containers.RepeatedScalarFieldContainer[int]
-    tasks_port: int
-    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., tasks_port: _Optional[int] = ...) -> None: ...
+    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Prepared(_message.Message):
     __slots__ = ("door", "endpoint")

@@ -343,7 +343,6 @@ def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
         ports=found.ports,
         link=found.link,
         serve=found.serve,
-        star=found.star,
     )
 
 
@@ -353,8 +352,9 @@ def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
         return _with_framework(part, launch, order, made, site)
     if text.launch != "mpi":
         tasks = (TaskSpec(NO_RANK, {}),) if start.place == 0 else ()
-        serve, star = launchers.serve(start, text.resizable), launchers.star(start, site.address, text.resizable)
-        return part._replace(tasks=tasks, serve=serve, star=star)
+        serve = launchers.serve(start, text.resizable)
+        link = mpi.link(start, site.address, text.resizable, ranks=False) if serve else None
+        return part._replace(tasks=tasks, serve=serve, link=link)
     ranks = tuple(TaskSpec(rank, {"LSF_PM_TASKID": str(rank + 1)}) for rank in mpi.ranks_of(start.hosts, start.place))
     return part._replace(
         pmi=mpi.pmi(start.hosts, text.cluster or "lava", job_stem(order.key), order.attempt, order.uid),

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 
 from agent.launch.site import Site
-from agent.starter.protocol.part import BlaunchSpec, TaskLink
+from agent.starter.protocol.part import BlaunchSpec
 from proto import agent_pb2 as pb
 
 NAMES = ("openmpi", "intelmpi", "mpich")
@@ -106,10 +106,3 @@ def serve(start: pb.Start, elastic: bool = False) -> BlaunchSpec | None:
         return BlaunchSpec(start.place, hosts)
     seats = tuple(host.seat for host in start.hosts)
     return BlaunchSpec(seats[start.place], hosts, seats)
-
-
-def star(start: pb.Start, address: str, elastic: bool = False) -> TaskLink | None:
-    """The link to the other hosts for these tasks; None where there is no other host, or no key."""
-    if serve(start, elastic) is None or not (elastic or len(start.hosts) > 1) or not start.cert_pem:
-        return None
-    return TaskLink(start.cert_pem.decode(), start.key_pem.decode(), address)

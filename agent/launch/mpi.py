@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.starter.protocol.part import GangLink, LinkRole, PmiSpec
+from agent.starter.protocol.part import PmiSpec, StarLink
 from proto import agent_pb2 as pb
 
 
@@ -37,10 +37,13 @@ def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid
     return PmiSpec(kvs_name(cluster, job, attempt, uid), sum(slots), process_mapping(slots))
 
 
-def link(start: pb.Start, address: str, elastic: bool = False) -> GangLink | None:
-    """The link of a host to the others; None when all ranks are on one host. ``elastic``: hosts may join and leave."""
-    if len(start.hosts) < 2 and not elastic:
+def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = True) -> StarLink | None:
+    """The network to the other hosts; None where there is no other host, or no key.
+
+    ``elastic``: hosts may join and leave. ``ranks``: the tasks start, fail and end together; else blaunch alone uses it.
+    """
+    if (len(start.hosts) < 2 and not elastic) or not start.cert_pem:
         return None
-    role = LinkRole.ROOT if start.place == 0 else LinkRole.LEAF
+    place = start.hosts[start.place].seat if elastic else start.place
     cert, key = start.cert_pem.decode(), start.key_pem.decode()
-    return GangLink(role, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic)
+    return StarLink(place, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic, ranks=ranks)

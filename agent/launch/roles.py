@@ -15,7 +15,7 @@ import msgspec
 from agent.launch import command, frameworks, launchers, mpi, software
 from agent.launch.frameworks import FIRST_PORT, PORTS, address_of, mark
 from agent.launch.limits import rlimits
-from agent.starter.protocol.part import BlaunchSpec, GangLink, PortsSpec, TaskLink, TaskSpec
+from agent.starter.protocol.part import BlaunchSpec, PortsSpec, StarLink, TaskSpec
 from proto import agent_pb2 as pb
 
 KIND = "roles"
@@ -71,9 +71,8 @@ class RolePart(msgspec.Struct, frozen=True):
     """Further variables of the part."""
     tasks: tuple[TaskSpec, ...]
     ports: PortsSpec
-    link: GangLink | None
+    link: StarLink | None
     serve: BlaunchSpec | None
-    star: TaskLink | None
 
 
 def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: Write, scratch: str = "") -> RolePart:
@@ -101,7 +100,6 @@ def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: W
         PortsSpec(start.place, len(start.hosts), len(mine), first, FIRST_PORT, PORTS),
         mpi.link(start, address),
         launchers.serve(start) if blaunch else None,
-        launchers.star(start, address) if blaunch else None,
     )
 
 

@@ -22,7 +22,6 @@ from agent.starter.process.spec import Spec
 from agent.starter.protocol.codec import ProtocolError
 from agent.starter.protocol.commands import read_request
 from agent.starter.protocol.part import BlaunchSpec
-from agent.starter.protocol.reports import Address, Root
 from agent.starter.system import kernel
 from agent.starter.system.rlimits import Limits
 from agent.starter.system.stdio import Refused
@@ -32,7 +31,7 @@ from agent.starter.wire.frames import same
 from agent.starter.wire.pipe import receive
 
 if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
-    from agent.starter.blaunch.tasknet import LeafNet, RootNet
+    from agent.starter.wire import star as network
 
 MAX_UNSENT = 256 << 20
 VARIABLE = "LAVA_TASKS"
@@ -63,7 +62,6 @@ class TaskHub:
         self._watch = watch
         self._progress = progress
         self._place = serve.place
-        self._elastic = serve.seats is not None
         self._hosts: dict[int, str] = dict(zip(serve.seats or range(len(serve.hosts)), serve.hosts, strict=True))
         self._names = dict(self._hosts)
         """All that there ever were."""
@@ -74,27 +72,19 @@ class TaskHub:
         self._tasks: dict[tuple[int, int], TaskRun] = {}
         self._by_pid: dict[int, TaskRun] = {}
         self._listener: socket.socket | None = None
-        self._net: RootNet | LeafNet | None = None
+        self._star: network.Star | None = None
 
     def open(self) -> None:
-        """Listen to the job's processes, and make ready for the other hosts; Refused when that cannot be."""
-        link = self._spec.part.star
+        """Listen to the job's processes; Refused when that cannot be."""
         try:
             self._listen()
-            if link:
-                from agent.starter.blaunch import tasknet
-                from agent.starter.wire.link import Identity
-
-                identity = Identity(link.cert, link.key)
-                if self._place == 0:
-                    bind = link.bind or "127.0.0.1"
-                    self._net = tasknet.RootNet(
-                        len(self._hosts), bind, identity, self._watch, self._arrived, self._lost, self._elastic
-                    )
-                else:
-                    self._net = tasknet.LeafNet(self._place, identity, self._watch, self._arrived, self._lost)
         except OSError as e:
-            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
+            raise Refused("bad", f"blaunch of {self._spec.title}: {e.strerror or e}") from None
+
+    def join(self, star: network.Star) -> None:
+        """The tasks on the other hosts are reached by this network."""
+        self._star = star
+        star.on_tasks(self._from_star)
 
     def _listen(self) -> None:
         name = "lava-" + os.urandom(12).hex()
@@ -105,21 +95,12 @@ class TaskHub:
         self._watch.add(self._listener.fileno(), self._accept)
         self._spec.env[VARIABLE] = f"{VARIABLE}={name}".encode()
 
-    def address(self) -> Address | None:
-        """Where the other hosts connect to."""
-        return self._net.address() if self._net else None
-
     def hosts(self, seats: dict[int, str]) -> None:
         """The job has these hosts now; the tasks on one that is gone end with it."""
         self._hosts = seats
         self._names.update(seats)
-        if self._net:
-            self._net.expect(seats)
-
-    def go(self, root: Root | None) -> None:
-        """The part runs."""
-        if self._net:
-            self._net.go(root)
+        if self._star:
+            self._star.expect(seats)
 
     # -- the command -------------------------------------------------------------------------------------------------
 
@@ -234,8 +215,17 @@ class TaskHub:
         """A frame on its way from here."""
         if frame.to == self._place:
             self._arrived(frame)
-        elif (self._net is None or not self._net.send(frame)) and wire.is_for_task(frame):
+        elif (self._star is None or not self._star.send(frame)) and wire.is_for_task(frame):
             self._over(frame.number, f"{self._names[frame.to]} is not reached")
+
+    def _from_star(self, event: network.Event) -> None:
+        from agent.starter.wire import star as network
+
+        match event:
+            case wire.Frame(kind=wire.LOST, origin=place) | network.Lost(place=place):
+                self._lost(place)
+            case wire.Frame():
+                self._arrived(event)
 
     def _arrived(self, frame: wire.Frame) -> None:
         """A frame for this place."""
@@ -318,8 +308,6 @@ class TaskHub:
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
         times = [at for task in self._tasks.values() if (at := task.wake_at()) is not None]
-        if self._net and (at := self._net.wake_at()) is not None:
-            times.append(at)
         return min(times, default=None)
 
     def on_time(self) -> None:
@@ -328,8 +316,6 @@ class TaskHub:
         for task in list(self._tasks.values()):
             task.on_time(now)
         self._sweep()
-        if self._net:
-            self._net.on_time(now)
 
     def close(self) -> None:
         """Nothing of the part is left."""
@@ -344,5 +330,3 @@ class TaskHub:
             self._watch.remove(client.sock.fileno())
             client.sock.close()
         self._clients.clear()
-        if self._net:
-            self._net.close()

@@ -17,14 +17,15 @@ from agent.starter.process import account
 from agent.starter.process.account import Task
 from agent.starter.process.prepare import Files
 from agent.starter.process.spec import Spec
-from agent.starter.protocol.part import GangLink, LinkRole, TaskSpec
-from agent.starter.protocol.reports import Address, End, FirstFailure, HostUse, Root
-from agent.starter.system.stdio import Refused, open_output, write_all
+from agent.starter.protocol.part import TaskSpec
+from agent.starter.protocol.reports import End, FirstFailure, HostUse, Root
+from agent.starter.system.stdio import open_output, write_all
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
 
 if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
-    from agent.starter.mpi.gangnet import LeafNet, NetEvent, RootNet
+    from agent.starter.mpi.rank_network import LeafNet, NetEvent, RootNet
+    from agent.starter.wire.star import Star
 
 EOF_TO_EXIT = 0.5
 DONE_SECONDS = 10.0
@@ -33,7 +34,8 @@ DONE_SECONDS = 10.0
 def is_gang(spec: Spec) -> bool:
     """More than one plain process: its output goes through pipes, and one failure ends all."""
     part = spec.part
-    return bool(part.led or part.pmi or part.link or part.label or len(spec.tasks) > 1)
+    ranks = part.link is not None and part.link.ranks
+    return bool(part.led or part.pmi or ranks or part.label or len(spec.tasks) > 1)
 
 
 class GangEvent(Enum):
@@ -74,6 +76,7 @@ class Gang:
         self._eof_at: dict[int, float] = {}
         self._childs: list[int] = []
         self._stdin = -1
+        self._star: Star | None = None
         self._root: RootNet | None = None
         """The link to the other hosts, on the first one."""
         self._leaf: LeafNet | None = None
@@ -98,29 +101,18 @@ class Gang:
 
     # -- hosts -------------------------------------------------------------------------------------------------------
 
-    def listen(self) -> None:
-        """Make ready for the other hosts; Refused when that cannot be."""
-        if (link := self._spec.part.link) is None:
-            return
-        try:
-            self._link(link)
-        except OSError as e:
-            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
+    def join(self, star: Star) -> None:
+        """The ranks of the other hosts are reached by this network."""
+        from agent.starter.mpi import rank_network
+        from agent.starter.wire.star import RootStar
 
-    def _link(self, link: GangLink) -> None:
-        from agent.starter.mpi import gangnet
-        from agent.starter.wire.link import Identity
-
-        identity = Identity(link.cert, link.key)
-        if link.role is LinkRole.ROOT:
-            bind = link.bind or "127.0.0.1"
-            self._root = gangnet.RootNet(link.nodes, bind, identity, self._watch, self._from_net, link.elastic)
+        link = self._spec.part.link
+        assert link is not None
+        self._star = star
+        if isinstance(star, RootStar):
+            self._root = rank_network.RootNet(star, link.nodes, link.elastic, self._from_net)
         else:
-            self._leaf = gangnet.LeafNet(self._host, identity, self._watch, self._from_net)
-
-    def address(self) -> Address | None:
-        """Where leaves connect to."""
-        return self._root.address() if self._root else None
+            self._leaf = rank_network.LeafNet(star, self._from_net)
 
     def go(self, root: Root | None) -> None:
         """Start, or connect first."""
@@ -130,23 +122,23 @@ class Gang:
             self.events.append(GangEvent.READY)
 
     def _from_net(self, event: NetEvent) -> None:
-        from agent.starter.mpi import gangnet
+        from agent.starter.mpi import rank_network as net
 
         match event:
-            case gangnet.Linked():
+            case net.Linked():
                 self.events.append(GangEvent.READY)
-            case gangnet.PeerOver():
+            case net.PeerOver():
                 self.events.append(GangEvent.OVER)
-            case gangnet.BarrierPassed(puts):
+            case net.BarrierPassed(puts):
                 if self._pmi:
                     self._act(self._pmi.release(puts))
-            case gangnet.Output(stream, lines):
+            case net.Output(stream, lines):
                 self._write(stream, lines)
-            case gangnet.Failed(first):
+            case net.Failed(first):
                 self._fail(first)
-            case gangnet.EndedByRoot(first):
+            case net.EndedByRoot(first):
                 self._fail(first, tell=False)
-            case gangnet.Room(free):
+            case net.Room(free):
                 self._output.pause(not free)
 
     # -- start -------------------------------------------------------------------------------------------------------
@@ -251,8 +243,8 @@ class Gang:
         if not self.failed:
             self.failed = self._killed = True
             self._failed_at = time.monotonic()
-            if self._net and not tell:
-                self._net.close()
+            if self._star and not tell:
+                self._star.close()
             elif self._net:
                 self._net.fail(FirstFailure(-1, 9, f"the part on {self._host} was killed"))
 
@@ -293,8 +285,6 @@ class Gang:
         if self._stdin >= 0:
             os.close(self._stdin)
             self._stdin = -1
-        if self._net:
-            self._net.close()
 
     # -- time --------------------------------------------------------------------------------------------------------
 

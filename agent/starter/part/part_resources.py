@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from agent.starter.blaunch.taskhub import TaskHub
 from agent.starter.mpi.gang import Gang, is_gang
@@ -18,12 +19,15 @@ from agent.starter.process.ports import Ports
 from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
 from agent.starter.protocol.orders import Seat
-from agent.starter.protocol.part import LinkRole
+from agent.starter.protocol.part import StarLink
 from agent.starter.protocol.reports import Address, End, HostUse, Root
 from agent.starter.system import kernel, rlimits, scratch, shm
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
+
+if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
+    from agent.starter.wire.star import Star
 
 
 class PartResources:
@@ -39,6 +43,7 @@ class PartResources:
         """The tasks wait for the user of an interactive part."""
         self._spec, self._host, self._watch, self._progress = spec, host, watch, progress
         self._hub: TaskHub | None = None
+        self._star: Star | None = None
         self._ports: Ports | None = None
         self._rendezvous: Rendezvous | None = None
 
@@ -55,38 +60,48 @@ class PartResources:
             if part.ports.serve is not None:
                 self._rendezvous = Rendezvous(self._ports.keep(part.ports.serve), part.ports.address, self._watch)
         gang = is_gang(spec)
-        writes_elsewhere = gang and part.link is not None and part.link.role is LinkRole.LEAF
+        writes_elsewhere = part.link is not None and part.link.ranks and part.link.place > 0
         self.files = prepare.open_files(spec, with_output=not writes_elsewhere)
         self.limits = spec.limits()
         if part.interactive:
             self.terminal = Terminal(spec, part.interactive, self._watch)
             self.terminal.open()
+        if part.link:
+            self._star = self._open_star(part.link)
         if gang:
             self.gang = Gang(spec, self._host, self.files, self._watch)
             self.gang.give_output_to(self.terminal)
-            self.gang.listen()
+            if self._star and part.link and part.link.ranks:
+                self.gang.join(self._star)
         if part.serve:
             self._hub = TaskHub(spec, part.serve, self.limits, self._watch, self._progress)
             self._hub.open()
+            if self._star:
+                self._hub.join(self._star)
+
+    def _open_star(self, link: StarLink) -> Star:
+        # ``ssl`` is loaded only where a job spans hosts
+        from agent.starter.wire.star import open_star
+
+        try:
+            return open_star(link, self._watch, self._host)
+        except OSError as e:
+            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
 
     def address(self) -> Address | None:
         """What the other hosts must know before they start their tasks; None: nothing."""
-        found = [at for one in (self.gang, self._hub) if one and (at := one.address())]
-        ports = tuple(self._ports.numbers) if self._ports else ()
-        if not found and not ports:
-            return None
-        link = found[0] if found else Address()
-        return link._replace(ports=ports, tasks_port=found[1].port if len(found) > 1 else 0)
+        link = (self._star.address if self._star else None) or Address()
+        address = link._replace(ports=tuple(self._ports.numbers) if self._ports else ())
+        return address if address != Address() else None
 
     def go(self, root: Root | None) -> None:
         """The part runs: fill in the ports, link the hosts. A gang has the event READY when its tasks may start."""
         if self._ports:
             self._ports.fill(self._spec, root)
-        if self._hub:
-            two_links = bool(self._spec.part.link and self._spec.part.star)
-            self._hub.go(root._replace(port=root.tasks_port) if two_links and root else root)
         if self.gang:
             self.gang.go(root)
+        if self._star:
+            self._star.go(root)
 
     def may_start(self) -> bool:
         """Whether the processes may start; the user of an interactive part must be there first."""
@@ -146,13 +161,13 @@ class PartResources:
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
-        ones = (self.gang, self._hub, self.terminal)
+        ones = (self._star, self.gang, self._hub, self.terminal)
         return min((at for one in ones if one and (at := one.wake_at()) is not None), default=None)
 
     def on_time(self) -> None:
         """Do what is due."""
         now = time.monotonic()
-        for one in (self.gang, self._hub, self.terminal):
+        for one in (self._star, self.gang, self._hub, self.terminal):
             if one and (at := one.wake_at()) is not None and at <= now:
                 one.on_time()
 
@@ -163,7 +178,7 @@ class PartResources:
             shm.clear(started)
         if part.tmpdir:
             scratch.remove(part.tmpdir)
-        for one in (self.gang, self._hub, self._ports, self._rendezvous):
+        for one in (self._star, self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()
         self.files.close()

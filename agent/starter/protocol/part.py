@@ -9,7 +9,6 @@ Rule: keys on the wire are never renamed, since a starter of another version may
 # No "from __future__ import annotations": the codec reads the annotations.
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import NamedTuple
 
 from agent.starter.protocol.codec import Json, ProtocolError, read_over, write_over
@@ -103,34 +102,22 @@ class PmiSpec(NamedTuple):
     """PMI_process_mapping."""
 
 
-class LinkRole(Enum):
-    """Which end of the link between the hosts of a job a part is."""
+class StarLink(NamedTuple):
+    """The network between the shepherds of a job's hosts, over TLS (wire/star.py); all connect to the first host's."""
 
-    ROOT = "root"
-    LEAF = "leaf"
-
-
-class GangLink(NamedTuple):
-    """The TLS link between the hosts of a job whose tasks start and end together (mpi/gangnet.py)."""
-
-    role: LinkRole
+    place: int
+    """Which of the job's hosts this is, from 0; of a job whose hosts change, the seat of this host."""
     cert: str
     """PEM; every host of the job has the same one, and shows it."""
     key: str
     nodes: int = 1
     """Hosts of the job."""
     bind: str = ""
-    """The address that the root listens on; "" is 127.0.0.1."""
+    """The address that the first host listens on; "" is 127.0.0.1."""
     elastic: bool = False
     """Hosts may join late and leave."""
-
-
-class TaskLink(NamedTuple):
-    """The TLS link between the hosts of a job for tasks that it starts itself (blaunch/tasknet.py); the root is on the first."""
-
-    cert: str
-    key: str
-    bind: str = ""
+    ranks: bool = True
+    """The tasks of the part are ranks that start, fail and end together (mpi/rank_network.py); else it is for blaunch alone."""
 
 
 class PortsSpec(NamedTuple):
@@ -232,20 +219,19 @@ class PartSpec(NamedTuple):
     tasks: tuple[TaskSpec, ...] | None = None
     """None: one process without a rank; (): the part only holds its host."""
     pmi: PmiSpec | None = None
-    link: GangLink | None = None
+    link: StarLink | None = None
     ports: PortsSpec | None = None
     led: bool = False
     """A role job: the master hears how each task ends and decides what follows."""
     clean_scratch: bool = False
     """Remove the scratch folders of the tasks with the part."""
     serve: BlaunchSpec | None = None
-    star: TaskLink | None = None
     interactive: InteractiveSpec | None = None
 
     @property
     def needs_tls(self) -> bool:
         """Whether its shepherd must have ``ssl`` loaded before it becomes the user."""
-        return bool(self.link or self.star or (self.interactive and self.interactive.cert))
+        return bool(self.link or (self.interactive and self.interactive.cert))
 
 
 NOTHING = PartSpec()

@@ -17,27 +17,25 @@ report = Kinds("is")
 # -- what reports are made of --------------------------------------------------------------------------------------------
 
 
-_NO_MORE: tuple[object, ...] = (0, (), 0)
+_NO_MORE: tuple[object, ...] = (0, ())
 
 
 class Address(NamedTuple):
-    """Where the shepherd of a part is reached by those on other hosts; ``[host, port, [port …], tasks_port]`` on the wire."""
+    """Where the shepherd of a part is reached by those on other hosts; ``[host, port, [port …]]`` on the wire."""
 
     host: str = ""
     """"": it has no link."""
     port: int = 0
     ports: tuple[int, ...] = ()
     """Ports that it keeps free for the job's processes."""
-    tasks_port: int = 0
-    """Of blaunch's tasks, where a part has both links; 0: it has not."""
 
     @classmethod
     def from_json(cls, value: list[object]) -> "Address":
         """Read it; what is missing is 0 or empty."""
         host, *rest = value
-        port, ports, tasks_port = (*rest, *_NO_MORE[len(rest) :])
+        port, ports = (*rest, *_NO_MORE[len(rest) :])[:2]
         kept = ports if isinstance(ports, list | tuple) else ()
-        return cls(str(host), int(str(port)), tuple(int(str(one)) for one in kept), int(str(tasks_port)))
+        return cls(str(host), int(str(port)), tuple(int(str(one)) for one in kept))
 
     def to_json(self) -> list[object]:
         """Write it."""
@@ -45,23 +43,21 @@ class Address(NamedTuple):
 
 
 class Root(NamedTuple):
-    """What every host of a job is told of the first one; ``[host, port, [[port …] …], tasks_port]`` on the wire."""
+    """What every host of a job is told of the first one; ``[host, port, [[port …] …]]`` on the wire."""
 
     host: str = ""
     port: int = 0
     ports: tuple[tuple[int, ...], ...] = ()
     """The ports of ``Address``, of each host; (): no host keeps any."""
-    tasks_port: int = 0
-    """As in ``Address``, of the first host."""
 
     @classmethod
     def from_json(cls, value: list[object]) -> "Root":
         """Read it; what is missing is 0 or empty."""
         host, *rest = value
-        port, lists, tasks_port = (*rest, *_NO_MORE[len(rest) :])
+        port, lists = (*rest, *_NO_MORE[len(rest) :])[:2]
         kept = lists if isinstance(lists, list | tuple) else ()
         ports = tuple(tuple(int(str(one)) for one in part) for part in kept)
-        return cls(str(host), int(str(port)), ports, int(str(tasks_port)))
+        return cls(str(host), int(str(port)), ports)
 
     def to_json(self) -> list[object]:
         """Write it."""

@@ -11,7 +11,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from agent.starter.protocol.codec import Json
@@ -24,17 +23,6 @@ _CHUNK = 64 * 1024
 F = TypeVar("F")
 Took = Callable[["Peer[F]", F], None]
 Told = Callable[["Peer[F]", str], None]
-
-
-class PeerState(Enum):
-    """What a peer has said of itself, where ranks of a job are linked."""
-
-    NEW = "new"
-    JOINED = "joined"
-    LEFT = "left"
-    """The job goes on without it."""
-    DONE = "done"
-    LOST = "lost"
 
 
 class Reader(Protocol[F]):
@@ -93,7 +81,6 @@ class Peer(Generic[F]):
         reader: Reader[F],
     ) -> None:
         self.name = ""
-        self.state = PeerState.NEW
         self.place: int | None = None
         """Which host it is, once it has said so."""
         self.open = False

@@ -1,4 +1,4 @@
-"""Frames of tasks that ``blaunch`` starts: between it and its host's shepherd, and between the shepherds of one attempt.
+"""Frames between the shepherds of one attempt, and between ``blaunch`` and its host's shepherd.
 
 Rule: pure. A frame is its length, then kind, place it is for, place it was asked at, number there, and a body of bytes;
 standard input flows from the asking place to the task, output the other way, and nobody sends more than he was granted.
@@ -18,6 +18,9 @@ WINDOW = 128 * 1024
 CHUNK = 32 * 1024
 
 HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
+RANKS, RANK_OUTPUT = 13, 14
+"""Of the job's ranks: a message (JSON), and whole lines of output whose stream stands as the number."""
+OF_RANKS = frozenset((RANKS, RANK_OUTPUT))
 IN, OUT, ERR = range(3)
 
 _HEAD = struct.Struct("!IBIII")

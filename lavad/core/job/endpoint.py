@@ -1,6 +1,6 @@
 """Where a prepared part can be reached by the other hosts of its job, and how stored events write that down.
 
-The stored form is ``HOST:PORT;tcp=P1,P2;tasks=P3``; each of the three pieces is left out where there is nothing to say.
+The stored form is ``HOST:PORT;tcp=P1,P2``; each of the two pieces is left out where there is nothing to say.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import msgspec
 
 _PORTS = "tcp="
-_TASKS = "tasks="
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -18,8 +17,6 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     port: int = 0
     ports: tuple[int, ...] = ()
     """TCP ports that its host keeps free for the job's processes."""
-    tasks_port: int = 0
-    """Port of the link for tasks that are started later, where that is another than ``port``; 0: none."""
 
 
 def endpoint_text(endpoint: Endpoint) -> str:
@@ -27,8 +24,6 @@ def endpoint_text(endpoint: Endpoint) -> str:
     pieces = [f"{endpoint.host}:{endpoint.port}" if endpoint.host else ""]
     if endpoint.ports:
         pieces.append(_PORTS + ",".join(map(str, endpoint.ports)))
-    if endpoint.tasks_port:
-        pieces.append(f"{_TASKS}{endpoint.tasks_port}")
     return ";".join(pieces)
 
 
@@ -37,10 +32,7 @@ def parse_endpoint(text: str) -> Endpoint:
     link, *more = text.split(";")
     host, _, port = link.rpartition(":")
     ports: tuple[int, ...] = ()
-    tasks_port = 0
     for piece in more:
         if piece.startswith(_PORTS):
             ports = tuple(int(one) for one in piece.removeprefix(_PORTS).split(",") if one.isdecimal())
-        elif piece.startswith(_TASKS) and piece.removeprefix(_TASKS).isdecimal():
-            tasks_port = int(piece.removeprefix(_TASKS))
-    return Endpoint(host, int(port), ports, tasks_port) if host and port.isdecimal() else Endpoint("", 0, ports, tasks_port)
+    return Endpoint(host, int(port), ports) if host and port.isdecimal() else Endpoint("", 0, ports)

@@ -100,8 +100,8 @@ def order_gang(two: tuple[Rig, Rig], argv: list[str] | str, size: int = 4, go: b
     link = {"cert": cert, "key": key, "nodes": 2, "bind": "127.0.0.1"}
     env = more.pop("env")
     tasks = ranks(*range(size))
-    a.order(a.part("r", argv, tasks=tasks[:half], link={**link, "role": "root"}, **more, env={**env, "NODE": "A"}))
-    b.order(b.part("l", argv, tasks=tasks[half:], link={**link, "role": "leaf"}, **more, env={**env, "NODE": "B"}))
+    a.order(a.part("r", argv, tasks=tasks[:half], link={**link, "place": 0}, **more, env={**env, "NODE": "A"}))
+    b.order(b.part("l", argv, tasks=tasks[half:], link={**link, "place": 1}, **more, env={**env, "NODE": "B"}))
     addr = a.report("r", "prepared")["addr"]
     assert b.report("l", "prepared")["addr"] is None
     if go:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.launch import build, environ, frameworks, rendezvous, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
-from agent.starter.protocol.part import LinkRole, OutputFile
+from agent.starter.protocol.part import OutputFile
 from agent.starter.protocol.reports import Address, Root
 from lavad.core.decide.submit import esubs as asked
 from lavad.core.job.endpoint import endpoint_text
@@ -30,7 +30,7 @@ PEERS = {"LAVA_PEERS": "h1:2:10.0.0.1 h2:1:10.0.0.2"}
 
 
 def start(place: int = 0, hosts: list[pb.HostSlots] = TWO) -> pb.Start:
-    return pb.Start(hosts=hosts, place=place, restart=-1)
+    return pb.Start(hosts=hosts, place=place, restart=-1, cert_pem=b"CERT", key_pem=b"KEY")
 
 
 def environment(launch: str, place: int, local: int, hosts: list[pb.HostSlots] = TWO, **given: str) -> dict[str, str]:
@@ -181,21 +181,19 @@ def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
 PORTS = st.lists(st.integers(1, 65535), max_size=3)
 
 
-@given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5), st.integers(0, 65535))
-def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]], tasks: int) -> None:
+@given(st.booleans(), st.lists(PORTS, min_size=1, max_size=5))
+def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]) -> None:
     """What hosts report is what all are told, by way of the master's state."""
     link = Address("10.0.0.1", 4000) if linked else Address()
     addresses = [link if place == 0 else Address() for place in range(len(ports))]
-    said = [
-        rendezvous.endpoint(one._replace(ports=tuple(own), tasks_port=tasks)) for one, own in zip(addresses, ports, strict=True)
-    ]
+    said = [rendezvous.endpoint(one._replace(ports=tuple(own))) for one, own in zip(addresses, ports, strict=True)]
     texts = [endpoint_text(decode.endpoint(one)) for one in said]
     parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
     root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
     effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
     told = rendezvous.root_of(encode.order(effect).release)
     if linked or any(ports):
-        assert told == Root(link.host, link.port, tuple(map(tuple, ports)) if any(ports) else (), tasks)
+        assert told == Root(link.host, link.port, tuple(map(tuple, ports)) if any(ports) else ())
     else:
         assert told is None
 
@@ -263,5 +261,5 @@ def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
     assert part.argv == ("/bin/sh", part.jobfile.path)
     assert part.link is not None
     assert part.ports is not None
-    assert (part.link.role, part.ports.count_, part.pmi, part.serve) == (LinkRole.LEAF, 0, None, None)
+    assert (part.link.place, part.ports.count_, part.pmi, part.serve) == (1, 0, None, None)
     assert [task.stdout for task in part.tasks or ()] == [OutputFile("o.7.2")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.launch import launchers
+from agent.launch import launchers, mpi
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site
-from agent.starter.protocol.part import BlaunchSpec, TaskLink
+from agent.starter.protocol.part import BlaunchSpec, StarLink
 from proto import agent_pb2 as pb
 
 
@@ -63,7 +63,7 @@ def test_open_mpis_host_file(tmp_path: Path) -> None:
 def test_a_part_serves_tasks_when_the_job_has_several_slots() -> None:
     """Several hosts get a link as well; one slot needs nothing."""
     one_slot, one_host, two = start(("h1", 1, "")), start(("h1", 4, "")), start(*TWO, place=1)
-    assert (launchers.serve(one_slot), launchers.star(one_slot, "10.0.0.1")) == (None, None)
-    assert (launchers.serve(one_host), launchers.star(one_host, "10.0.0.1")) == (BlaunchSpec(0, ("h1",)), None)
+    assert (launchers.serve(one_slot), mpi.link(one_slot, "10.0.0.1", ranks=False)) == (None, None)
+    assert (launchers.serve(one_host), mpi.link(one_host, "10.0.0.1", ranks=False)) == (BlaunchSpec(0, ("h1",)), None)
     assert launchers.serve(two) == BlaunchSpec(1, ("h1", "h2"))
-    assert launchers.star(two, "10.0.0.2") == TaskLink("CERT", "KEY", "10.0.0.2")
+    assert mpi.link(two, "10.0.0.2", ranks=False) == StarLink(1, "CERT", "KEY", nodes=2, bind="10.0.0.2", ranks=False)

@@ -10,7 +10,7 @@ import pytest
 from agent.starter.protocol import orders, part, reports
 from agent.starter.protocol.codec import Json, ProtocolError, write_over
 from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, Renew, Scope, Seat, Signal, StartTask
-from agent.starter.protocol.part import GangLink, LinkRole, OutputFile, PartSpec, PortsSpec, TaskSpec, User
+from agent.starter.protocol.part import OutputFile, PartSpec, PortsSpec, StarLink, TaskSpec, User
 from agent.starter.protocol.reports import (
     Address,
     Data,
@@ -51,7 +51,7 @@ def wire(obj: Json) -> Json:
 
 
 ORDERS: list[orders.Order] = [
-    Go("u", Root("10.0.0.1", 4, ((1, 2), ()), 5)),
+    Go("u", Root("10.0.0.1", 4, ((1, 2), ()))),
     Go("u", Root("h", 5)),
     Go("u"),
     Signal(("u",), 10, Scope.CATCHING, 2.5),
@@ -64,7 +64,7 @@ ORDERS: list[orders.Order] = [
 ]
 STATUS = PartStatus("u", 1, 2, PartState.RUNNING, 5, 6, None, news=(TaskEnded("u", 0, 1, 5, 9, 2.0),))
 REPORTS = [
-    Prepared("u", Address("h", 1, (2, 3), 4), "- 0 name"),
+    Prepared("u", Address("h", 1, (2, 3)), "- 0 name"),
     Started("u", (reports.RunningTask(0, 5, 6),), 1.5, 4),
     Ended("u", END, True),
     Data(3, b"\0\xff", 2),
@@ -85,12 +85,12 @@ def test_a_report_comes_back(report: reports.Report) -> None:
 
 def test_the_wire_of_other_versions_is_kept() -> None:
     """A starter that runs reads these very keys."""
-    assert orders.write_order(ORDERS[0]) == {"do": "go", "uid": "u", "root": ["10.0.0.1", 4, ((1, 2), ()), 5]}
+    assert orders.write_order(ORDERS[0]) == {"do": "go", "uid": "u", "root": ["10.0.0.1", 4, ((1, 2), ())]}
     assert wire(orders.write_order(JobHosts("u", (Seat(4, "b"),)))) == {"do": "hosts", "uid": "u", "hosts": [[4, "b"]]}
     assert orders.write_order(Signal(("u",), 10, Scope.CATCHING, 2.5))["scope"] == "catching"
     delivered = orders.write_order(Deliver("u", ME, "/out", "/kept"))
     assert (delivered["from"], "from_error" in delivered) == ("/kept", False)
-    assert wire(reports.write_report(Prepared("u", Address("h", 1, (2,)))))["addr"] == ["h", 1, [2], 0]
+    assert wire(reports.write_report(Prepared("u", Address("h", 1, (2,)))))["addr"] == ["h", 1, [2]]
     task = wire(part.write_part(PartSpec(tasks=(TaskSpec(0, {}),)), part.NOTHING, "t"))
     assert task == {"t": "t", "tasks": [{"rank": 0, "env": {}}]}
 
@@ -135,7 +135,7 @@ def test_a_part_is_its_template_and_what_differs() -> None:
         pre_exec=None,
         input=b"\0in",
         stdout=OutputFile("/out", append=True),
-        link=GangLink(LinkRole.LEAF, "cert", "key", 2),
+        link=StarLink(1, "cert", "key", 2),
         ports=PortsSpec(1, 2, 0, 20000, 20000, 12000),
         tasks=(),
     )
