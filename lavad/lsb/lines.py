@@ -14,7 +14,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, SignalKind
 from lavad.lsb.write import (
     Field,
     asked_hosts,
@@ -243,9 +243,9 @@ def _job_signal(_: Lines, event: ev.SignalRequested) -> str:
     """JOB_SIGNAL, MIG or what else was asked of a running job; "" for what LSF does not log."""
     uid = uid_of(event.pending.by)
     pending, job, index = event.pending, job_of(event.key), index_of(event.key)
-    if pending.kind == "migrate":
+    if pending.kind is SignalKind.MIGRATE:
         return record("MIG", event.at, [job, 0, uid, index, pending.by])
-    if pending.kind == "checkpoint" or not pending.by:
+    if pending.kind is SignalKind.CHECKPOINT or not pending.by:
         return ""
     return record("JOB_SIGNAL", event.at, [job, uid, 0, signal_name(pending), index, pending.by])
 

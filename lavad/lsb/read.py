@@ -14,7 +14,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, PendingSignal, Placed
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
-from lavad.core.lang.states import FINAL, JobState, TermReason
+from lavad.core.lang.states import FINAL, JobState, SignalKind, TermReason
 from lavad.lsb.write import REASON_OF
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
@@ -177,9 +177,11 @@ def _job_signal(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:
     fields.skip(2)
     name, key, by = fields.text().removeprefix("SIG"), key_of(job, fields.number()), fields.text()
     number = getattr(signal, f"SIG{name}", 0)
-    kind = "requeue" if "REQUEUE" in name else "signal" if number and name != "KILL" else "kill"
+    kind = SignalKind.SIGNAL if number and name != "KILL" else SignalKind.KILL
+    if "REQUEUE" in name:
+        kind = SignalKind.REQUEUE
     yield ev.SignalRequested(
-        at=at, key=key, pending=PendingSignal(kind=kind, at=at, by=by, signal=int(number) if kind == "signal" else 0)
+        at=at, key=key, pending=PendingSignal(kind=kind, at=at, by=by, signal=int(number) if kind is SignalKind.SIGNAL else 0)
     )
 
 
@@ -207,7 +209,7 @@ def _migrate(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:
     fields.hosts()
     fields.skip(1)
     key = key_of(job, fields.number())
-    yield ev.SignalRequested(at=at, key=key, pending=PendingSignal(kind="migrate", at=at, by=fields.text()))
+    yield ev.SignalRequested(at=at, key=key, pending=PendingSignal(kind=SignalKind.MIGRATE, at=at, by=fields.text()))
 
 
 def _job_message(at: float, fields: Fields, _: Runs) -> Iterator[ev.Event]:

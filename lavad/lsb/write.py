@@ -12,7 +12,7 @@ from config.model.values import Limits
 from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
-from lavad.core.lang.states import TermReason
+from lavad.core.lang.states import SignalKind, TermReason
 
 VERSION = "10.1"
 Field = str | int | float | None
@@ -142,7 +142,7 @@ def killed_waiting(key: int, at: float, by: str, uid: int) -> str:
 
 def signal_name(pending: PendingSignal) -> str:
     """``KILL``, ``STOP``, ``REQUEUE`` …; a number without a name as it is."""
-    if pending.kind == "requeue":
+    if pending.kind is SignalKind.REQUEUE:
         return "REQUEUE"
     if not pending.signal:
         return "KILL"

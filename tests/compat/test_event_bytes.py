@@ -22,7 +22,7 @@ from lavad.core.job.job import End, Job, Message, PendingSignal, Placed, Suspect
 from lavad.core.job.spec import Checkpoint, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import HangState, JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.reservation import Reservation
@@ -89,7 +89,7 @@ SAMPLES: list[Event] = [
     ev.PartGone(**PART),
     ev.PartFenced(**PART),
     ev.SignalRequested(
-        at=2.0, key=KEY, pending=PendingSignal(kind="kill", at=2.0, by="ann", signal=9, reason=TermReason.TERM_OWNER)
+        at=2.0, key=KEY, pending=PendingSignal(kind=SignalKind.KILL, at=2.0, by="ann", signal=9, reason=TermReason.TERM_OWNER)
     ),
     ev.SignalHandled(at=2.0, key=KEY, number=1, attempt=2, ok=False, why="it is over"),
     ev.JobSuspended(at=2.0, key=KEY, state=JobState.SSUSP, why="load"),
@@ -107,7 +107,7 @@ SAMPLES: list[Event] = [
     ev.GroupDropped(at=2.0, group="/risk/a"),
     ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
     ev.RusageDecayed(at=2.0, key=KEY, attempt=2),
-    ev.RanksSuspected(at=2.0, key=KEY, attempt=2, suspects=(Suspect(3, "h1", 77, "idle", 1.5, "futex"),)),
+    ev.RanksSuspected(at=2.0, key=KEY, attempt=2, suspects=(Suspect(3, "h1", 77, HangState.IDLE, 1.5, "futex"),)),
     ev.TaskStarted(at=2.5, key=KEY, attempt=2, rank=3, number=2, pid=77),
     ev.TaskEnded(at=2.5, key=KEY, attempt=2, rank=3, number=1, status=256, limit=TermReason.TERM_MEMLIMIT),
     ev.TaskRetried(at=2.5, key=KEY, attempt=2, rank=3, number=2, delay=0.5, why="worker[1] on h1 ended with exit code 1"),

@@ -12,7 +12,7 @@ from lavad.core.events.records import attempt_of, live_job, put, record_of
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.lang.states import JobState as S
 
 
@@ -157,13 +157,13 @@ class SignalRequested(JobEvent, frozen=True, tag="JobWished", rename={"pending":
 @folds(SignalRequested)
 def _signal_requested(cluster: Cluster, event: SignalRequested) -> None:
     job = live_job(cluster, event.key)
-    kill = event.pending.kind == "kill"
+    kill = event.pending.kind is SignalKind.KILL
     state = move(job, event, JobState.ZOMBI if kill else job.state)
     run = job.run
     if run is None:
         raise IllegalMove(f"a pending needs an attempt: {job}")
     pending = replace(event.pending, number=run.next_signal)
-    kept = tuple(old for old in run.pending_signals if not (kill and old.kind == "kill"))
+    kept = tuple(old for old in run.pending_signals if not (kill and old.kind is SignalKind.KILL))
     run = replace(run, pending_signals=(*kept, pending), next_signal=run.next_signal + 1)
     if event.beneficiary:
         job = replace(job, preempted_for=event.beneficiary, preempted_for_good=True, preempted=job.preempted + 1)

@@ -9,7 +9,7 @@ from lavad.core.job.depend import Depend
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.rusage_decay import RusageDecay
-from lavad.core.lang.states import JobState, PartState, TaskState, TermReason
+from lavad.core.lang.states import HangState, JobState, PartState, SignalKind, TaskState, TermReason
 
 AVOIDED = 60.0
 """Seconds for which a job that waits again is not placed on hosts of its ``avoid``; after that it prefers others."""
@@ -127,8 +127,7 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request to a running attempt that is not done yet: a pending signal, checkpoint, requeue …"""
 
-    kind: str
-    """``kill``, ``signal``, ``checkpoint``, ``requeue`` or ``migrate``."""
+    kind: SignalKind
     at: float
     by: str = ""
     signal: int = 0
@@ -148,7 +147,7 @@ class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def ends(self) -> bool:
         """Whether the attempt is to end by it."""
-        return self.kind in ("kill", "requeue", "migrate")
+        return self.kind in (SignalKind.KILL, SignalKind.REQUEUE, SignalKind.MIGRATE)
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -157,9 +156,7 @@ class Suspect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     rank: int
     host: str
     pid: int
-    how: str
-    """``stopped``; ``idle`` while the others work; ``behind``: they wait for it; all wait: ``odd`` (it for something else
-    than most) or ``all`` (one of them)."""
+    how: HangState
     since: float = 0.0
     waits: str = ""
     """What its process waits for, as the kernel reports it."""

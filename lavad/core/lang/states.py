@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 
 class JobState(IntEnum):
@@ -93,3 +93,40 @@ class TermReason(IntEnum):
     TERM_ORPHAN_SYSTEM = 22
     TERM_WINDOW = 23
     TERM_THREADLIMIT = 24
+
+
+class SignalKind(StrEnum):
+    """What a pending signal asks of a running attempt."""
+
+    KILL = "kill"
+    SIGNAL = "signal"
+    CHECKPOINT = "checkpoint"
+    REQUEUE = "requeue"
+    MIGRATE = "migrate"
+
+
+class HangState(StrEnum):
+    """How a rank hangs or holds up the others."""
+
+    STOPPED = "stopped"
+    IDLE = "idle"
+    """It is idle while the others work."""
+    BEHIND = "behind"
+    """It works while the others wait for it."""
+    ODD = "odd"
+    """All wait, and it is blocked in a different place than most ranks."""
+    ALL = "all"
+    """All wait, and this is one of them."""
+
+
+class PreemptionAction(StrEnum):
+    """How a victim gives way to the job that preempts it."""
+
+    SUSPEND = "suspend"
+    """Its slots are free at once, and its own again later."""
+    SHRINK = "shrink"
+    """It gives up some of its slots."""
+    REQUEUE = "requeue"
+    MIGRATE = "migrate"
+    KILL = "kill"
+    """As with REQUEUE and MIGRATE, all it has is held for the other job until it is gone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lavad.core.job.job import Placed
-from lavad.core.lang.states import TermReason
+from lavad.core.lang.states import PreemptionAction, TermReason
 from lavad.core.plan.volatile import ReservedStart, WhyClass
 
 
@@ -23,18 +23,14 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Preemption(msgspec.Struct, frozen=True, gc=False):
-    """Take a running job's place for another; done together with the other's placement, or not at all.
-
-    ``how``: ``shrink`` (it gives up ``parts``), ``suspend`` (its slots are free at once, and its own again later),
-    ``requeue``, ``migrate`` or ``kill`` (all it has is held for the other job until it is gone).
-    """
+    """Take a running job's place for another; done together with the other's placement, or not at all."""
 
     key: int
     uid: str
-    how: str
+    how: PreemptionAction
     beneficiary: int
     parts: tuple[Placed, ...] = ()
-    """``shrink``: what it gives up."""
+    """SHRINK: what it gives up."""
 
 
 class Suspension(msgspec.Struct, frozen=True, gc=False):

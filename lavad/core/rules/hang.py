@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 import msgspec
 
 from lavad.core.job.job import Suspect
+from lavad.core.lang.states import HangState
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 
 IDLE = 0.02
@@ -89,22 +90,22 @@ def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspec
     since = now - seconds
     stopped = [n for n, rank in ranks.items() if 0 < rank.stopped <= since]
     if stopped:
-        return _named(ranks, stopped, "stopped")
+        return _named(ranks, stopped, HangState.STOPPED)
     # One that could run and is given no CPU hangs not: its host is overloaded.
     idle = [n for n, rank in ranks.items() if 0 < rank.idle <= since and rank.waits]
     active = [n for n, rank in ranks.items() if 0 < rank.active <= since]
     if len(idle) == len(ranks):
         odd = _odd(ranks)
         if odd:
-            return _named(ranks, odd, "odd")
+            return _named(ranks, odd, HangState.ODD)
         first = min(ranks)
-        return (_suspect(first, ranks[first], "all"),)
+        return (_suspect(first, ranks[first], HangState.ALL),)
     if len(idle) + len(active) < len(ranks):
         return ()
     if _are_few(idle, active):
-        return _named(ranks, idle, "idle")
+        return _named(ranks, idle, HangState.IDLE)
     if _are_few(active, idle):
-        return _named(ranks, active, "behind")
+        return _named(ranks, active, HangState.BEHIND)
     return ()
 
 
@@ -114,11 +115,11 @@ def goes_on(ranks: Mapping[int, Rank], suspects: Iterable[Suspect]) -> bool:
         rank = ranks.get(suspect.rank)
         if rank is None:
             continue
-        if suspect.how == "stopped" and not rank.stopped:
+        if suspect.how is HangState.STOPPED and not rank.stopped:
             return False
-        if suspect.how == "behind" and rank.idle:
+        if suspect.how is HangState.BEHIND and rank.idle:
             return False
-        if suspect.how in ("idle", "odd", "all") and rank.active:
+        if suspect.how in (HangState.IDLE, HangState.ODD, HangState.ALL) and rank.active:
             return False
     return True
 
@@ -137,10 +138,10 @@ def _odd(ranks: Mapping[int, Rank]) -> list[int]:
     return odd if _are_few(odd, [n for n in ranks if n not in odd]) else []
 
 
-def _named(ranks: Mapping[int, Rank], numbers: Iterable[int], how: str) -> tuple[Suspect, ...]:
+def _named(ranks: Mapping[int, Rank], numbers: Iterable[int], how: HangState) -> tuple[Suspect, ...]:
     return tuple(_suspect(number, ranks[number], how) for number in sorted(numbers)[:NAMED])
 
 
-def _suspect(number: int, rank: Rank, how: str) -> Suspect:
-    since = {"stopped": rank.stopped, "behind": rank.active}.get(how, rank.idle)
+def _suspect(number: int, rank: Rank, how: HangState) -> Suspect:
+    since = {HangState.STOPPED: rank.stopped, HangState.BEHIND: rank.active}.get(how, rank.idle)
     return Suspect(rank=number, host=rank.host, pid=rank.pid, how=how, since=since, waits=rank.waits)

@@ -14,7 +14,7 @@ from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Attempt, End, Job, Part, Placed
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import index_of, show
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import signal_name
 from lavad.queries.facts import hangs, jobfacts, paragraphs, resreqs
@@ -148,9 +148,9 @@ class HistoryFormatter:
         """Something was asked of it."""
         pending = event.pending
         by = f"by user or administrator <{pending.by}>{_said(pending.said)};"
-        if pending.kind == "migrate":
+        if pending.kind is SignalKind.MIGRATE:
             return [f"Migration requested {by}"]
-        if pending.kind == "checkpoint":
+        if pending.kind is SignalKind.CHECKPOINT:
             return [f"Checkpoint requested {by}"]
         return [f"Signal <{signal_name(pending)}> requested {by}"] if pending.by else []
 

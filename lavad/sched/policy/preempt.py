@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Placed
+from lavad.core.lang.states import PreemptionAction
 from lavad.core.plan.plan import Placement, Preemption
 from lavad.sched.hosts.offers import Offers
 from lavad.sched.needs.eligibility import Eligibility
@@ -54,7 +55,7 @@ class Preemptor:
         unit, parts = self._find(offers, key)
         if not parts:
             return None
-        must_end = any(one.how != preempt.SUSPEND for one in unit)
+        must_end = any(one.how is not PreemptionAction.SUSPEND for one in unit)
         if state.limits.why_not(need.spec, parts):
             self._shift(unit, 1)
             return None
@@ -105,7 +106,7 @@ class Preemptor:
                 continue
             if self._victims.is_by_reclaim(offers.need.spec.queue, victim.key) and not surplus.count_in(victim.key):
                 continue
-            if victim.how != preempt.SHRINK:
+            if victim.how is not PreemptionAction.SHRINK:
                 # all of the job is taken, so what was to be taken of it alone is not
                 before = [one for one in unit if one.key == victim.key]
                 offers.renew(self._shift(before, 1))

@@ -15,7 +15,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.resreq.text import ResReqError, parse
-from lavad.core.lang.states import OVER, JobState, TermReason
+from lavad.core.lang.states import OVER, JobState, SignalKind, TermReason
 from lavad.core.plan.plan import Suspension
 from lavad.core.site.pend_reason import INDICES
 from lavad.sched.needs.rows import Row, read_values
@@ -246,5 +246,5 @@ def _may_be_suspended(job: Job) -> bool:
         and not run.refused
         and not job.preempted_for_good
         and any(part.state not in OVER for part in run.parts)
-        and not any(pending.kind == "kill" for pending in run.pending_signals)
+        and not any(pending.kind is SignalKind.KILL for pending in run.pending_signals)
     )

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 
 from config.model.queue import QueueConfig
 from config.model.values import JobAction, TerminateWhen
-from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts
 from lavad.core.job.resize import surplus as beyond_minimum
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, PreemptionAction
 from lavad.core.plan.plan import Preemption
 from lavad.core.rules.per_slot import taken
 from lavad.sched.needs.needs import Need
@@ -28,18 +27,18 @@ GRACE = 300.0
 """Seconds for which a job that was resumed is not preempted again."""
 
 
-def how_of(queue: QueueConfig | None, spec: Spec) -> str:
+def how_of(queue: QueueConfig | None, spec: Spec) -> PreemptionAction:
     """How a job of this queue is preempted: JOB_CONTROLS=SUSPEND[…] and TERMINATE_WHEN=PREEMPT decide."""
     if queue is None:
-        return preempt.SUSPEND
+        return PreemptionAction.SUSPEND
     if TerminateWhen.PREEMPT in queue.terminate_when:
-        return "kill"
+        return PreemptionAction.KILL
     what = queue.control(JobAction.SUSPEND)
     if "brequeue" in what:
-        return "requeue"
+        return PreemptionAction.REQUEUE
     if ("CHKPNT" in what or "bmig" in what) and (spec.checkpoint is not None or spec.rerunnable):
-        return "migrate"
-    return preempt.SUSPEND
+        return PreemptionAction.MIGRATE
+    return PreemptionAction.SUSPEND
 
 
 class Victims:
@@ -78,7 +77,7 @@ class Victims:
             ran = state.now - (run.started or run.dispatched)
             place = (-levels[spec.queue], conf.priority)
             for at, parts in enumerate(self._surplus_parts(job, spec)):
-                costs.append(((*place, 0, ran, at, job.key), Preemption(job.key, run.uid, preempt.SHRINK, 0, (parts,))))
+                costs.append(((*place, 0, ran, at, job.key), Preemption(job.key, run.uid, PreemptionAction.SHRINK, 0, (parts,))))
             slots = sum(part.slots for part in run.parts)
             costs.append(((*place, 1, ran, slots, job.key), Preemption(job.key, run.uid, how_of(conf, spec), 0)))
         costs.sort(key=lambda cost: cost[0])
@@ -110,7 +109,7 @@ class Victims:
         keys = {key for host, _ in state.cluster.reservations.rows[name].hosts if host in hosts for key in hosts[host].jobs}
         jobs = [state.cluster.jobs.rows[key] for key in sorted(keys, reverse=True)]
         outside = (job for job in jobs if not state.cluster.specs.rows[job.spec].reservation and self._is_running(job))
-        return [Preemption(job.key, job.run.uid, preempt.SUSPEND, 0) for job in outside if job.run is not None]
+        return [Preemption(job.key, job.run.uid, PreemptionAction.SUSPEND, 0) for job in outside if job.run is not None]
 
     def _started(self) -> Iterator[tuple[Job, Spec]]:
         cluster = self.state.cluster

@@ -14,7 +14,7 @@ from lavad.core.job.job import Array, End, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import OVER, STARTED, JobState, PartState, TermReason
+from lavad.core.lang.states import OVER, STARTED, JobState, PartState, SignalKind, TermReason
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts, Gpu
 
@@ -248,7 +248,7 @@ def pending(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     if job.run.pending_signals and b % 2:
         number = job.run.pending_signals[0].number
         return [ev.SignalHandled(at=author.now, key=job.key, attempt=job.run.number, number=number)]
-    kind = ("kill", "signal", "checkpoint")[b % 3]
+    kind = (SignalKind.KILL, SignalKind.SIGNAL, SignalKind.CHECKPOINT)[b % 3]
     return [
         ev.SignalRequested(at=author.now, key=job.key, pending=PendingSignal(kind=kind, at=author.now, by="ann", signal=b % 16))
     ]

@@ -12,7 +12,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Job, PendingSignal
-from lavad.core.lang.states import WAITING, JobState, TermReason
+from lavad.core.lang.states import WAITING, JobState, SignalKind, TermReason
 
 MOST_FADED = 5_000
 """Jobs of one turn of the engine; the others follow in the next."""
@@ -25,7 +25,7 @@ def migrations(cluster: Cluster, now: float) -> Decided:
         job = cluster.jobs.rows[key]
         after = migrate_after(cluster, job)
         if after is not None and now >= job.since + after:
-            pending = PendingSignal(kind="migrate", at=now, by="system", kill_after=True)
+            pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by="system", kill_after=True)
             events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return Decided(events=events)
 
@@ -55,8 +55,8 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
             continue
         if job.state in WAITING:
             events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
-        elif job.run is not None and not any(pending.kind == "kill" for pending in job.run.pending_signals):
-            events.append(ev.SignalRequested(at=now, key=key, pending=PendingSignal(kind="kill", at=now, reason=reason)))
+        elif job.run is not None and not any(pending.kind is SignalKind.KILL for pending in job.run.pending_signals):
+            events.append(ev.SignalRequested(at=now, key=key, pending=PendingSignal(kind=SignalKind.KILL, at=now, reason=reason)))
     for array in cluster.arrays.rows.values():
         deadline = cluster.specs.rows[array.spec].deadline
         left = array.pending.union(array.held)

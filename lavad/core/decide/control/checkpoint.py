@@ -13,7 +13,7 @@ from lavad.core.decide.control.control import NOT_STARTED, not_started
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import Caller, Checkpoint, Refused
-from lavad.core.lang.states import STARTED, TermReason
+from lavad.core.lang.states import STARTED, SignalKind, TermReason
 
 MAX_PERIOD = 10**6
 
@@ -31,11 +31,13 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
             return "Job is not checkpointable"
         if job.state not in STARTED or job.run is None:
             return NOT_STARTED
-        if any(pending.kind == "checkpoint" for pending in job.run.pending_signals):
+        if any(pending.kind is SignalKind.CHECKPOINT for pending in job.run.pending_signals):
             return "A checkpoint of the job is under way already"
         reason = TermReason.TERM_CHKPNT if ask.kill else TermReason.NONE
         period = ask.period * 60 if ask.period >= 0 else -1
-        pending = PendingSignal(kind="checkpoint", at=now, by=caller.user, kill_after=ask.kill, reason=reason, period=period)
+        pending = PendingSignal(
+            kind=SignalKind.CHECKPOINT, at=now, by=caller.user, kill_after=ask.kill, reason=reason, period=period
+        )
         events: list[ev.Event] = []
         if period >= 0:
             changed = replace(spec, checkpoint=replace(spec.checkpoint, period=period))

@@ -16,7 +16,7 @@ from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Array, Job, PendingSignal
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, TermReason
+from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
 from lavad.core.site.rights import is_queue_admin
 
 NOT_STARTED = "Job has not started yet"
@@ -60,7 +60,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
             return [
                 ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason)
             ]
-        kind = "kill" if ask.signal == 0 else "signal"
+        kind = SignalKind.KILL if ask.signal == 0 else SignalKind.SIGNAL
         pending = PendingSignal(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
@@ -148,7 +148,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         reason = TermReason.TERM_REQUEUE_OWNER
         if cluster.specs.rows[job.spec].user != caller.user:
             reason = TermReason.TERM_REQUEUE_ADMIN
-        pending = PendingSignal(kind="requeue", at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
+        pending = PendingSignal(kind=SignalKind.REQUEUE, at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return each(cluster, ask.jobs, caller, now, on_job, not_started)
@@ -168,7 +168,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"
-        pending = PendingSignal(kind="migrate", at=now, by=caller.user, kill_after=True)
+        pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=caller.user, kill_after=True)
         events: list[ev.Event] = []
         if ask.hosts:
             number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)

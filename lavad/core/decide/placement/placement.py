@@ -16,7 +16,7 @@ from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequeste
 from lavad.core.job.job import AVOIDED, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension
 from lavad.core.rules.ledger import Ledger
@@ -90,7 +90,7 @@ class _Draft:
         """Jobs that the system stops, and promises that cannot be kept."""
         for one in plan.suspensions:
             run = preempt.running(self.cluster, one.key, one.uid)
-            if run is not None and not any(pending.kind == "kill" for pending in run.pending_signals):
+            if run is not None and not any(pending.kind is SignalKind.KILL for pending in run.pending_signals):
                 self.events.append(self._stop(one))
                 self.used.add(one.key)
         for key in plan.releases:
@@ -103,7 +103,7 @@ class _Draft:
         queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
         word = one.reason.name.removeprefix("TERM_")
         if queue is not None and word in queue.terminate_when:
-            pending = PendingSignal(kind="kill", at=self.now, by="", reason=one.reason)
+            pending = PendingSignal(kind=SignalKind.KILL, at=self.now, by="", reason=one.reason)
             return SignalRequested(at=self.now, key=one.key, pending=pending)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 
@@ -113,7 +113,7 @@ class _Draft:
         if spec is None:
             return
         unit = self.victims.get(placement.key, []) if self.victims else []
-        for_good = any(one.how != preempt.SUSPEND for one in unit) if unit else False
+        for_good = any(one.how is not PreemptionAction.SUSPEND for one in unit) if unit else False
         if not self._take(placement, spec, unit, for_good):
             return
         self.placed.add(placement.key)

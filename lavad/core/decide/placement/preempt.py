@@ -15,14 +15,11 @@ from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed
 from lavad.core.job.resize import slots_of, staying
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
-from lavad.core.lang.states import OVER, HostState, JobState, TermReason
+from lavad.core.lang.states import OVER, HostState, JobState, PreemptionAction, SignalKind, TermReason
 from lavad.core.plan.plan import Placement, Preemption
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.pend_reason import PendReason
-
-SUSPEND = "suspend"
-SHRINK = "shrink"
 
 
 def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
@@ -41,7 +38,7 @@ def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
     taken: Counter[int] = Counter()
     for one in unit:
         job = cluster.jobs.rows[one.key]
-        if one.how != SHRINK or job.run is None:
+        if one.how is not PreemptionAction.SHRINK or job.run is None:
             continue
         known = {part.host: part.slots for part in staying(job.run)}
         if any(placed.slots > known.get(placed.host, 0) for placed in one.parts):
@@ -54,7 +51,7 @@ def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
 
 def given(cluster: Cluster, one: Preemption) -> Sequence[Part | Placed]:
     """What a victim gives up."""
-    return one.parts if one.how == SHRINK else parts_of(cluster, one.key)
+    return one.parts if one.how is PreemptionAction.SHRINK else parts_of(cluster, one.key)
 
 
 def leaving(cluster: Cluster, one: Preemption) -> list[Placed]:
@@ -68,11 +65,11 @@ def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
     """The victims' places are free (-1), or their own again (1)."""
     for one in unit:
         parts = given(ledger.cluster, one)
-        if one.how == SHRINK:
+        if one.how is PreemptionAction.SHRINK:
             whole = leaving(ledger.cluster, one)
             ledger.shift(whole, ledger.cluster.spec_of(one.key), sign)
             ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), sign)
-        elif one.how == SUSPEND:
+        elif one.how is PreemptionAction.SUSPEND:
             ledger.shift_slots(parts, sign)
         else:
             ledger.shift(parts, ledger.cluster.spec_of(one.key), sign)
@@ -80,14 +77,16 @@ def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
 
 def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
     """Hold for the beneficiary what its victims do not hold until they are gone (those that are suspended: at once)."""
-    ledger.shift_slots([part for one in unit if one.how == SUSPEND for part in parts_of(ledger.cluster, one.key)], -1)
+    ledger.shift_slots(
+        [part for one in unit if one.how is PreemptionAction.SUSPEND for part in parts_of(ledger.cluster, one.key)], -1
+    )
     given_up: list[Part | Placed] = []
     for one in unit:
-        if one.how == SHRINK:
+        if one.how is PreemptionAction.SHRINK:
             whole = leaving(ledger.cluster, one)
             ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), -1)
             given_up += whole
-        elif one.how != SUSPEND:
+        elif one.how is not PreemptionAction.SUSPEND:
             given_up += parts_of(ledger.cluster, one.key)
     for part in placement.parts:
         ledger.hold(part, spec, [other for other in given_up if other.host == part.host])
@@ -103,15 +102,15 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
     events: list[Event] = []
     shrinking: dict[int, list[Placed]] = {}
     for one in unit:
-        if one.how == SHRINK:
+        if one.how is PreemptionAction.SHRINK:
             shrinking.setdefault(one.key, []).extend(one.parts)
-        elif one.how == SUSPEND:
+        elif one.how is PreemptionAction.SUSPEND:
             why = f"Job was preempted by job <{show(one.beneficiary)}>"
             events.append(JobSuspended(at=now, key=one.key, state=JobState.SSUSP, why=why, beneficiary=one.beneficiary))
         else:
-            kind = "kill" if one.how == "kill" else one.how
+            kind = SignalKind(one.how)
             pending = PendingSignal(
-                kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind == "migrate"
+                kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind is SignalKind.MIGRATE
             )
             events.append(SignalRequested(at=now, key=one.key, pending=pending, beneficiary=one.beneficiary))
     beneficiary = unit[0].beneficiary if unit else 0

@@ -9,7 +9,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import OVER, JobState, PartState, TermReason
+from lavad.core.lang.states import OVER, HangState, JobState, PartState, SignalKind, TermReason
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
@@ -45,7 +45,7 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
 
 def find_kill(run: Attempt) -> PendingSignal | None:
     """The request that ends the attempt for good."""
-    return next((pending for pending in run.pending_signals if pending.kind == "kill"), None)
+    return next((pending for pending in run.pending_signals if pending.kind is SignalKind.KILL), None)
 
 
 def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
@@ -76,9 +76,9 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
     verdict = run.verdict
     done = verdict is not None and not verdict.lost and verdict.status == 0
     for pending in run.pending_signals:
-        if done and (pending.kind == "requeue" or spec.checkpoint is None):
+        if done and (pending.kind is SignalKind.REQUEUE or spec.checkpoint is None):
             return None  # it was done before the request reached it
-        if pending.kind == "requeue":
+        if pending.kind is SignalKind.REQUEUE:
             return ev.JobRequeued(
                 at=now,
                 key=job.key,
@@ -89,7 +89,7 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
                 avoid=hung_hosts(run),
                 why="requeued by " + pending.by,
             )
-        if pending.kind == "migrate":
+        if pending.kind is SignalKind.MIGRATE:
             avoid = tuple(part.host for part in run.parts)
             why = "migrated by " + pending.by
             return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
@@ -192,7 +192,7 @@ def first_failed_host(run: Attempt, spec: Spec) -> tuple[str, ...]:
 
 def hung_hosts(run: Attempt) -> tuple[str, ...]:
     """The hosts of ranks that were named as hanging."""
-    return tuple(dict.fromkeys(suspect.host for suspect in run.suspects if suspect.how != "all"))
+    return tuple(dict.fromkeys(suspect.host for suspect in run.suspects if suspect.how is not HangState.ALL))
 
 
 def lost_hosts(run: Attempt) -> tuple[str, ...]:

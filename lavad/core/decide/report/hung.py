@@ -9,7 +9,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Attempt, Suspect
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import OVER, JobState
+from lavad.core.lang.states import OVER, HangState, JobState
 from lavad.core.rules import hang
 
 Watched = Mapping[int, tuple[int, hang.Ranks]]
@@ -51,7 +51,7 @@ def _find_suspects(
         suspects = run.suspects
     if spec.roles:
         # Roles differ in what they do: one that waits while another works is as it should be.
-        suspects = tuple(suspect for suspect in suspects if suspect.how == "stopped")
+        suspects = tuple(suspect for suspect in suspects if suspect.how is HangState.STOPPED)
     return suspects
 
 

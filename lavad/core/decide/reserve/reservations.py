@@ -19,7 +19,7 @@ from lavad.core.decide.reserve.hosts import choose_hosts
 from lavad.core.decide.reserve.times import read_times
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
 from lavad.core.site.reservation import Reservation, next_period
 from lavad.core.site.rights import expand_users, is_admin
@@ -149,8 +149,15 @@ def _over(row: Reservation, jobs: Iterable[Job], now: float) -> list[ev.Event]:
     if row.open:
         return [_suspended(job, now, "Advance reservation has expired") for job in jobs if _runs(job)]
     reason = TermReason.TERM_DEADLINE
-    live = (job for job in jobs if job.run is not None and not any(pending.kind == "kill" for pending in job.run.pending_signals))
-    return [ev.SignalRequested(at=now, key=job.key, pending=PendingSignal(kind="kill", at=now, reason=reason)) for job in live]
+    live = (
+        job
+        for job in jobs
+        if job.run is not None and not any(pending.kind is SignalKind.KILL for pending in job.run.pending_signals)
+    )
+    return [
+        ev.SignalRequested(at=now, key=job.key, pending=PendingSignal(kind=SignalKind.KILL, at=now, reason=reason))
+        for job in live
+    ]
 
 
 def _suspended(job: Job, now: float, why: str) -> ev.Event:

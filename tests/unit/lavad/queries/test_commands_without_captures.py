@@ -9,7 +9,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import ALICE, BOB, QueryCluster, at, element
 
@@ -175,7 +175,9 @@ def test_time_in_each_state_adds_up() -> None:
 def test_a_story_in_sentences() -> None:
     c = story()
     c.feed(
-        ev.SignalRequested(at=at("11:32:40"), key=1, pending=PendingSignal(kind="signal", at=at("11:32:40"), by="bob", signal=10))
+        ev.SignalRequested(
+            at=at("11:32:40"), key=1, pending=PendingSignal(kind=SignalKind.SIGNAL, at=at("11:32:40"), by="bob", signal=10)
+        )
     )
     end = End(status=99 << 8, at=at("11:33:00"), utime=1.5)
     c.feed(ev.PartEnded(at=at("11:33:00"), key=1, attempt=1, host="ol2", end=end))

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lavad.core import events as ev
 from lavad.core.job.job import Job, Suspect
+from lavad.core.lang.states import HangState
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
 from lavad.services.metrics import Metrics, Server, _Page, is_loopback, split_address
@@ -74,7 +75,7 @@ def test_jobs_are_counted_by_kind_and_queue() -> None:
     assert seen["lava_job_wait_seconds_count", "serial", "normal"] == 2
     world.finish(good)
     world.finish(bad, 1)
-    world.apply(ev.RanksSuspected(at=world.now, key=gang, attempt=1, suspects=(Suspect(1, "h1", 7, "idle"),)))
+    world.apply(ev.RanksSuspected(at=world.now, key=gang, attempt=1, suspects=(Suspect(1, "h1", 7, HangState.IDLE),)))
     world.finish(gang)
     seen = bench.tell()
     assert seen["lava_jobs_ended_total", "serial", "normal", "DONE"] == 1

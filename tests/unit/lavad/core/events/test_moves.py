@@ -11,7 +11,7 @@ from lavad.core.events import IllegalMove
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, SignalKind
 from tests.support.worlds.bench import Bench
 from tests.support.worlds.snapshot import snapshot
 
@@ -29,7 +29,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "PartRefused": {"attempt": 1, "host": "h1", "code": "c", "why": "w"},
     "PartGone": {"attempt": 1, "host": "h1"},
     "PartFenced": {"attempt": 1, "host": "h1"},
-    "SignalRequested": {"pending": PendingSignal(kind="kill", at=1.0)},
+    "SignalRequested": {"pending": PendingSignal(kind=SignalKind.KILL, at=1.0)},
     "SignalHandled": {"attempt": 1, "number": 1},
     "JobLost": {"host": "h1"},
     "JobFound": {"state": JobState.RUN},

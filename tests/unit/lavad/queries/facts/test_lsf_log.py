@@ -13,7 +13,7 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.job.job import PendingSignal
-from lavad.core.lang.states import JobState, TermReason
+from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.lsb.lines import Earlier, Lines
 from lavad.store.read import Reader
 from tests.support.worlds.query_cluster import ADMIN, QueryCluster, at, element
@@ -47,7 +47,9 @@ def grown() -> QueryCluster:
     c.submit(1, name="one", command="sleep 1", text={"output": "o.%J"}, slots=2, max_slots=2)
     c.start(1, hosts="ol2 ol1", pid=7)
     c.feed(
-        ev.SignalRequested(at=at("11:34:00"), key=1, pending=PendingSignal(kind="kill", at=at("11:34:00"), by="alice", signal=0))
+        ev.SignalRequested(
+            at=at("11:34:00"), key=1, pending=PendingSignal(kind=SignalKind.KILL, at=at("11:34:00"), by="alice", signal=0)
+        )
     )
     c.finish(1, "11:34:10", status=9, reason=TermReason.TERM_OWNER)
     c.submit(2, name="two")

@@ -12,7 +12,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import PendingSignal
 from lavad.core.lang.asks import OptionValue, Query
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, SignalKind
 from lavad.queries.frame.view import View
 from lavad.queries.render import PIECE, render
 from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
@@ -200,7 +200,9 @@ def test_lost_and_dying_jobs_keep_their_names() -> None:
     c.feed(ev.JobLost(at=at("11:38:00"), key=1, host="ol2"))
     assert ids(c, r=True) == ["1"]
     assert " UNKWN " in c.ask("bjobs")[0]
-    c.feed(ev.SignalRequested(at=at("11:38:01"), key=1, pending=PendingSignal(kind="kill", at=at("11:38:01"), by="alice")))
+    c.feed(
+        ev.SignalRequested(at=at("11:38:01"), key=1, pending=PendingSignal(kind=SignalKind.KILL, at=at("11:38:01"), by="alice"))
+    )
     assert " ZOMBI " in c.ask("bjobs")[0]
 
 

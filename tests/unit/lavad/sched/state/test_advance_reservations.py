@@ -16,7 +16,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.reserve.reservations import add, turn
 from lavad.core.lang.asks import AddReservation, Caller, Refused
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
@@ -245,7 +245,7 @@ def end_overdue(world: World) -> None:
         limit = world.cluster.specs.rows[job.spec].limits.run
         run = job.run
         assert run is not None
-        killed = any(pending.kind == "kill" for pending in run.pending_signals)
+        killed = any(pending.kind is SignalKind.KILL for pending in run.pending_signals)
         if killed or (limit is not None and job.state is JobState.RUN and world.now >= run.dispatched + limit + run.paused):
             world.finish(key)
 

@@ -8,6 +8,7 @@ from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.decide.control.by_time import deadlines, migrations
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import SignalKind
 from tests.support.worlds.bench import Bench
 from tests.unit.lavad.core.decide.modify.test_modify import bmod
 
@@ -20,7 +21,7 @@ def test_the_jobs_own_threshold_goes_before_the_queues(bench: Bench, own: int, q
     assert not wanted or migrations(bench.cluster, since + wanted - 1).events == []
     (requested,) = migrations(bench.cluster, since + wanted).events
     assert isinstance(requested, ev.SignalRequested)
-    assert requested.pending.kind == "migrate"
+    assert requested.pending.kind is SignalKind.MIGRATE
 
 
 def test_it_is_given_in_minutes_and_taken_back(bench: Bench) -> None:

@@ -12,6 +12,7 @@ from lavad.core.decide.report import ending
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Requeue, Select
+from lavad.core.lang.states import HangState
 from tests.support.worlds.bench import Bench
 
 
@@ -52,7 +53,7 @@ def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Be
 def test_a_requeue_of_a_job_that_hangs_avoids_the_host_of_the_rank(bench: Bench) -> None:
     key = bench.placed()
     host = bench.run(key).parts[0].host
-    suspects = (Suspect(3, "h9", 7, "idle"), Suspect(0, host, 1, "all"))
+    suspects = (Suspect(3, "h9", 7, HangState.IDLE), Suspect(0, host, 1, HangState.ALL))
     bench.apply(ev.RanksSuspected(at=bench.now, key=key, attempt=1, suspects=suspects))
     bench.asked(control.requeue, Requeue(jobs=Select(ids=[str(key)])))
     bench.ended(key, host, 9)

@@ -9,7 +9,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.decide.report import parts
 from lavad.core.job.job import PendingSignal
-from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask
 from tests.support.worlds.bench import Bench
 from tests.support.worlds.roles import TERM, Roles, code, role
@@ -61,7 +61,7 @@ def test_the_launcher_decides_and_workers_only_hold_slots(bench: Bench) -> None:
 def test_nothing_starts_again_in_a_job_that_is_killed(bench: Bench) -> None:
     """``bkill`` ends a job whose tasks always restart."""
     job = Roles(bench, role(count=2, restart="Always")).run()
-    pending = PendingSignal(kind="kill", at=bench.now, by="alice", reason=TermReason.TERM_OWNER)
+    pending = PendingSignal(kind=SignalKind.KILL, at=bench.now, by="alice", reason=TermReason.TERM_OWNER)
     bench.apply(ev.SignalRequested(at=bench.now, key=job.key, pending=pending))
     assert job.ended(0, TERM) == ["TaskEnded"]
     assert job.ended(1, TERM) == ["TaskEnded", "JobJudged"]
