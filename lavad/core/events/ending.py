@@ -43,11 +43,19 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     run = job.run
     _charge(cluster, job.spec, _with_end(run, event.end) if run is not None and event.end is not None else run, event.at)
     job = replace(
-        job, state=event.state, since=event.at, run=None, reason=event.reason, avoid=event.avoid,
-        failures=event.failures, not_before=event.not_before, preempted_for=0, preempted_for_good=False,
+        job,
+        state=event.state,
+        since=event.at,
+        run=None,
+        reason=event.reason,
+        avoid=event.avoid,
+        failures=event.failures,
+        not_before=event.not_before,
+        preempted_for=0,
+        preempted_for_good=False,
         requeues=event.requeues or job.requeues,
         barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
-    )  # fmt: skip
+    )
     cluster.jobs.put(job.key, job)
 
 

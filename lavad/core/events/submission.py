@@ -41,18 +41,33 @@ def _job_submitted(cluster: Cluster, event: JobSubmitted) -> None:
     if event.indices is None:
         state = JobState.PSUSP if event.held else JobState.PEND
         job = Job(
-            key=event.key, spec=event.spec, name=event.name, submitted=event.at, state=state, since=event.at,
-            checkpoint=event.restart, depend=event.depend, blocked=MET if event.depend is None else BLOCKED,
-        )  # fmt: skip
+            key=event.key,
+            spec=event.spec,
+            name=event.name,
+            submitted=event.at,
+            state=state,
+            since=event.at,
+            checkpoint=event.restart,
+            depend=event.depend,
+            blocked=MET if event.depend is None else BLOCKED,
+        )
         cluster.jobs.put(event.key, job)
         note_ended(cluster, event.ended)
         return
     pending, held = (EMPTY, event.indices) if event.held else (event.indices, EMPTY)
     array = Array(
-        job=event.key, spec=event.spec, name=event.name, spec_text=event.spec_text, submitted=event.at,
-        indices=event.indices, pending=pending, held=held, limit=event.limit, depend=event.depend,
+        job=event.key,
+        spec=event.spec,
+        name=event.name,
+        spec_text=event.spec_text,
+        submitted=event.at,
+        indices=event.indices,
+        pending=pending,
+        held=held,
+        limit=event.limit,
+        depend=event.depend,
         waiting=EMPTY if event.depend is None else event.indices,
-    )  # fmt: skip
+    )
     cluster.arrays.put(event.key, array)
     note_ended(cluster, event.ended)
 
