@@ -7,17 +7,11 @@ who is the user, opens it.
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import time
 from collections.abc import Sequence
 
-import msgspec
-
-from agent.core.part import DEFAULT_INTERVAL, Rules
 from agent.launch import (
     affinity,
-    around,
     command,
     environ,
     frameworks,
@@ -29,9 +23,20 @@ from agent.launch import (
     software,
     torchrun,
 )
-from agent.launch.expand import expand, job_values
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
+from agent.launch.outputs import (
+    DISCARDED,
+    NOWHERE,
+    OutputPaths,
+    checkpoint_folder,
+    error_file,
+    expand,
+    job_stem,
+    job_values,
+    output_file,
+    show,
+)
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import (
     NO_RANK,
@@ -47,30 +52,6 @@ from proto import agent_pb2 as pb
 
 CHECKPOINT_SIGNAL = "USR1"
 FALLBACK_FOLDER = "/tmp"
-NOWHERE = "/dev/null"
-DISCARDED = OutputFile(NOWHERE, append=True)
-
-
-class Places(msgspec.Struct, frozen=True):
-    """Where the output of a part goes, as the user wrote it, marks replaced."""
-
-    output: str = ""
-    """``-o``, "" if not given."""
-    error: str = ""
-    kept: str = ""
-    """The file in the agent's own folder that the output goes to first, or for good; "" when it goes straight to -o."""
-    kept_error: str = ""
-    cwd: str = ""
-
-    @property
-    def stdout(self) -> str:
-        """What standard output is opened on."""
-        return self.kept or self.output
-
-    @property
-    def stderr(self) -> str:
-        """What standard error is opened on, "" for the same as standard output."""
-        return self.kept_error or self.error
 
 
 class Compiled:
@@ -86,80 +67,8 @@ class Compiled:
         self.template = _template(text, user, site, env)
 
 
-def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
-    """What the agent watches and how it ends the part."""
-    limits = text.limits
-    parallel = sum(host.slots for host in start.hosts) > 1
-    controls = {one.action: _warning(one.what) for one in text.job_controls if one.what != "CHKPNT"}
-    return Rules(
-        run=limits.run,
-        cpu=limits.cpu,
-        mem=limits.mem,
-        swap=limits.swap,
-        processes=limits.processes,
-        threads=limits.threads,
-        enforce_memory=text.enforce_memory,
-        warn=_warning(text.warn_action),
-        warn_before=text.warn_before,
-        deadline=_on_clock_of_limits(text.deadline) if text.deadline else 0.0,
-        warning=text.run_warning,
-        interval=text.terminate_interval or DEFAULT_INTERVAL,
-        sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
-        soft_stop=parallel or bool(text.interactive),
-        suspend=controls.get("SUSPEND", ""),
-        resume=controls.get("RESUME", ""),
-        terminate=controls.get("TERMINATE", ""),
-        checkpoint=bool(text.checkpoint_folder),
-        first=start.place == 0,
-        after=text.include_post and start.place == 0,
-    )
-
-
-def _on_clock_of_limits(at: float) -> float:
-    """The master's date as a time of the clock that limits are kept by."""
-    return max(1.0, at - time.time() + time.clock_gettime(time.CLOCK_BOOTTIME))
-
-
-def _warning(action: str) -> str:
-    """A signal by its number; CHKPNT, and a command as it is."""
-    name = action.removeprefix("SIG")
-    found = signal.Signals.__members__.get(f"SIG{name}")
-    return str(int(found)) if found is not None else action
-
-
-def places(text: pb.JobText, key: int, user: User, site: Site) -> Places:
-    """Where output goes: straight to the user's file, or kept first (and for good without ``-o``)."""
-    values = job_values(key, user.name, text.project, user.group, site.host)
-    output, error = expand(text.output, values), expand(text.error, values)
-    stem = job_stem(key)
-    if output.endswith("/"):
-        output += f"{stem}.out"
-    if error.endswith("/"):
-        error += f"{stem}.err"
-    if text.output_dir:
-        folder = expand(text.output_dir, values)
-        output, error = (os.path.join(folder, path) if path else "" for path in (output, error))
-    keep = os.path.join(site.output_dir, user.name, stem)
-    if text.interactive:
-        return Places(output, error, "", "", expand(text.cwd, values) or user.home)
-    direct = text.direct_output or output == NOWHERE
-    kept = "" if output and direct else keep + ".out"
-    kept_error = keep + ".err" if error and output and not direct else ""
-    return Places(output, error, kept, kept_error, expand(text.cwd, values) or user.home)
-
-
-def job_stem(key: int) -> str:
-    """``12`` or ``12.3``: a job's part of file names."""
-    return f"{key & 0xFFFFFFFF}.{key >> 32}" if key >> 32 else str(key)
-
-
-def show(key: int) -> str:
-    """``12`` or ``12[3]``."""
-    return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)
-
-
-def part(order: pb.Order, made: Compiled, where: Places, site: Site, files: HostFiles, deadline: float | None) -> PartSpec:
-    """One part, over the template of its text. ``where``: as ``places`` has it; ``deadline``: of its lease."""
+def part(order: pb.Order, made: Compiled, where: OutputPaths, site: Site, files: HostFiles, deadline: float | None) -> PartSpec:
+    """One part, over the template of its text. ``where``: the result of ``output_paths``; ``deadline``: of its lease."""
     start, text = order.start, made.text
     env = _environment(order, made, site, files)
     found = made.template._replace(
@@ -222,8 +131,8 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         rlimits=rlimits(text.limits),
         label=text.label,
         stdin=text.input if text.input and not text.input_data else NOWHERE,
-        pre_exec=prepost.pre_exec(_before(text), copies=around.before(text, site), seconds=text.pre_timeout),
-        post_exec=prepost.post_exec(after, around.after(text, site), text.post_timeout),
+        pre_exec=prepost.pre_exec(_before(text), copies=prepost.site_before(text, site), seconds=text.pre_timeout),
+        post_exec=prepost.post_exec(after, prepost.site_after(text, site), text.post_timeout),
         post_always=bool(text.host_post_exec),
         cgroup=CgroupLimits(text.limits.mem * 1024) if text.enforce_memory and text.limits.mem else None,
         secrets=dict(text.secrets),
@@ -231,7 +140,7 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
     )
 
 
-def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, where: Places, site: Site) -> PartSpec:
+def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, where: OutputPaths, site: Site) -> PartSpec:
     text = made.text
     if order.start.place:
         # Standard error is kept apart on the way to the first host.
@@ -239,7 +148,7 @@ def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
     for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
         if value:
             env[name] = value
-    part = part._replace(stdout=_output(text, where, order.attempt), stderr=_error(text, where))
+    part = part._replace(stdout=output_file(text, where, order.attempt), stderr=error_file(text, where))
     if text.input_data:
         return part._replace(input=text.input_data)
     if text.input:
@@ -249,24 +158,9 @@ def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
     return part
 
 
-def _output(text: pb.JobText, where: Places, attempt: int) -> OutputFile:
-    if text.interactive and not where.output:
-        return DISCARDED
-    if where.kept:
-        # Only output that is kept for good grows with each attempt; a job of an older store may have had this number.
-        return OutputFile(where.kept, append=not where.output and attempt > 1)
-    return OutputFile(where.output, append=not text.output_overwrite, mkdir=bool(text.output_dir))
-
-
-def _error(text: pb.JobText, where: Places) -> OutputFile | None:
-    if where.kept_error:
-        return OutputFile(where.kept_error)
-    if where.error and where.error != where.stdout:
-        return OutputFile(where.error, append=not text.error_overwrite, mkdir=bool(text.output_dir))
-    return None
-
-
-def _with_terminal(part: PartSpec, env: dict[str, str], start: pb.Start, where: Places, text: pb.JobText, site: Site) -> PartSpec:
+def _with_terminal(
+    part: PartSpec, env: dict[str, str], start: pb.Start, where: OutputPaths, text: pb.JobText, site: Site
+) -> PartSpec:
     """The user's terminal, on the first host; a stream for which a file was named goes there (``bsub -I -o``)."""
     env["LSB_INTERACTIVE"] = "Y"
     if start.place:
@@ -313,17 +207,12 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place:
         return part
-    before = around.before(text, site)
+    before = prepost.site_before(text, site)
     return part._replace(pre_exec=prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout))
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:
     return (*text.host_pre_exec, text.queue_pre_exec, text.pre_exec)
-
-
-def checkpoint_folder(text: pb.JobText, key: int) -> str:
-    """The job's own folder below the one that ``-k`` names."""
-    return os.path.join(text.cwd, text.checkpoint_folder, job_stem(key))
 
 
 def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> PartSpec:

@@ -1,7 +1,12 @@
-"""From the limits of a job to resource limits of its processes."""
+"""The limits of a job: those that the agent watches, and those that the kernel keeps (setrlimit)."""
 
 from __future__ import annotations
 
+import signal
+import time
+
+from agent.core.part import DEFAULT_INTERVAL, Rules
+from agent.launch.site import Site
 from agent.starter.protocol.part import ResourceLimits
 from proto import agent_pb2 as pb
 
@@ -20,3 +25,44 @@ def rlimits(limits: pb.Limits) -> ResourceLimits:
     if limits.core >= 0:
         found["CORE"] = (limits.core * 1024, limits.core * 1024)
     return found
+
+
+def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
+    """What the agent watches and how it ends the part."""
+    limits = text.limits
+    parallel = sum(host.slots for host in start.hosts) > 1
+    controls = {one.action: _warning(one.what) for one in text.job_controls if one.what != "CHKPNT"}
+    return Rules(
+        run=limits.run,
+        cpu=limits.cpu,
+        mem=limits.mem,
+        swap=limits.swap,
+        processes=limits.processes,
+        threads=limits.threads,
+        enforce_memory=text.enforce_memory,
+        warn=_warning(text.warn_action),
+        warn_before=text.warn_before,
+        deadline=_on_clock_of_limits(text.deadline) if text.deadline else 0.0,
+        warning=text.run_warning,
+        interval=text.terminate_interval or DEFAULT_INTERVAL,
+        sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
+        soft_stop=parallel or bool(text.interactive),
+        suspend=controls.get("SUSPEND", ""),
+        resume=controls.get("RESUME", ""),
+        terminate=controls.get("TERMINATE", ""),
+        checkpoint=bool(text.checkpoint_folder),
+        first=start.place == 0,
+        after=text.include_post and start.place == 0,
+    )
+
+
+def _on_clock_of_limits(at: float) -> float:
+    """The master's date as a time of the clock that limits are kept by."""
+    return max(1.0, at - time.time() + time.clock_gettime(time.CLOCK_BOOTTIME))
+
+
+def _warning(action: str) -> str:
+    """A signal by its number; CHKPNT, and a command as it is."""
+    name = action.removeprefix("SIG")
+    found = signal.Signals.__members__.get(f"SIG{name}")
+    return str(int(found)) if found is not None else action

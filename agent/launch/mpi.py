@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.starter.protocol.part import PmiSpec, StarLink
+from agent.starter.protocol.reports import Address, Root
 from proto import agent_pb2 as pb
 
 
@@ -47,3 +48,16 @@ def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = Tru
     place = start.hosts[start.place].seat if elastic else start.place
     cert, key = start.cert_pem.decode(), start.key_pem.decode()
     return StarLink(place, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic, ranks=ranks)
+
+
+def endpoint(found: Address | None) -> pb.Endpoint:
+    """What the master is told of a prepared part; an empty message where nothing of it can be reached."""
+    if found is None:
+        return pb.Endpoint()
+    return pb.Endpoint(host=found.host, port=found.port, ports=found.ports)
+
+
+def root_of(release: pb.Release) -> Root | None:
+    """What the starter is told of the first host, and of the ports that each host keeps; None where there is nothing to say."""
+    root, ports = release.root, tuple(tuple(one.ports) for one in release.ports)
+    return Root(root.host, root.port, ports) if root.host or ports else None

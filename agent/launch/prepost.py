@@ -1,22 +1,37 @@
-"""Pre- and post-execution commands: copies of files nearest to the job, the queue's around the job's own, a host's outside.
+"""Shell commands that run before and after a job: pre- and post-execution, the site's eexec, and the copies of ``bsub -f``.
 
-Rule: pure; each is one command of /bin/sh, so that the shepherd knows nothing of levels.
+Rule: pure; the result is one command of /bin/sh for each side, so that the shepherd need not know where its pieces come from.
+Copies run nearest to the job, then the job's own commands, the queue's, and outermost those of hosts.
+
+A path of ``-f`` that both hosts share is copied on the first host; otherwise the site's LSF_REMOTE_COPY_CMD is called
+(``COMMAND host:from to``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from agent.launch.command import quote
+from agent.launch.site import Site
+from proto import agent_pb2 as pb
 
 LATE = 98
 """Exit code of a pre-execution command that took too long (LSF's)."""
+ABORT = 99
+"""Exit code by which a failed copy ends the job, as a pre-execution command does (LSB_EXIT_PRE_ABORT)."""
+DATA = "LAVA_EEXEC_DATA"
+"""The variable that holds what the esubs wrote to their standard output."""
 
 
 def pre_exec(
     commands: Sequence[str], checkpoint_dir: str = "", copies: str = "", checkpoint_of: str = "", seconds: int = 0
 ) -> str | None:
-    """One shell command for all that runs before the job; the first that fails ends it. ``seconds``: the most it may take."""
+    """One shell command for everything that runs before the job; it ends at the first failure. None: there is nothing to run.
+
+    ``copies`` runs last. ``checkpoint_dir`` is made first, as a link to ``checkpoint_of`` if that is given.
+    ``seconds``: time limit, 0: none.
+    """
     given = [command for command in (*commands, copies) if command]
     parts = given if len(given) == 1 and not checkpoint_dir else [f"(\n{command}\n)" for command in given]
     if checkpoint_dir:
@@ -30,7 +45,11 @@ def pre_exec(
 
 
 def post_exec(commands: Sequence[str], copies: str = "", seconds: int = 0) -> str | None:
-    """One shell command for all that runs after the job; each runs whatever the others did, the last failure is its status."""
+    """One shell command for everything that runs after the job, ``copies`` first; None: there is nothing to run.
+
+    Every command runs, whether the others failed or not; the exit code is that of the last one that failed.
+    ``seconds``: time limit, 0: none.
+    """
     given = [command for command in (copies, *commands) if command]
     if len(given) < 2:
         return _within(given[0], seconds, 0) if given else None
@@ -39,8 +58,86 @@ def post_exec(commands: Sequence[str], copies: str = "", seconds: int = 0) -> st
 
 
 def _within(command: str, seconds: int, late: int) -> str:
-    """The command, killed with all in its process group after so many seconds; it ends with ``late`` then, if not 0."""
+    """The command with a time limit, at which its process group is killed; its exit code is then ``late``, if that is not 0."""
     if not command or not seconds:
         return command
     line = f"timeout -s KILL {seconds} /bin/sh -c {quote(command)}"
     return f"{line}\nlava_code=$?\n[ $lava_code = 137 ] && exit {late}\nexit $lava_code" if late else line
+
+
+def site_before(text: pb.JobText, site: Site) -> str:
+    """lava's own shell command just before the job on its first host: copies of ``-f``, then eexec; "" if there is none."""
+    return _joined(copies_before(text, site), _eexec(site, "START"))
+
+
+def site_after(text: pb.JobText, site: Site) -> str:
+    """lava's own shell command just after the job on its first host: eexec, then copies of ``-f``; "" if there is none."""
+    return _joined(_eexec(site, "END"), copies_after(text, site))
+
+
+def _eexec(site: Site, when: str) -> str:
+    """The site's eexec with the output of the esubs on its standard input; its exit code is ignored."""
+    if not site.eexec:
+        return ""
+    return f'printf %s "${DATA}" | LS_EXEC_T={when} {quote(site.eexec)} || :'
+
+
+def _joined(*commands: str) -> str:
+    return "\n".join(command for command in commands if command)
+
+
+# -- bsub -f -------------------------------------------------------------------------------------------------------------
+
+
+def copies_before(text: pb.JobText, site: Site) -> str:
+    """The shell command that copies files to this host before the job, "" if there are none."""
+    lines = [_copy_in(text, site, *_paths(text, spec)) for spec in text.copies if _operator(spec) in (">", "><", "<>")]
+    return "\n".join(f"{line} || exit {ABORT}" for line in lines)
+
+
+def copies_after(text: pb.JobText, site: Site) -> str:
+    """The shell command that copies files back after the job, "" if there are none."""
+    lines = []
+    for spec in text.copies:
+        if (operator := _operator(spec)) in ("<", "><"):
+            lines.append(_copy_out(text, site, *_paths(text, spec)))
+        elif operator in ("<<", "<>"):
+            lines.append(_append_out(text, site, *_paths(text, spec)))
+    return "\n".join(lines)
+
+
+def _operator(spec: str) -> str:
+    return spec.split()[1]
+
+
+def _paths(text: pb.JobText, spec: str) -> tuple[str, str]:
+    """(path on the submission host, path on this host); relative paths start at the job's working folder."""
+    words = spec.split()
+    local, remote = words[0], words[2] if len(words) > 2 else words[0]
+    return os.path.join(text.cwd, local), os.path.join(text.cwd, remote)
+
+
+def _remote(text: pb.JobText, site: Site) -> str:
+    return "" if text.from_host == site.host else site.conf.get("LSF_REMOTE_COPY_CMD", "")
+
+
+def _copy_in(text: pb.JobText, site: Site, local: str, remote: str) -> str:
+    same, copy = f"[ {quote(local)} -ef {quote(remote)} ]", f"cp -- {quote(local)} {quote(remote)}"
+    if remote_copy := _remote(text, site):
+        return f"{{ {same} || {remote_copy} {quote(text.from_host + ':' + local)} {quote(remote)}; }}"
+    return f"{{ {same} || {copy}; }}"
+
+
+def _copy_out(text: pb.JobText, site: Site, local: str, remote: str) -> str:
+    if remote_copy := _remote(text, site):
+        return f"{remote_copy} {quote(remote)} {quote(text.from_host + ':' + local)}"
+    return f"[ {quote(local)} -ef {quote(remote)} ] || cp -- {quote(remote)} {quote(local)}"
+
+
+def _append_out(text: pb.JobText, site: Site, local: str, remote: str) -> str:
+    if remote_copy := _remote(text, site):
+        there, part = quote(text.from_host + ":" + local), f"{quote(remote)}.$$"
+        return (
+            f"{remote_copy} {there} {part} && cat -- {quote(remote)} >> {part} && {remote_copy} {part} {there}; rm -f -- {part}"
+        )
+    return f"[ {quote(local)} -ef {quote(remote)} ] || cat -- {quote(remote)} >> {quote(local)}"

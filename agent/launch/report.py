@@ -15,7 +15,8 @@ from functools import lru_cache
 import msgspec
 
 from agent.launch import smtp
-from agent.launch.build import DISCARDED, Compiled, Places, show
+from agent.launch.build import Compiled
+from agent.launch.outputs import DISCARDED, OutputPaths, show
 from agent.launch.site import Site
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, PartSpec, TaskSpec
@@ -83,7 +84,7 @@ class Story(msgspec.Struct, frozen=True):
     """MB of ``rusage[mem=…]``, 0 if none."""
 
 
-def report(text: pb.JobText, story: Story, where: Places, now: float) -> tuple[str, str]:
+def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tuple[str, str]:
     """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
     direct = not where.kept
     lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
@@ -182,7 +183,7 @@ def _date(at: int) -> str:
     return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at))
 
 
-def order(uid: str, made: Compiled, where: Places, folder: str, pieces: tuple[str, str]) -> Append | Deliver:
+def order(uid: str, made: Compiled, where: OutputPaths, folder: str, pieces: tuple[str, str]) -> Append | Deliver:
     """The order that adds the report (and output that was kept so far) to the user's files, as the user."""
     before, after = pieces
     text, user = made.text, made.user.account

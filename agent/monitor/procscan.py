@@ -101,3 +101,17 @@ def read_pss(pid: int) -> tuple[int, int] | None:
         elif line.startswith(b"SwapPss:"):
             swap = int(line.split()[1])
     return (pss, max(swap, 0)) if pss >= 0 else None
+
+
+def folder_of(pid: int) -> str:
+    """The working folder of a process, "" when it is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+def parent_of(pid: int) -> int:
+    """The parent's pid, 0 when the process is gone."""
+    proc = read_proc(pid)
+    return proc.ppid if proc is not None else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 
-from agent.launch import build
+from agent.launch import outputs
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry, Writing
 from agent.parts.job_report import JobReports
@@ -67,7 +67,7 @@ class Completion:
         """Its report is in the user's file, or ``why`` not."""
         entry.writing = Writing.FAILED if why else Writing.DONE
         if why:
-            log.warning("job %s: its report was not written: %s", build.show(entry.key), why)
+            log.warning("job %s: its report was not written: %s", outputs.show(entry.key), why)
         if not entry.reported and entry.end is not None:
             self.tell(entry)
 
@@ -78,7 +78,7 @@ class Completion:
             self.forget_if_done(entry)
             return
         self.say(entry)
-        log.debug("job %s attempt %d has ended: status %s", build.show(entry.key), entry.part.attempt, _status_of(entry))
+        log.debug("job %s attempt %d has ended: status %s", outputs.show(entry.key), entry.part.attempt, _status_of(entry))
 
     def say(self, entry: Entry) -> None:
         """Send the report of the end, if need be again."""

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
-from agent.launch import build, frameworks, roles
-from agent.launch.build import FALLBACK_FOLDER, Compiled, Places, checkpoint_folder, jobfile, show
+from agent.launch import frameworks, limits, outputs, roles
+from agent.launch.build import FALLBACK_FOLDER, Compiled, jobfile
+from agent.launch.outputs import OutputPaths, checkpoint_folder, show
 from agent.launch.report import Use
 from agent.launch.site import Site
-from agent.monitor.proc_info import folder_of, parent_of
+from agent.monitor.procscan import folder_of, parent_of
 from agent.parts.spool import Saved
 from agent.starter.protocol.orders import EndTask, Note
 from agent.starter.protocol.reports import End, HostUse, PartState, RunningTask
@@ -70,7 +71,7 @@ class Entry:
         "writing",
     )
 
-    def __init__(self, part: Part, order: pb.Order, made: Compiled | None, where: Places, received: float) -> None:
+    def __init__(self, part: Part, order: pb.Order, made: Compiled | None, where: OutputPaths, received: float) -> None:
         self.part = part
         self.order = order
         self.key = part.key
@@ -126,7 +127,7 @@ class Entry:
         """The starter reports that its processes run."""
         self.tasks = tasks
         self.started_at = at
-        self.shepherd = shepherd or self.shepherd or parent_of(self.tasks)
+        self.shepherd = shepherd or self.shepherd or (parent_of(tasks[0].pid) if tasks else 0)
         if tasks and not self.cwd:
             self.cwd = folder_of(tasks[0].pid)
 
@@ -172,7 +173,7 @@ class Entry:
             setattr(text, field.name, value)
         self.made = copy.copy(self.made)
         self.made.text = text
-        new = build.places(text, self.key, self.made.user, site)
+        new = outputs.output_paths(text, self.key, self.made.user, site)
         if self.where.kept:
             self.where = replace(self.where, output=new.output, error=new.error if self.where.kept_error else "")
 
@@ -229,8 +230,8 @@ def adopted(saved: dict[str, Saved], site: Site, now: float) -> list[Entry]:
         if one.text not in made:
             made[one.text] = Compiled(pb.JobText.FromString(one.text), one.user, site)
         compiled = made[one.text]
-        rules = build.rules_of(compiled.text, order.start, site)
+        rules = limits.rules_of(compiled.text, order.start, site)
         part = decide.resumed(one.part, now) if one.part else Part(uid, order.key, order.attempt, rules)
-        where = build.places(compiled.text, order.key, one.user, site)
+        where = outputs.output_paths(compiled.text, order.key, one.user, site)
         found.append(Entry(part, order, compiled, where, one.received))
     return found

@@ -6,7 +6,7 @@ job runs again leaves no report behind, only a line that says so.
 
 from __future__ import annotations
 
-from agent.launch import build, environ, report
+from agent.launch import environ, outputs, report
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
@@ -46,10 +46,10 @@ class JobReports:
         where = entry.where
         if self._mails(entry):
             kept = where.kept if not where.output else ""
-            mailed = where if where.output else build.Places(kept=kept or "-")
+            mailed = where if where.output else outputs.OutputPaths(kept=kept or "-")
             before, after = report.report(made.text, messages.story(entry, entry.end, self._host), mailed, now)
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
-        if where.output and where.output != build.NOWHERE and not made.text.interactive and (where.kept or mail is None):
+        if where.output and where.output != outputs.NOWHERE and not made.text.interactive and (where.kept or mail is None):
             pieces = ("", "") if mail else report.report(made.text, messages.story(entry, entry.end, self._host), where, now)
             if why := messages.why_again(entry):
                 pieces = ("", report.interrupted(entry.key, self._host, why, now, not entry.dropped))

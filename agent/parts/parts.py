@@ -15,7 +15,7 @@ from agent.checkpoint import app
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
-from agent.launch import build, rendezvous
+from agent.launch import mpi, outputs
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
@@ -113,7 +113,7 @@ class Parts:
         if entry is None:
             part = Part(uid=uid, key=status.key, attempt=status.attempt)
             order = pb.Order(key=part.key, attempt=part.attempt, uid=uid)
-            entry = Entry(part, order, None, build.Places(), time.time())
+            entry = Entry(part, order, None, outputs.OutputPaths(), time.time())
             self._table.add(entry)
         if entry.reported and entry.over:
             return
@@ -204,7 +204,7 @@ class Parts:
             self._completion.suspended(entry)
 
     def _prepared(self, entry: Entry, address: Address | None, door: str) -> None:
-        entry.endpoint, entry.door = rendezvous.endpoint(address), door
+        entry.endpoint, entry.door = mpi.endpoint(address), door
         if entry.part.stage < Stage.PREPARED:
             entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
         self._reporter.put(messages.prepared(entry), entry)
@@ -251,12 +251,12 @@ class Parts:
         self._resizing.over(entry)
         entry.part = decide.gone(entry.part)
         self._monitor.final(entry.uid)
-        log.warning("job %s: %s", build.show(entry.key), reason)
+        log.warning("job %s: %s", outputs.show(entry.key), reason)
         self._completion.tell(entry)
 
     def _refuse(self, entry: Entry, code: str, why: str) -> None:
         why = " ".join(why.split())
-        log.info("job %s is refused: %s: %s", build.show(entry.key), code, why)
+        log.info("job %s is refused: %s: %s", outputs.show(entry.key), code, why)
         self._reporter.put(messages.refused(entry, code, why), entry)
         entry.reported = entry.acked = entry.over = True
         self._completion.forget_if_done(entry)
@@ -267,7 +267,7 @@ class Parts:
         """A part that is about to start; an older attempt of the job is ended."""
         other = self._table.find_newest(entry.key)
         if other is not None and other.part.attempt < entry.part.attempt and not other.over:
-            log.warning("job %s: attempt %d is stale, it is ended", build.show(entry.key), other.part.attempt)
+            log.warning("job %s: attempt %d is stale, it is ended", outputs.show(entry.key), other.part.attempt)
             other.dropped = "another attempt of the job is here"
             self.kill(other)
         self._table.add_newest(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 
-from agent.launch import build, environ, livefiles, report
+from agent.launch import environ, livefiles, outputs, report
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
 from agent.parts.job_report import RESIZED
@@ -35,13 +35,13 @@ class Resizing:
     def hosts(self, entry: Entry, told: pb.Hosts) -> None:
         """The job has these hosts now."""
         hosts = [(host.host, host.slots) for host in told.hosts]
-        stem = livefiles.stem_of(self._folder, build.job_stem(entry.key), entry.part.attempt)
+        stem = livefiles.stem_of(self._folder, outputs.job_stem(entry.key), entry.part.attempt)
         if entry.live_hosts != hosts:
             try:
                 livefiles.write(stem, hosts)
                 entry.live_hosts = hosts
             except OSError as e:
-                log.warning("job %s: its host files are not up to date: %s", build.show(entry.key), e)
+                log.warning("job %s: its host files are not up to date: %s", outputs.show(entry.key), e)
         self._starter.put(JobHosts(entry.uid, tuple(Seat(host.seat, host.host) for host in told.hosts)))
         self._notify(entry, told, stem)
 
@@ -69,7 +69,7 @@ class Resizing:
             "LSB_RESIZE_NOTIFY_FAIL": "1",
         }
         part = report.command_part(uid, order, made, "resize", entry.folder(), told.command, env)
-        log.info("job %s: %s is told: %s", build.show(entry.key), "growth" if told.grow else "release", changed)
+        log.info("job %s: %s is told: %s", outputs.show(entry.key), "growth" if told.grow else "release", changed)
         self._starter.start(0, made.template, part)
 
     def ended(self, uid: str, status: int, why: str) -> None:
@@ -92,4 +92,4 @@ class Resizing:
             self._starter.put(Kill((command,)))
             self._starter.put(Forget((command,)))
         if entry.text is not None and entry.text.resizable:
-            livefiles.remove(livefiles.stem_of(self._folder, build.job_stem(entry.key), entry.part.attempt))
+            livefiles.remove(livefiles.stem_of(self._folder, outputs.job_stem(entry.key), entry.part.attempt))

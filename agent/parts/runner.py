@@ -12,9 +12,9 @@ import time
 
 from agent.core import checkpoint, decide
 from agent.core.part import Part, Stage, Wish, WishKind
-from agent.launch import build
+from agent.launch import build, limits, outputs
 from agent.launch.accounts import Accounts
-from agent.launch.rendezvous import root_of
+from agent.launch.mpi import root_of
 from agent.launch.site import Site, User
 from agent.master.link import Outbox
 from agent.parts import report_messages as messages
@@ -180,7 +180,7 @@ class Runner:
             wish = Wish(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
             if asked.HasField("period") and entry.checkpoint is not None:
                 entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period, now())
-            log.info("job %s: %s asked (%d)", build.show(order.key), asked.kind, asked.wish)
+            log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
             self.parts.decided(entry, *decide.asked(entry.part, wish, now()))
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
@@ -213,19 +213,19 @@ class Runner:
         if held is None or order.uid in self.outbox.over or order.uid in self.table:
             return
         if made is None:
-            entry = Entry(Part(order.uid, order.key, order.attempt), order, None, build.Places(), time.time())
+            entry = Entry(Part(order.uid, order.key, order.attempt), order, None, outputs.OutputPaths(), time.time())
             self.outbox.put(messages.refused(entry, start.code, start.why))
-            log.info("job %s is refused: %s: %s", build.show(order.key), start.code, start.why)
+            log.info("job %s is refused: %s: %s", outputs.show(order.key), start.code, start.why)
             return
         try:
-            where = build.places(made.text, order.key, made.user, self._site)
+            where = outputs.output_paths(made.text, order.key, made.user, self._site)
             part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
         except (OSError, ValueError) as e:
             self._held[order.uid] = held
-            self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {build.show(order.key)}: {e}")
+            self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {outputs.show(order.key)}: {e}")
             self.starts.poke()
             return
-        rules = build.rules_of(made.text, order.start, self._site)
+        rules = limits.rules_of(made.text, order.start, self._site)
         entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
         self.parts.add(entry)
         self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)

@@ -14,7 +14,7 @@ import msgspec
 
 from agent.core.part import Part
 from agent.launch.site import User
-from agent.starter.system.disk import append
+from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
 
 COMPACT_AT = 16 << 20

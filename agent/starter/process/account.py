@@ -13,7 +13,7 @@ import time
 from agent.starter.protocol.codec import ProtocolError, read, text
 from agent.starter.protocol.reports import End, Ended, EndedTask, HostEnd, HostUse, RunningTask, Started, write_report
 from agent.starter.system import kernel, proctree
-from agent.starter.system.disk import append
+from agent.starter.system.stdio import append
 
 
 class Task:

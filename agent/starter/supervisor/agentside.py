@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from agent.starter.protocol.codec import Json, ProtocolError
 from agent.starter.protocol.orders import Greet, Order, ToShepherd, read_order
 from agent.starter.protocol.reports import FromStarter, Hello, PartReport, Refused, Reports, write_report
-from agent.starter.system.unixpath import reachable
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
 from agent.starter.wire.pipe import FramePipe
 
 MAX_AGENT_WAITING = 64 << 20
 MAX_KEPT_REFUSALS = 10_000
+LONGEST_PATH = 100
+"""Bytes; the kernel takes 107."""
 
 Obey = Callable[[Order | ToShepherd], None]
 
@@ -43,7 +45,7 @@ class AgentSide:
         new = f"{self._path}.{os.getpid()}"
         before = os.umask(0o177)
         try:
-            with reachable(new) as short:
+            with _short_path(new) as short:
                 self._listener.bind(short)
             self._listener.listen(16)
             os.rename(new, self._path)
@@ -140,3 +142,16 @@ class AgentSide:
 
 def _packed(reports: list[PartReport]) -> Json:
     return write_report(Reports(tuple(write_report(report) for report in reports)))
+
+
+@contextmanager
+def _short_path(path: str) -> Iterator[str]:
+    """A path that bind(2) accepts, valid while the context lasts. As ``proto.unixpath``, which the starter cannot import."""
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        yield path
+        return
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)

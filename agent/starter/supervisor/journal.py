@@ -14,7 +14,7 @@ from agent.starter.process import account
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
-from agent.starter.system.disk import append
+from agent.starter.system.stdio import append
 
 
 class FormerShepherd(NamedTuple):

@@ -5,6 +5,7 @@ Rule: only whole lines are written, so that lines of ranks never tear; what a de
 
 from __future__ import annotations
 
+import errno
 import os
 
 from agent.starter.protocol.part import OutputFile
@@ -70,6 +71,14 @@ def write_all(fd: int, data: bytes) -> None:
             view = view[os.write(fd, view) :]
     except OSError:
         pass
+
+
+def append(fd: int, data: bytes) -> None:
+    """Write ``data`` behind what is there, or nothing of it: OSError. Half an entry would spoil the next one too."""
+    written = os.write(fd, data)
+    if written < len(data):
+        os.ftruncate(fd, os.fstat(fd).st_size - written)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Lines:

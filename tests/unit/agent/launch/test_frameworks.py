@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.launch import build, environ, frameworks, rendezvous, torchrun
+from agent.launch import build, environ, frameworks, mpi, outputs, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import OutputFile
@@ -186,12 +186,12 @@ def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]
     """What hosts report is what all are told, by way of the master's state."""
     link = Address("10.0.0.1", 4000) if linked else Address()
     addresses = [link if place == 0 else Address() for place in range(len(ports))]
-    said = [rendezvous.endpoint(one._replace(ports=tuple(own))) for one, own in zip(addresses, ports, strict=True)]
+    said = [mpi.endpoint(one._replace(ports=tuple(own))) for one, own in zip(addresses, ports, strict=True)]
     texts = [endpoint_text(decode.endpoint(one)) for one in said]
     parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
     root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
     effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
-    told = rendezvous.root_of(encode.order(effect).release)
+    told = mpi.root_of(encode.order(effect).release)
     if linked or any(ports):
         assert told == Root(link.host, link.port, tuple(map(tuple, ports)) if any(ports) else ())
     else:
@@ -255,7 +255,7 @@ def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
     text = pb.JobText(user="me", command="x", script="#!/bin/sh\nexec train\n", launch="pytorch", cwd="/", rank_files="o.%J.%R")
     order = pb.Order(key=7, attempt=1, uid="ab", start=start(1))
     made = build.Compiled(text, user, site)
-    part = build.part(order, made, build.Places(), site, HostFiles(site.hostfile_dir), None)
+    part = build.part(order, made, outputs.OutputPaths(), site, HostFiles(site.hostfile_dir), None)
     assert part.jobfile is not None
     assert part.jobfile.text == text.script
     assert part.argv == ("/bin/sh", part.jobfile.path)

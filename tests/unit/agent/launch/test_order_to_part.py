@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.launch import build, command, environ, mpi, prepost, report
-from agent.launch.expand import expand, job_values
+from agent.launch import build, command, environ, limits, mpi, outputs, prepost, report
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import rlimits
+from agent.launch.outputs import expand, job_values
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
 
@@ -187,14 +187,14 @@ def test_host_files_go_when_no_part_can_need_them(tmp_path: Path) -> None:
 
 def test_where_output_goes() -> None:
     direct: dict[str, Any] = {"direct_output": True}
-    assert build.places(pb.JobText(output="o.%J", **direct), 7, ALICE, site()).stdout == "o.7"
-    kept = build.places(pb.JobText(output="o", error="e"), 7, ALICE, site())
+    assert outputs.output_paths(pb.JobText(output="o.%J", **direct), 7, ALICE, site()).stdout == "o.7"
+    kept = outputs.output_paths(pb.JobText(output="o", error="e"), 7, ALICE, site())
     assert (kept.stdout, kept.stderr) == ("/spool/output/alice/7.out", "/spool/output/alice/7.err")
-    none = build.places(pb.JobText(error="e"), 3 << 32 | 7, ALICE, site())
+    none = outputs.output_paths(pb.JobText(error="e"), 3 << 32 | 7, ALICE, site())
     assert (none.stdout, none.stderr) == ("/spool/output/alice/7.3.out", "e")
-    folder = build.places(pb.JobText(output="d/", output_dir="o%J", **direct), 7, ALICE, site())
+    folder = outputs.output_paths(pb.JobText(output="d/", output_dir="o%J", **direct), 7, ALICE, site())
     assert folder.stdout == "o7/d/7.out"
-    nowhere = build.places(pb.JobText(output="/dev/null"), 7, ALICE, site())
+    nowhere = outputs.output_paths(pb.JobText(output="/dev/null"), 7, ALICE, site())
     assert (nowhere.stdout, nowhere.kept) == ("/dev/null", "")
 
 
@@ -203,16 +203,16 @@ def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
     text = pb.JobText(command="x", cwd="/w", pre_exec="y", limits=pb.Limits(core=-1))
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=1, two_phase=True, restart=-1))
     made = build.Compiled(text, ALICE, site(str(tmp_path)))
-    part = build.part(order, made, build.Places(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
+    part = build.part(order, made, outputs.OutputPaths(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
     assert (part.tasks, part.pre_exec, part.deadline) == ((), None, 5.0)
 
 
 def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> None:
     start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=2)])
-    assert not build.rules_of(pb.JobText(), start, site()).sequential
-    assert build.rules_of(pb.JobText(), start, site(LSB_USE_SEQUENTIAL_SIGNAL="Y")).sequential
+    assert not limits.rules_of(pb.JobText(), start, site()).sequential
+    assert limits.rules_of(pb.JobText(), start, site(LSB_USE_SEQUENTIAL_SIGNAL="Y")).sequential
     one = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)])
-    assert build.rules_of(pb.JobText(), one, site()).sequential
+    assert limits.rules_of(pb.JobText(), one, site()).sequential
 
 
 def story(**fields: object) -> report.Story:
@@ -240,7 +240,7 @@ TEXT = pb.JobText(command="exit 3", user="alice", from_host="ol1", cluster="C", 
 
 
 def test_the_report_is_lsfs() -> None:
-    before, after = report.report(TEXT, story(), build.Places("out", "", "/kept"), 1e9 + 6)
+    before, after = report.report(TEXT, story(), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)
     when = [report.date(1e9 + n) for n in (-2, 0, 5, 6)]
     assert after == ""
     assert (
@@ -286,7 +286,7 @@ The output (if any) follows:
 
 
 def test_the_report_names_what_ended_the_job() -> None:
-    where = build.Places("out", "err", "")
+    where = outputs.OutputPaths("out", "err", "")
     before, after = report.report(TEXT, story(status=9, reason="TERM_OWNER", why="rank 3: it died"), where, 1e9)
     assert before == ""
     assert "TERM_OWNER: job killed by owner.\nRank 3: it died.\nExited with signal termination: Killed.\n" in after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.core.part import Part
-from agent.launch import build
+from agent.launch import outputs
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.parts.entry import Entry
@@ -22,7 +22,7 @@ def test_a_part_that_was_taken_over_is_forgotten_when_its_end_is_known(tmp_path:
     site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
     runner = Runner(site, Spool(str(tmp_path / "spool")), HostMonitor("127.0.0.1", 1), Accounts(), Outgoing())
     part = Part(uid="u", key=7, attempt=1)
-    entry = Entry(part, pb.Order(key=7, attempt=1, uid="u"), None, build.Places(), 1.0)
+    entry = Entry(part, pb.Order(key=7, attempt=1, uid="u"), None, outputs.OutputPaths(), 1.0)
     runner.table.adopt([entry])
     runner.parts.reported([Lost("u", "its shepherd died")])
     assert entry.reported

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.launch import copies
+from agent.launch import prepost
 from agent.launch.site import Site
 from proto import agent_pb2 as pb
 
@@ -28,18 +28,18 @@ def test_each_operator(tmp_path: Path, operator: str, here: str, there: str) -> 
     (tmp_path / "my file").write_text("unseen")
     (tmp_path / "local").write_text("old")
     text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=[f"local {operator} remote"])
-    assert run(copies.before(text, site()), tmp_path) == 0
+    assert run(prepost.copies_before(text, site()), tmp_path) == 0
     assert (tmp_path / "remote").exists() is (operator in (">", "><", "<>"))
     if operator != ">":
         (tmp_path / "remote").write_text("made")
-    assert run(copies.after(text, site()), tmp_path) == 0
+    assert run(prepost.copies_after(text, site()), tmp_path) == 0
     assert ((tmp_path / "remote").read_text(), (tmp_path / "local").read_text()) == (here, there)
 
 
 def test_one_file_is_no_copy_and_a_missing_one_ends_the_job(tmp_path: Path) -> None:
     (tmp_path / "same").write_text("x")
     text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["same ><", "missing > x"])
-    assert run(copies.before(text, site()), tmp_path) == copies.ABORT
+    assert run(prepost.copies_before(text, site()), tmp_path) == prepost.ABORT
     assert (tmp_path / "same").read_text() == "x"
 
 
@@ -47,6 +47,6 @@ def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
     text.copies[:] = ["in > b", "out <"]
     far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
-    assert copies.before(text, far) == "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; } || exit 99"
-    assert copies.after(text, far) == "scp -B /w/out login:/w/out"
-    assert "scp" not in copies.before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
+    assert prepost.copies_before(text, far) == "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; } || exit 99"
+    assert prepost.copies_after(text, far) == "scp -B /w/out login:/w/out"
+    assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
