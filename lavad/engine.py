@@ -70,7 +70,7 @@ class _Request:
         self.answer: asyncio.Future[list[dict[str, Any]]] = asyncio.get_running_loop().create_future()
 
 
-class _Rest:
+class _Remainder:
     """The decisions of a request that are left for a later turn, and the answers so far."""
 
     __slots__ = ("answered", "decides")
@@ -80,7 +80,7 @@ class _Rest:
         self.answered = answered
 
 
-class _Draft:
+class _Turn:
     """What the decisions of a turn add up to."""
 
     def __init__(self) -> None:
@@ -173,17 +173,17 @@ class Engine:
     async def _turn(self, requests: list[_Request]) -> bool:
         """Decide and commit; False if nothing could be written."""
         why = ""
-        draft = _Draft()
-        answers: list[tuple[_Request, list[dict[str, Any]] | Refused | _Rest]] = []
+        turn = _Turn()
+        answers: list[tuple[_Request, list[dict[str, Any]] | Refused | _Remainder]] = []
         for request in requests:
-            known = (self._answers.get(request.uuid) or draft.answers.get(request.uuid)) if request.uuid else None
-            done = self._decide(request, draft) if known is None else [msgspec.json.decode(known)]
+            known = (self._answers.get(request.uuid) or turn.answers.get(request.uuid)) if request.uuid else None
+            done = self._decide(request, turn) if known is None else [msgspec.json.decode(known)]
             answers.append((request, done))
-        self._settle(draft)
-        if draft.events:
-            batch = batch_of(self.cluster, draft.events)
-            batch.cycles = draft.cycles
-            batch.texts, batch.envs, batch.answers = draft.texts, draft.envs, [*draft.answers.items()]
+        self._settle(turn)
+        if turn.events:
+            batch = batch_of(self.cluster, turn.events)
+            batch.cycles = turn.cycles
+            batch.texts, batch.envs, batch.answers = turn.texts, turn.envs, [*turn.answers.items()]
             try:
                 why = await self._commit(batch)
             except RecordRefused as error:
@@ -196,11 +196,11 @@ class Engine:
             else:
                 self._tell(batch)
         for request, answer in answers:
-            if isinstance(answer, _Rest):
+            if isinstance(answer, _Remainder):
                 request.answered, request.decides = answer.answered, answer.decides
                 self._waiting.append(request)
             else:
-                _give(request, answer)
+                _resolve(request, answer)
         return not why
 
     async def _one_by_one(self, requests: list[_Request]) -> bool:
@@ -208,7 +208,7 @@ class Engine:
         committed = [await self._turn([request]) for request in requests]
         return any(committed)
 
-    def _settle(self, draft: _Draft) -> None:
+    def _settle(self, turn: _Turn) -> None:
         """What the changes mean for jobs that wait for others; each judgement may make another due."""
         left = SETTLED
         while self._conditions and left > 0:
@@ -216,7 +216,7 @@ class Engine:
             events = self._conditions.settle(self.cluster, now, local_of(local_time(now)), left)
             for event in events:
                 apply(self.cluster, event)
-            draft.events += events
+            turn.events += events
             left -= len(events)
 
     def _tell(self, batch: Batch) -> None:
@@ -232,10 +232,10 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, request: _Request, draft: _Draft) -> list[dict[str, Any]] | Refused | _Rest:
+    def _decide(self, request: _Request, turn: _Turn) -> list[dict[str, Any]] | Refused | _Remainder:
         """Decide and apply; a refusal fails its own caller only."""
-        if request.after is not None and (request.after in draft.refused or _has_failed(request.after)):
-            draft.refused.add(request.answer)
+        if request.after is not None and (request.after in turn.refused or _has_failed(request.after)):
+            turn.refused.add(request.answer)
             return Refused("Refused: an earlier request of this connection failed.")
         now = self.clock()
         answered = list(request.answered)
@@ -243,25 +243,25 @@ class Engine:
             try:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
-                draft.refused.add(request.answer)
+                turn.refused.add(request.answer)
                 return refusal
             except Exception as error:
-                draft.refused.add(request.answer)
+                turn.refused.add(request.answer)
                 # a decision changes nothing: its fault is its caller's alone
                 log.exception("an ask could not be decided")
                 return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
             for event in decided.events:
                 apply(self.cluster, event)
-            draft.events += decided.events
-            draft.texts += decided.texts
-            draft.cycles += decided.cycles
+            turn.events += decided.events
+            turn.texts += decided.texts
+            turn.cycles += decided.cycles
             if decided.more is not None:
-                return _Rest([decided.more, *request.decides[at + 1 :]], answered)
+                return _Remainder([decided.more, *request.decides[at + 1 :]], answered)
             answered.append(decided.answer)
         if request.env is not None and answered:
-            draft.envs.append(request.env)
+            turn.envs.append(request.env)
         if request.uuid:
-            draft.answers[request.uuid] = _json.encode(answered[0])
+            turn.answers[request.uuid] = _json.encode(answered[0])
         return answered
 
     async def _commit(self, batch: Batch) -> str:
@@ -286,7 +286,7 @@ def _has_failed(earlier: asyncio.Future[Any]) -> bool:
     return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
 
 
-def _give(request: _Request, answer: list[dict[str, Any]] | Refused) -> None:
+def _resolve(request: _Request, answer: list[dict[str, Any]] | Refused) -> None:
     if request.answer.done():
         return  # the caller went away
     if isinstance(answer, Refused):

@@ -17,7 +17,7 @@ from config.read.load import load as load_files
 from config.text.logmask import level_of
 from lavad.configure.database import database_url
 from lavad.configure.resolve import resolve
-from lavad.master.master import Master, Site
+from lavad.master.master import Master, MasterSettings
 from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
@@ -50,7 +50,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
+def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     """The site from the command line and lsf.conf."""
     params = loaded.config.params
     rundir = options.run or params.lava_rundir
@@ -64,7 +64,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> Site:
     listen = options.listen or f"{'0.0.0.0' if params.lava_tls_dir else '127.0.0.1'}:{params.lava_port}"
     if not params.lava_tls_dir and not listen.startswith(("127.", "localhost:", "[::1]")):
         raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on loopback only")
-    return Site(
+    return MasterSettings(
         host=options.host,
         confdir=options.conf,
         rundir=rundir,
@@ -93,7 +93,7 @@ def _metrics(address: str, tls_folder: str) -> str:
     return address
 
 
-async def run(site: Site, loaded: Loaded, number: int, store: Store) -> None:
+async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -> None:
     """Serve the local socket; be master whenever the lease can be had, until told to end."""
     office: list[Master] = []
 

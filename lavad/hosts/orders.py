@@ -63,7 +63,7 @@ def placement(cluster: Cluster, run: Attempt) -> list[HostSlots]:
     rows = cluster.hosts.rows
     staying = enumerate(part for part in run.parts if not part.leaving)
     return encode.placement(
-        (part, part.seat if run.elastic else place, rows[part.host].facts.address if part.host in rows else "")
+        (part, part.node_index if run.elastic else place, rows[part.host].facts.address if part.host in rows else "")
         for place, part in staying
     )
 

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 LOG_PAUSE = 30.0
 
 
-class Site(msgspec.Struct):
+class MasterSettings(msgspec.Struct):
     """The surroundings of this master: host, folders, database, addresses, intervals in seconds."""
 
     host: str
@@ -71,7 +71,7 @@ class Site(msgspec.Struct):
 class Master:
     """Serves until the lease is lost or the daemon is told to end."""
 
-    def __init__(self, site: Site, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
+    def __init__(self, site: MasterSettings, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
         self.site = site
         self.epoch = epoch
         self.conf = conf
@@ -85,7 +85,9 @@ class Master:
         self.sessions = Sessions()
         self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
         self.waits = Waits(cluster)
-        facts = feed.Site(master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster)
+        facts = feed.ReplicaSettings(
+            master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
+        )
         quiet = self.engine.quiet
         self.scheduler = ReplicaProcess("lavad.processes.scheduler", cluster, self._soft_now, facts, output, quiet)
         answering = ReplicaProcess("lavad.processes.query", cluster, self._soft_now, facts, output, quiet, lazy=True)

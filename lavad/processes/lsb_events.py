@@ -78,7 +78,7 @@ class Log:
                 path.touch()
 
 
-def _site(link: socket.socket) -> feed.Site:
+def _site(link: socket.socket) -> feed.ReplicaSettings:
     """The first frame from the master."""
     data = b""
     while len(data) < feed.HEAD.size or len(data) < feed.HEAD.size + feed.HEAD.unpack(data[: feed.HEAD.size])[0]:
@@ -87,7 +87,7 @@ def _site(link: socket.socket) -> feed.Site:
             raise SystemExit(0)
         data += piece
     site = feed.decode_news(data[feed.HEAD.size :])
-    assert isinstance(site, feed.Site)
+    assert isinstance(site, feed.ReplicaSettings)
     return site
 
 

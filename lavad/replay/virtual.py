@@ -15,7 +15,7 @@ import msgspec
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.control.by_time import fade
+from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.decide.depend.depend import ConditionQueue, local_of
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report import parts
@@ -126,8 +126,8 @@ class Virtual:
         self._idle = 0 if times else self._idle + 1
         if (self.cluster.pending or self.cluster.suspended) and self._wake_at > self.now and self._idle < IDLE:
             times.append(self._wake_at)
-        if self.cluster.use.fading:
-            times.append(min(self.cluster.use.fading.values()))
+        if self.cluster.use.decaying:
+            times.append(min(self.cluster.use.decaying.values()))
         if not times:
             return False
         self.now = max(self.now, min(times))
@@ -137,8 +137,8 @@ class Virtual:
                 self._end(key, uid)
         while self._deeds and self._deeds[0][0] <= self.now:
             self._deed(heapq.heappop(self._deeds)[2])
-        if self.cluster.use.fading:
-            self._apply(fade(self.cluster, self.now).events)
+        if self.cluster.use.decaying:
+            self._apply(decay_rusage(self.cluster, self.now).events)
         self._plan()
         return True
 

@@ -55,7 +55,7 @@ class Drop(msgspec.Struct, tag=True):
     number: int
 
 
-class Site(msgspec.Struct, tag=True):
+class ReplicaSettings(msgspec.Struct, tag=True):
     """The surroundings of the master that a replica needs."""
 
     master: str
@@ -73,7 +73,7 @@ class Answer(msgspec.Struct, tag=True):
     exit: int | None = None
 
 
-ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Site
+ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | ReplicaSettings
 
 
 class Whys(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ class Replica:
         self.link = link
         self.cluster = Cluster()
         self.soft = Soft()
-        self.site = feed.Site(master="", lsf={}, database="", confdir="")
+        self.site = feed.ReplicaSettings(master="", lsf={}, database="", confdir="")
         self.asks: deque[feed.Ask] = deque()
         self.plan_done = -1
         self.plan_kept = False
@@ -90,7 +90,7 @@ class Replica:
         elif isinstance(message, Snapshot):
             self.cluster = restore(message)
             self.changed = True
-        elif isinstance(message, feed.Site):
+        elif isinstance(message, feed.ReplicaSettings):
             self.site = message
 
     def send(self, message: msgspec.Struct) -> None:

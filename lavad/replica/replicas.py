@@ -40,7 +40,7 @@ class ReplicaProcess:
         module: str,
         cluster: Cluster,
         soft_snapshot: Callable[[], SoftUpdate],
-        site: feed.Site,
+        site: feed.ReplicaSettings,
         output: BinaryIO | None,
         quiet: asyncio.Lock,
         lazy: bool = False,

@@ -15,7 +15,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide import load_decisions
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import find_decision
-from lavad.core.decide.base.named import Known
+from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
 from lavad.core.decide.control.restart_source import find_restart_source
@@ -153,7 +153,7 @@ class Dispatch:
         ask = replace(ask, env={}, env_hash=name)
         source = await self._restart_source(ask, caller) if ask.restart_of else None
 
-        async def decided(known: Known) -> dict[str, Any]:
+        async def decided(known: StoredJobs) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
@@ -172,7 +172,7 @@ class Dispatch:
         job = target.array or job_of(target.keys[0])
         texts = await self._texts.texts([job])
 
-        async def decided(known: Known) -> dict[str, Any]:
+        async def decided(known: StoredJobs) -> dict[str, Any]:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
@@ -198,7 +198,7 @@ class Dispatch:
 
     @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
-        async def decided(known: Known) -> dict[str, Any]:
+        async def decided(known: StoredJobs) -> dict[str, Any]:
             return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(local_time(now)), known))
 
         return await self._lookups.tried(decided, caller)

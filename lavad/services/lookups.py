@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.named import Known, LookUp
-from lavad.core.decide.control.revive import Finished
+from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
+from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of, key_of
@@ -27,21 +27,21 @@ class Lookups:
         self._reader = reader
         self._clock = clock
 
-    async def tried(self, decided: Callable[[Known], Awaitable[dict[str, Any]]], caller: Caller) -> dict[str, Any]:
+    async def tried(self, decided: Callable[[StoredJobs], Awaitable[dict[str, Any]]], caller: Caller) -> dict[str, Any]:
         """What ``decided`` answers; raises Refused."""
-        known = Known()
+        known = StoredJobs()
         for _ in range(TRIES):
             try:
                 return await decided(known)
-            except LookUp as missing:
+            except NeedsLookup as missing:
                 await asyncio.to_thread(self._read, missing, caller, known)
         return await decided(known)
 
-    async def finished(self, jobs: Select, caller: Caller) -> Finished:
+    async def finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
         """Finished jobs that ids or filters mean (filters: those that ended within CLEAN_PERIOD)."""
         return await asyncio.to_thread(self._finished, jobs, caller)
 
-    def _finished(self, jobs: Select, caller: Caller) -> Finished:
+    def _finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
         keys: list[int] = []
         everything = not jobs.ids
         for text in jobs.ids:
@@ -62,9 +62,9 @@ class Lookups:
         ids = {job_of(job.key) for job in found if job.key >> 32}
         arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}
         numbers = {job.spec for job in found} | {array.spec for array in arrays.values()}
-        return Finished(jobs=found, arrays=arrays, specs=self._reader.specs(sorted(numbers)))
+        return FinishedJobs(jobs=found, arrays=arrays, specs=self._reader.specs(sorted(numbers)))
 
-    def _read(self, missing: LookUp, caller: Caller, known: Known) -> None:
+    def _read(self, missing: NeedsLookup, caller: Caller, known: StoredJobs) -> None:
         since = self._clock() - self._cluster.conf.params.clean_period
         user = None if is_admin(self._cluster.conf, caller) else caller.user
         for name in missing.names:

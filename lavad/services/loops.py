@@ -12,7 +12,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
-from lavad.core.decide.control.by_time import deadlines, fade, migrations
+from lavad.core.decide.control.by_time import deadlines, decay_rusage, migrations
 from lavad.core.decide.control.depart import depart, departing
 from lavad.core.decide.control.hosts import expired, is_silent, may_fence, silent
 from lavad.core.decide.control.office import check_extension
@@ -134,9 +134,9 @@ class Loops:
         """rusage[duration=]: reservations that end or shrink before their job does."""
         while True:
             await asyncio.sleep(1.0)
-            fading = self._engine.cluster.use.fading
-            if fading and min(fading.values()) <= self._clock():
-                await self._tried(fade)
+            decaying = self._engine.cluster.use.decaying
+            if decaying and min(decaying.values()) <= self._clock():
+                await self._tried(decay_rusage)
 
     async def advance_reservations(self) -> None:
         """Advance reservations whose time is over."""

@@ -36,14 +36,14 @@ def account_of(spec: Spec) -> Account:
     return spec.queue, spec.user, spec.user_group
 
 
-def fade(amount: float, seconds: float, hours: float) -> float:
+def decayed(amount: float, seconds: float, hours: float) -> float:
     """What is left of an amount after this time; without HIST_HOURS (0) all of it."""
     if hours <= 0 or seconds <= 0:
         return amount
     return amount * exp(-_LN10 * seconds / (hours * 3600))
 
 
-def fade_even(amount: float, seconds: float, hours: float) -> float:
+def mean_decayed(amount: float, seconds: float, hours: float) -> float:
     """What is left at the end of a stretch of this many seconds in which the amount was used evenly."""
     if hours <= 0 or seconds <= 0:
         return amount
@@ -77,9 +77,9 @@ def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: floa
         user=user,
         group=group,
         at=max(at, old.at),
-        cpu=fade(old.cpu, passed, hours) + fade_even(cpu, seconds, hours),
-        run=fade(old.run, passed, hours) + fade_even(slots, seconds, hours),
-        gpu=fade(old.gpu, passed, hours) + fade_even(gpus, seconds, hours),
+        cpu=decayed(old.cpu, passed, hours) + mean_decayed(cpu, seconds, hours),
+        run=decayed(old.run, passed, hours) + mean_decayed(slots, seconds, hours),
+        gpu=decayed(old.gpu, passed, hours) + mean_decayed(gpus, seconds, hours),
     )
 
 

@@ -13,8 +13,8 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
-from lavad.core.cluster.usage_index import Use
-from lavad.core.cluster.versioned_table import Pending, Table, came
+from lavad.core.cluster.usage_index import UsageIndex
+from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
@@ -40,7 +40,7 @@ class Cluster:
         self.conf = Conf()
         self.queue_conf: dict[str, QueueConfig] = {}
         self.host_conf: dict[str, HostConfig] = {}
-        self.use = Use()
+        self.use = UsageIndex()
         self.pending: dict[int, Pending] = {}
         """Spec number to its pending jobs."""
         self.elements: dict[int, dict[int, None]] = {}
@@ -310,7 +310,9 @@ class Cluster:
             pending.touched += 1
             return
         last = next(reversed(pending.keys), None)
-        pending.add(key, in_order and (last is None or came(self.get(last), last) < came(self.get(key), key)))
+        pending.add(
+            key, in_order and (last is None or submission_order(self.get(last), last) < submission_order(self.get(key), key))
+        )
 
     def _leave(self, key: int, spec: int) -> None:
         pending = self.pending.get(spec)

@@ -117,7 +117,7 @@ def _check_indexes(cluster: Cluster) -> None:
         for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back")
     }
     pairs["pending"] = _waiting(cluster), _waiting(fresh)
-    for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "fading"):
+    for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "decaying"):
         pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     pairs["use.elastic"] = (cluster.use.elastic, fresh.use.elastic)
     pairs["conditions"] = (_waiters(cluster), _waiters(fresh))

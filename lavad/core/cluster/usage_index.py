@@ -115,7 +115,7 @@ def gpu_weight(spec: Spec) -> int:
     return EXCLUSIVE_GPU if gpu is not None and (gpu.mode == "exclusive_process" or gpu.j_exclusive) else 1
 
 
-class Use:
+class UsageIndex:
     """Sums of slots: ``queues``, ``users`` and ``pairs`` (queue, user) map to [pend, psusp, run, ssusp, ususp, rsv]."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Use:
         """Job id of an array to its started elements."""
         self.group_running: defaultdict[str, int] = defaultdict(int)
         """Job group to the started jobs in it and in the groups below it."""
-        self.fading: dict[int, float] = {}
+        self.decaying: dict[int, float] = {}
         """Started job to when less is reserved for it than now."""
         self.elastic: dict[int, None] = {}
         """Started jobs whose hosts may change."""
@@ -161,19 +161,19 @@ class Use:
                 self.group_running[group] += sign
         for part in parts:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.preempted_for) and not job.preempted_for_good)
-        if any(part.fades for part in parts):
-            self._fade(job, sign)
+        if any(part.decays for part in parts):
+            self._index_decay(job, sign)
         for host in job.run.alone:
             self.hosts[host].keep(sign)
 
-    def _fade(self, job: Job, sign: int) -> None:
+    def _index_decay(self, job: Job, sign: int) -> None:
         run = job.run
         if sign < 0 or run is None:
-            self.fading.pop(job.key, None)
+            self.decaying.pop(job.key, None)
             return
-        change = next_change(fade for part in run.parts if part.state not in OVER for fade in part.fades)
+        change = next_change(decay for part in run.parts if part.state not in OVER for decay in part.decays)
         if change is not None:
-            self.fading[job.key] = run.dispatched + change
+            self.decaying[job.key] = run.dispatched + change
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add or take away an array's untouched elements."""

@@ -49,7 +49,7 @@ class Table(Generic[K, V]):
         self.changed.clear()
 
 
-def came(row: Job | Array, key: int) -> tuple[float, int]:
+def submission_order(row: Job | Array, key: int) -> tuple[float, int]:
     """The place of a pending row: by submission, then by job and index, whatever it has been through since."""
     return row.submitted, (key & 0xFFFFFFFF) << 32 | key >> 32
 

@@ -45,12 +45,12 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
             slots=one.slots,
             gpus=one.gpus,
             reserved=one.reserved,
-            fades=one.fades,
+            decays=one.decays,
             roles=one.roles,
             binds=one.binds,
-            seat=seat if elastic else 0,
+            node_index=index if elastic else 0,
         )
-        for seat, one in enumerate(event.parts)
+        for index, one in enumerate(event.parts)
     )
     spec = cluster.specs.rows[job.spec]
     known = -1 if event.afresh else job.checkpoint
@@ -65,7 +65,7 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
         forced=event.forced,
         tasks=tasks_of(spec, event.parts) if spec.roles else (),
         elastic=elastic,
-        seats=len(parts) if elastic else 0,
+        next_node_index=len(parts) if elastic else 0,
     )
     job = replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
@@ -220,9 +220,9 @@ def _rusage_decayed(cluster: Cluster, event: RusageDecayed) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
     run = attempt_of(job, event.attempt)
-    changes = [decayed(part.reserved, part.fades, event.at - run.dispatched) for part in run.parts]
+    changes = [decayed(part.reserved, part.decays, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
-        replace(part, reserved=reserved, fades=fades) for part, (reserved, fades) in zip(run.parts, changes, strict=True)
+        replace(part, reserved=reserved, decays=decays) for part, (reserved, decays) in zip(run.parts, changes, strict=True)
     )
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 

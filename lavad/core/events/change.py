@@ -69,7 +69,7 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> At
     if not event.reserved:
         return run
     amounts = dict(event.reserved)
-    parts = tuple(replace(part, reserved=amounts[part.host], fades=()) if part.host in amounts else part for part in run.parts)
+    parts = tuple(replace(part, reserved=amounts[part.host], decays=()) if part.host in amounts else part for part in run.parts)
     return replace(run, parts=parts)
 
 

@@ -22,7 +22,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     slots: int
     gpus: tuple[str, ...] = ()
     reserved: tuple[tuple[str, float], ...] = ()
-    fades: tuple[RusageDecay, ...] = ()
+    decays: tuple[RusageDecay, ...] = msgspec.field(name="fades", default=())
     """What of ``reserved`` ends or shrinks before the job ends."""
     roles: tuple[tuple[int, int, int], ...] = ()
     """Of a job with roles: (number of the role, index of its first task here, number of tasks)."""
@@ -89,12 +89,12 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     post: int = 0
     """Wait status of the post-execution command."""
     end: End | None = None
-    fades: tuple[RusageDecay, ...] = ()
+    decays: tuple[RusageDecay, ...] = msgspec.field(name="fades", default=())
     roles: tuple[tuple[int, int, int], ...] = ()
     """As in ``Placed``."""
     binds: tuple[Binding, ...] = ()
-    seat: int = 0
-    """Node index of a resizable job: its number among all hosts that the attempt ever had; it never changes."""
+    node_index: int = msgspec.field(name="seat", default=0)
+    """Of a resizable job: its number among all hosts that the attempt ever had; it never changes."""
     grown: bool = False
     """It was added to a running attempt, and has a uid of its own (see ``core.job.resize``)."""
     leaving: bool = False
@@ -217,7 +217,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Output files and mail changed by bmod while it ran: (field of JobText, value)."""
     elastic: bool = False
     """Hosts may be added and removed while it runs."""
-    seats: int = 0
+    next_node_index: int = msgspec.field(name="seats", default=0)
+    """Of a resizable job: node index of the next host that is added."""
     resize: Resize | None = None
     resizes: int = 0
     wanted: tuple[int, int] | None = None

@@ -40,7 +40,7 @@ def by_hosts(spec: Spec) -> bool:
 
 def uid_of(run: Attempt, part: Part) -> str:
     """The uid of a part. One that was added has its own: the host may have had an earlier part of the attempt."""
-    return f"{run.uid}x{part.seat}" if part.grown else run.uid
+    return f"{run.uid}x{part.node_index}" if part.grown else run.uid
 
 
 def is_part(run: Attempt, host: str, uid: str) -> bool:
@@ -104,7 +104,7 @@ def why_not_grow(job: Job, spec: Spec, now: float) -> str:
 def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
     """The attempt after a growth."""
     rows = list(run.parts)
-    seats = run.seats
+    next_index = run.next_node_index
     for placed in parts:
         known = next((n for n, part in enumerate(rows) if part.host == placed.host), None)
         if known is None:
@@ -115,11 +115,11 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
                     gpus=placed.gpus,
                     reserved=placed.reserved,
                     binds=placed.binds,
-                    seat=seats,
+                    node_index=next_index,
                     grown=True,
                 )
             )
-            seats += 1
+            next_index += 1
         else:
             part = rows[known]
             rows[known] = replace(
@@ -130,7 +130,7 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
                 reserved=_summed(part.reserved, placed.reserved, 1),
             )
         run = _spent(run, placed, at, -1)
-    return replace(run, parts=tuple(rows), seats=seats)
+    return replace(run, parts=tuple(rows), next_node_index=next_index)
 
 
 def shrunk(run: Attempt, parts: Iterable[Placed], at: float, preempted_for: int = 0) -> Attempt:

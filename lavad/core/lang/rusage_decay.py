@@ -29,34 +29,34 @@ class RusageDecay(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Steps that have passed."""
 
 
-def next_change(fades: Iterable[RusageDecay]) -> float | None:
+def next_change(decays: Iterable[RusageDecay]) -> float | None:
     """Seconds after dispatch at which less is reserved than now; None: never."""
-    return min((fade.seconds * (fade.step + 1) / STEPS if fade.decay else fade.seconds for fade in fades), default=None)
+    return min((decay.seconds * (decay.step + 1) / STEPS if decay.decay else decay.seconds for decay in decays), default=None)
 
 
-def decayed(reserved: Amounts, fades: tuple[RusageDecay, ...], passed: float) -> tuple[Amounts, tuple[RusageDecay, ...]]:
+def decayed(reserved: Amounts, decays: tuple[RusageDecay, ...], passed: float) -> tuple[Amounts, tuple[RusageDecay, ...]]:
     """(what is reserved ``passed`` seconds after dispatch, what of it will still change)."""
     passed += _SOON
-    rest = {fade.name: 0.0 for fade in fades}
+    rest = {decay.name: 0.0 for decay in decays}
     kept = []
-    for fade in fades:
-        if passed >= fade.seconds:
+    for decay in decays:
+        if passed >= decay.seconds:
             continue
-        step = max(fade.step, int(passed * STEPS / fade.seconds)) if fade.decay else 0
-        kept.append(replace(fade, step=step))
-        rest[fade.name] = fade.amount * (STEPS - step) / STEPS
+        step = max(decay.step, int(passed * STEPS / decay.seconds)) if decay.decay else 0
+        kept.append(replace(decay, step=step))
+        rest[decay.name] = decay.amount * (STEPS - step) / STEPS
     amounts = ((name, min(amount, rest.get(name, amount))) for name, amount in reserved)
     return tuple(pair for pair in amounts if pair[1] > 0), tuple(kept)
 
 
 def merge_decays(one: tuple[RusageDecay, ...], other: tuple[RusageDecay, ...]) -> tuple[RusageDecay, ...]:
     """The decays of two parts on one host; of a resource that both reserve, nothing ends before all of it may."""
-    found = {fade.name: fade for fade in one}
-    for fade in other:
-        old = found.get(fade.name)
-        found[fade.name] = (
-            fade
+    found = {decay.name: decay for decay in one}
+    for decay in other:
+        old = found.get(decay.name)
+        found[decay.name] = (
+            decay
             if old is None
-            else RusageDecay(fade.name, old.amount + fade.amount, max(old.seconds, fade.seconds), old.decay and fade.decay)
+            else RusageDecay(decay.name, old.amount + decay.amount, max(old.seconds, decay.seconds), old.decay and decay.decay)
         )
     return tuple(found.values())

@@ -114,7 +114,7 @@ def effects_due(job: Job) -> list[Effect]:
     due: list[Effect] = []
     # Once for all parts: each is told of all.
     links = links_of(run) if any(part.state is PartState.STARTING for part in run.parts) else (Endpoint(), ())
-    hosts = tuple((part.host, part.slots, part.seat) for part in in_use(run)) if run.resizes else ()
+    hosts = tuple((part.host, part.slots, part.node_index) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
         due += _part_effects(job, run, part, place, links, tasks.get(place, ()))

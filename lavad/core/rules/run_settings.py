@@ -13,7 +13,7 @@ from config.model.values import JobControl, Limits
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.resreq.sections import Use
+from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
 from lavad.core.rules.cpu_factor import scale
@@ -138,7 +138,7 @@ def requested_mem(resreq: str) -> float:
         return 0.0
 
 
-def _uses(req: ResReq) -> Iterator[Use]:
+def _uses(req: ResReq) -> Iterator[RusageItem]:
     for part in (*(part for _, part in req.compound), *(part for part, _ in req.alternatives)):
         yield from _uses(part)
     for rusage in req.rusage:

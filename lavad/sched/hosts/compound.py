@@ -108,14 +108,14 @@ def _both(one: Placed, other: Placed, gpu_per_task: bool) -> Placed:
     amounts = dict(one.reserved)
     for name, amount in other.reserved:
         amounts[name] = amounts.get(name, 0.0) + amount
-    same = {fade.name for fade in one.fades} & {fade.name for fade in other.fades}
+    same = {fade.name for fade in one.decays} & {fade.name for fade in other.decays}
     whole = ({name for name, _ in one.reserved} & {name for name, _ in other.reserved}) - same
-    fades = tuple(fade for fade in merge_decays(one.fades, other.fades) if fade.name not in whole)
+    decays = tuple(fade for fade in merge_decays(one.decays, other.decays) if fade.name not in whole)
     return Placed(
         host=one.host,
         slots=one.slots + other.slots,
         gpus=one.gpus + other.gpus if gpu_per_task else one.gpus,
         reserved=tuple(amounts.items()),
-        fades=fades,
+        decays=decays,
         binds=one.binds + other.binds,
     )

@@ -129,12 +129,12 @@ def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -
     if need.gpu is not None:
         mine = state.ledger.host(row.name)
         gpus = pick(mine.gpus, mine.gpus_taken, need.gpu, slots)
-    if need.fades or need.affinity is not None:
-        fades, binds = _fades(need, reserved), _binds(state, need, row, slots, gpus)
-        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, fades=fades, binds=binds)
+    if need.decays or need.affinity is not None:
+        decays, binds = _fades(need, reserved), _binds(state, need, row, slots, gpus)
+        return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, decays=decays, binds=binds)
     return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved)
 
 
 def _fades(need: Need, reserved: tuple[tuple[str, float], ...]) -> tuple[RusageDecay, ...]:
     amounts = dict(reserved)
-    return tuple(replace(fade, amount=amounts[fade.name]) for fade in need.fades if fade.name in amounts)
+    return tuple(replace(fade, amount=amounts[fade.name]) for fade in need.decays if fade.name in amounts)

@@ -59,10 +59,10 @@ class Need:
     __slots__ = (
         "accept_gap",
         "affinity",
+        "decays",
         "delay",
         "depends_on_load",
         "eligible_key",
-        "fades",
         "first",
         "gpu",
         "gpu_per_task",
@@ -143,13 +143,13 @@ class Need:
         slot: list[tuple[str, float]] = []
         job: list[tuple[str, float]] = []
         once: list[tuple[str, float]] = []
-        fades: list[RusageDecay] = []
+        decays: list[RusageDecay] = []
         increasing = increasing_names(conf)
         for use in rusage.uses:
             if use.name in _IGNORED or use.amount <= 0 or use.name in increasing:
                 continue
             if use.duration:
-                fades.append(RusageDecay(use.name, use.amount, use.duration, bool(use.decay)))
+                decays.append(RusageDecay(use.name, use.amount, use.duration, bool(use.decay)))
             per = conf.params.rusage_per(use.name, use.per)
             if per == "task":
                 slot.append((use.name, use.amount))
@@ -160,7 +160,7 @@ class Need:
             else:
                 host.append((use.name, use.amount))
         self.per_host, self.per_slot, self.shared = tuple(host), tuple(slot), tuple(job)
-        self.fades = tuple(fades)
+        self.decays = tuple(decays)
         if once:
             self.shape = Shape(per_job=tuple(once))
 

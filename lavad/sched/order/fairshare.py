@@ -11,7 +11,7 @@ from math import fsum
 
 from config.model.values import FairShare
 from lavad.core.cluster.accounts import COMMITTED, GPUS, JOBS, MEM, SLOTS, gpu_seconds, run_seconds
-from lavad.core.cluster.charge import Account, account_of, fade, fade_even
+from lavad.core.cluster.charge import Account, account_of, decayed, mean_decayed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import RSV
 from lavad.core.job.job import Placed
@@ -60,9 +60,11 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
         charge = cluster.charges.rows[account]
         node = tree.leaf(account[1], account[2])
         if node is not None:
-            faded = [fade(amount, now - charge.at, share.hist_hours) for amount in (charge.cpu, charge.run, charge.gpu)]
+            sums = [decayed(amount, now - charge.at, share.hist_hours) for amount in (charge.cpu, charge.run, charge.gpu)]
             node.add(
-                cpu=faded[0], hist_run=faded[1] * share.enable_hist_run_time, hist_gpu=faded[2] * share.enable_gpu_hist_run_time
+                cpu=sums[0],
+                hist_run=sums[1] * share.enable_hist_run_time,
+                hist_gpu=sums[2] * share.enable_gpu_hist_run_time,
             )
     if not share.round_robin and not share.dominant_resources:
         for account, cpu in sorted(running_cpu(cluster, soft, ruled, share.hist_hours).items()):
@@ -76,7 +78,7 @@ def _add_live(node: Node, row: list[int], share: FairShare, now: float) -> None:
     run, gpu = run_seconds(row, now), gpu_seconds(row, now)
     if share.run_time_decay and row[SLOTS]:
         # the running jobs of an account decay as one job that began at their mean start
-        run = fade_even(run, run / row[SLOTS], share.hist_hours)
+        run = mean_decayed(run, run / row[SLOTS], share.hist_hours)
     node.add(run=run, gpu=gpu, committed=row[COMMITTED], slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
 
 
@@ -92,7 +94,7 @@ def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: flo
         if spec.queue in queues:
             attempt = job.run
             used[account_of(spec)] += [
-                fade_even(usage.cpu, usage.at - attempt.started, hours)
+                mean_decayed(usage.cpu, usage.at - attempt.started, hours)
                 for usage in hosts.values()
                 if usage.attempt == attempt.number
             ]

@@ -139,7 +139,7 @@ def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:
 
 def _placed(state: CycleState, need: Need, row: Row, slots: int, own: bool) -> Placed:
     """A part of the growth; what is reserved once a host is left out where the job has the host (``own``)."""
-    placed = replace(place_on(state, need, row, slots, False), fades=())
+    placed = replace(place_on(state, need, row, slots, False), decays=())
     if not own:
         return placed
     once = len(need.per_host)

@@ -11,7 +11,7 @@ from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.control.by_time import fade
+from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report.report import decide_report
 from lavad.core.events.apply import apply
@@ -164,9 +164,9 @@ class World:
         self.apply(ev.JobFinished(at=self.now, key=key, state=state, end=End(status=status, at=self.now)))
 
     def later(self, seconds: float) -> None:
-        """Time passes, and what is reserved for a part of a job's life fades."""
+        """Time passes, and what is reserved for a part of a job's life decays."""
         self.now += seconds
-        self.apply(*fade(self.cluster, self.now).events)
+        self.apply(*decay_rusage(self.cluster, self.now).events)
 
     def running(self) -> dict[int, dict[str, int]]:
         """Started jobs with hosts and slots."""

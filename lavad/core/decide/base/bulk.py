@@ -26,7 +26,7 @@ OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
 """The events, or why not; the time is that of the part."""
 
 
-def each(
+def decide_each(
     cluster: Cluster,
     jobs: Select,
     caller: Caller,
@@ -47,11 +47,11 @@ def each(
         targets = _distinct(targets)
     if not targets:
         return Decided(answer={"results": [], "none": UNKNOWN})
-    whole = _Each(targets, caller, on_job, on_elements, [] if before is None else before, by_element)
-    return whole.part(cluster, now, _Place())
+    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, by_element)
+    return chunks.next_chunk(cluster, now, _Progress())
 
 
-class _Place:
+class _Progress:
     """How far a command has come."""
 
     def __init__(self, at: int = 0, rest: Target | None = None, refusal: str = "", done: bool = False) -> None:
@@ -63,7 +63,7 @@ class _Place:
         """Whether something was done to the part of it that is over."""
 
 
-class _Each:
+class _Chunks:
     def __init__(
         self,
         targets: list[Found],
@@ -80,12 +80,14 @@ class _Each:
         self._before = before
         self._by_element = by_element
 
-    def part(self, cluster: Cluster, now: float, place: _Place, results: tuple[list[dict[str, Any]], ...] = ()) -> Decided:
+    def next_chunk(
+        self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[dict[str, Any]], ...] = ()
+    ) -> Decided:
         """The next part; nothing here remembers it, so that one that could not be stored may be decided again."""
         self._before.clear()
         events: list[ev.Event] = []
-        told: list[dict[str, Any]] = []
-        at, rest, refusal, done = place.at, place.rest, place.refusal, place.done
+        lines: list[dict[str, Any]] = []
+        at, rest, refusal, done = progress.at, progress.rest, progress.refusal, progress.done
         allowed: dict[int, bool] = {}
         room = AT_ONCE
         while room > 0 and at < len(self._targets):
@@ -97,13 +99,13 @@ class _Each:
             refusal, done = refusal or why, done or did
             if rest is None:
                 why = "" if done else refusal
-                told.append({"id": target.shown, "ok": not why, "why": why})
+                lines.append({"id": target.shown, "ok": not why, "why": why})
                 at, refusal, done = at + 1, "", False
         all_events = [*self._before, *events]
-        results = (*results, told)
+        results = (*results, lines)
         if at < len(self._targets):
-            next_place = _Place(at, rest, refusal, done)
-            return Decided(events=all_events, more=lambda cluster, now: self.part(cluster, now, next_place, results))
+            next_progress = _Progress(at, rest, refusal, done)
+            return Decided(events=all_events, more=lambda cluster, now: self.next_chunk(cluster, now, next_progress, results))
         return Decided(events=all_events, answer={"results": [result for some in results for result in some]})
 
     def _cut(self, target: Target, room: int) -> tuple[Target, Target | None]:
@@ -122,19 +124,19 @@ class _Each:
         if target.why or not (target.keys or target.untouched):
             return target.why, not target.why
         refusal, done = "", False
-        keys, untouched = _as_they_are(cluster, target)
+        keys, untouched = _still_live(cluster, target)
         if untouched:
             array = cluster.arrays.rows[target.array]
-            answer = self._on_elements(array, untouched, now) if self._may(cluster, array, allowed) else DENIED
-            refusal, done = _take(answer, events)
+            answer = self._on_elements(array, untouched, now) if self._may_control(cluster, array, allowed) else DENIED
+            refusal, done = _collect(answer, events)
         for key in keys:
             job = cluster.jobs.rows[key]
-            answer = self._on_job(job, now) if self._may(cluster, job, allowed) else DENIED
-            why, did = _take(answer, events)
+            answer = self._on_job(job, now) if self._may_control(cluster, job, allowed) else DENIED
+            why, did = _collect(answer, events)
             refusal, done = refusal or why, done or did
         return refusal if keys or untouched else FINISHED, done
 
-    def _may(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
+    def _may_control(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
         may = allowed.get(job.spec)
         if may is None:
             spec = cluster.specs.rows[job.spec]
@@ -142,14 +144,14 @@ class _Each:
         return may
 
 
-def _take(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:
+def _collect(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:
     if isinstance(answer, str):
         return answer, False
     events += answer
     return "", True
 
 
-def _as_they_are(cluster: Cluster, target: Target) -> tuple[list[int], Ranges]:
+def _still_live(cluster: Cluster, target: Target) -> tuple[list[int], Ranges]:
     """The keys and untouched elements of a target that are live; what was untouched may have a row by now."""
     rows = cluster.jobs.rows
     keys = [key for key in target.keys if key in rows]

@@ -13,7 +13,7 @@ from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.site.conf import Conf
 
 
-class Draft(msgspec.Struct):
+class JobDraft(msgspec.Struct):
     """A job in the making."""
 
     spec: Spec

@@ -14,7 +14,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.states import WAITING, JobState, SignalKind, TermReason
 
-MOST_FADED = 5_000
+MOST_DECAYED = 5_000
 """Jobs of one turn of the engine; the others follow in the next."""
 
 
@@ -65,8 +65,8 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
     return Decided(events=events)
 
 
-def fade(cluster: Cluster, now: float) -> Decided:
+def decay_rusage(cluster: Cluster, now: float) -> Decided:
     """rusage[duration=,decay=]: one event for each job of which less is reserved from now on."""
     rows = cluster.jobs.rows
-    due = list(islice((key for key, at in cluster.use.fading.items() if at <= now), MOST_FADED))
+    due = list(islice((key for key, at in cluster.use.decaying.items() if at <= now), MOST_DECAYED))
     return Decided(events=[ev.RusageDecayed(at=now, key=key, attempt=rows[key].attempt) for key in due])

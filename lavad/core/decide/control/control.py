@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import each
+from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
@@ -70,7 +70,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         reason = _reason(cluster, array, caller)
         return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
 
-    return each(cluster, ask.jobs, caller, now, on_job, on_elements, by_element=True)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, by_element=True)
 
 
 def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
@@ -95,7 +95,7 @@ def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
         pending = array.pending.intersect(elements)
         return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user, why=ask.reason)] if pending else []
 
-    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 @decides(Resume)
@@ -127,7 +127,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
             return DENIED
         return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=ask.reason)] if held else []
 
-    return each(cluster, ask.jobs, caller, now, on_job, on_elements)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements)
 
 
 @decides(Requeue)
@@ -151,7 +151,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         pending = PendingSignal(kind=SignalKind.REQUEUE, at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
-    return each(cluster, ask.jobs, caller, now, on_job, not_started)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started)
 
 
 @decides(Migrate)
@@ -176,7 +176,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
-    return each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
 
 
 def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.control.revive import Finished
+from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Refused, Submit
 
 
-def find_restart_source(cluster: Cluster, ask: Submit, caller: Caller, finished: Finished, text: JobText | None) -> RestartSource:
+def find_restart_source(
+    cluster: Cluster, ask: Submit, caller: Caller, finished: FinishedJobs, text: JobText | None
+) -> RestartSource:
     """The job that is meant, live or finished; raises Refused."""
     number = ask.restart_of
     live = cluster.jobs.rows.get(number)

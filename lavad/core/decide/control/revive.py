@@ -24,7 +24,7 @@ from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.rights import may_control
 
 
-class Finished(msgspec.Struct):
+class FinishedJobs(msgspec.Struct):
     """What the store has of them."""
 
     jobs: Sequence[Job] = ()
@@ -32,7 +32,7 @@ class Finished(msgspec.Struct):
     specs: Mapping[int, Spec] = {}
 
 
-def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, now: float, decided: Decided) -> Decided:
+def revive(cluster: Cluster, ask: Requeue, finished: FinishedJobs, caller: Caller, now: float, decided: Decided) -> Decided:
     """After what was decided about live jobs, these: with the events and answers of both, a part at a time."""
     if decided.more is not None:
         more = decided.more
@@ -47,7 +47,7 @@ def revive(cluster: Cluster, ask: Requeue, finished: Finished, caller: Caller, n
 def _part(
     cluster: Cluster,
     ask: Requeue,
-    finished: Finished,
+    finished: FinishedJobs,
     caller: Caller,
     now: float,
     decided: Decided,
@@ -92,7 +92,7 @@ def _joined(answer: dict[str, Any], told: list[dict[str, Any]]) -> dict[str, Any
 
 
 def _revived(
-    cluster: Cluster, ask: Requeue, job: Job, finished: Finished, caller: Caller, now: float, events: list[ev.Event]
+    cluster: Cluster, ask: Requeue, job: Job, finished: FinishedJobs, caller: Caller, now: float, events: list[ev.Event]
 ) -> ev.JobRevived:
     number = spec_number(cluster, finished.specs[job.spec], events, now)
     state = JobState.PSUSP if ask.hold else JobState.PEND

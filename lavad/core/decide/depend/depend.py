@@ -13,7 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.conditions import Condition, Conditions
 from lavad.core.cluster.versioned_table import Table
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.named import Known, resolve
+from lavad.core.decide.base.resolve import StoredJobs, resolve
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Depend
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Judge
@@ -170,8 +170,8 @@ def _elements_judged(cluster: Cluster, condition: Condition, now: float, local: 
     return events
 
 
-def judge(cluster: Cluster, ask: Judge, caller: Caller, local: Local, known: Known) -> Decided:
-    """bwait: ``stands`` True, False, or None where it can never be met. Raises Refused and LookUp."""
+def judge(cluster: Cluster, ask: Judge, caller: Caller, local: Local, known: StoredJobs) -> Decided:
+    """bwait: ``stands`` True, False, or None where it can never be met. Raises Refused and NeedsLookup."""
     depend, ended = resolve(cluster, ask.condition, caller, False, known, None)
     world = copy.copy(cluster)
     world.ended = Table()

@@ -10,8 +10,8 @@ from msgspec.structs import fields
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.draft import Draft
-from lavad.core.decide.base.named import Known
+from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import known_names, known_resources
@@ -34,12 +34,12 @@ class Change(msgspec.Struct, frozen=True):
     now: float
     local: datetime
     decided: Decided
-    known: Known
+    known: StoredJobs
     """Finished jobs that a new dependency condition names."""
 
-    def begin_draft(self, record: Job | Array, ran: float | None = None) -> Draft:
+    def begin_draft(self, record: Job | Array, ran: float | None = None) -> JobDraft:
         """The job as it is; ``ran``: the seconds that it has run, None while it waits."""
-        return Draft(
+        return JobDraft(
             spec=self.cluster.specs.rows[record.spec],
             text=self.text,
             conf=self.cluster.conf,
@@ -50,12 +50,12 @@ class Change(msgspec.Struct, frozen=True):
             ran=ran,
         )
 
-    def read_options(self, draft: Draft) -> None:
+    def read_options(self, draft: JobDraft) -> None:
         """Apply the options that are not resets."""
         read_options(draft, {name: value for name, value in self.ask.options.items() if find_reset(name) is None})
 
 
-def reset(draft: Draft, option: Option) -> None:
+def reset(draft: JobDraft, option: Option) -> None:
     """Set what an option says back to the default. The reset of ``-r`` is an option itself, ``-rn``."""
     own = option.name + "n"
     if own in READERS:

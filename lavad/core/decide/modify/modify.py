@@ -7,7 +7,7 @@ from itertools import islice
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.named import NOTHING, Known
+from lavad.core.decide.base.resolve import NOTHING, StoredJobs
 from lavad.core.decide.base.select import Target, get_target
 from lavad.core.decide.modify.change import Change
 from lavad.core.decide.modify.running import modify_running, why_not_running
@@ -23,7 +23,7 @@ MOST_ELEMENTS = 10_000
 
 
 def modify(
-    cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, known: Known = NOTHING
+    cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, known: StoredJobs = NOTHING
 ) -> Decided:
     """Change a job, or all elements of an array that may be changed; raises Refused where none may."""
     target = get_target(cluster, ask.job, caller)

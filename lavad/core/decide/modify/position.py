@@ -22,7 +22,7 @@ from lavad.core.site.rights import is_admin, is_queue_admin
 MOST = 1000
 """Own jobs that change places in one btop, where other users' jobs stand between them."""
 
-Place = tuple[float, float, int, int]
+QueuePosition = tuple[float, float, int, int]
 """As the scheduler orders: position, standing, job, key."""
 
 
@@ -38,7 +38,7 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     admin = is_admin(cluster.conf, caller) or is_queue_admin(cluster.conf, spec.queue, caller)
     if cluster.conf.params.job_position_control_by_admin and not admin:
         raise Refused(f"{ask.job}: User permission denied")
-    rows = _places(cluster, spec, key)
+    rows = _positions(cluster, spec, key)
     if admin and not ask.own:
         others = sorted(place for place, _ in rows)
         place = min(max(ask.place, 1), len(others) + 1)
@@ -56,22 +56,22 @@ def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
     return next(waiting, target.keys[0])
 
 
-def _place(cluster: Cluster, key: int) -> Place:
+def _position_of(cluster: Cluster, key: int) -> QueuePosition:
     row = cluster.get(key)
     return row.position, row.queue_time or row.submitted, job_of(key), key
 
 
-def _places(cluster: Cluster, spec: Spec, key: int) -> list[tuple[Place, Spec]]:
+def _positions(cluster: Cluster, spec: Spec, key: int) -> list[tuple[QueuePosition, Spec]]:
     """The other waiting jobs of the queue."""
     found = []
     for number, pending in cluster.pending.items():
         other = cluster.specs.rows[number]
         if other.queue == spec.queue:
-            found += [(_place(cluster, one), other) for one in pending.keys if one != key]
+            found += [(_position_of(cluster, one), other) for one in pending.keys if one != key]
     return found
 
 
-def _among_all(others: list[Place], key: int, top: bool, place: int, caller: Caller, now: float) -> list[ev.Event]:
+def _among_all(others: list[QueuePosition], key: int, top: bool, place: int, caller: Caller, now: float) -> list[ev.Event]:
     events: list[ev.Event] = []
     beyond = others[: place - 1] if top else others[:-place:-1]
     position = _between(others, place, top)
@@ -88,7 +88,7 @@ def _among_all(others: list[Place], key: int, top: bool, place: int, caller: Cal
     return events
 
 
-def _between(others: list[Place], place: int, top: bool) -> float:
+def _between(others: list[QueuePosition], place: int, top: bool) -> float:
     if not others:
         return -1.0 if top else 1.0
     if top:
@@ -105,10 +105,10 @@ def _between(others: list[Place], place: int, top: bool) -> float:
 
 
 def _among_own(
-    cluster: Cluster, rows: list[tuple[Place, Spec]], spec: Spec, key: int, ask: Move, caller: Caller, now: float
+    cluster: Cluster, rows: list[tuple[QueuePosition, Spec]], spec: Spec, key: int, ask: Move, caller: Caller, now: float
 ) -> tuple[int, list[ev.Event]]:
     """The place given, and who stands where now."""
-    mine = _place(cluster, key)
+    mine = _position_of(cluster, key)
     own = sorted(place for place, other in rows if other.user == spec.user and other.priority == spec.priority)
     asked = min(max(ask.place, 1), len(own) + 1)
     to = asked - 1 if ask.top else len(own) + 1 - asked
@@ -127,7 +127,7 @@ def _among_own(
     line = [*own[:to], mine, *own[to:]]
     place = to + 1 if ask.top else len(own) + 1 - to
     events: list[ev.Event] = []
-    for (position, queue_time), row in _settled(cluster, line, slots, to, swap):
+    for (position, queue_time), row in _moves(cluster, line, slots, to, swap):
         if (position, queue_time) != row[:2] or row[3] == key:
             moved = ev.JobMoved(
                 at=now,
@@ -142,9 +142,9 @@ def _among_own(
     return place, events
 
 
-def _settled(
-    cluster: Cluster, line: list[Place], slots: list[Place], start: int, swap: bool
-) -> list[tuple[tuple[float, float], Place]]:
+def _moves(
+    cluster: Cluster, line: list[QueuePosition], slots: list[QueuePosition], start: int, swap: bool
+) -> list[tuple[tuple[float, float], QueuePosition]]:
     """Where each of a user's jobs stands that they are in this order; an array takes no place of one job further to the front."""
     found = []
     last = line[start - 1] if start else (-inf, -inf, 0, 0)

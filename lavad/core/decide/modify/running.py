@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.modify.change import Change, reset, shown
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.decide.submit.submit import spec_number
@@ -102,7 +102,7 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
     return ""
 
 
-def _amended(cluster: Cluster, draft: Draft, old: JobText) -> tuple[tuple[str, str], ...]:
+def _amended(cluster: Cluster, draft: JobDraft, old: JobText) -> tuple[tuple[str, str], ...]:
     """What the job's first host must know of: the fields of its text that are others now."""
     pattern = cluster.conf.params.lsb_mailto
     was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text, pattern)} for text in (old, draft.text))
@@ -113,7 +113,7 @@ def _on_wire(value: str | bool) -> str:
     return value if isinstance(value, str) else "1" if value else ""
 
 
-def _reset(draft: Draft, options: dict[str, OptionValue]) -> None:
+def _reset(draft: JobDraft, options: dict[str, OptionValue]) -> None:
     """As for a job that waits, but of the requirement only what is reserved goes."""
     for name in options:
         option = find_reset(name)
@@ -138,7 +138,7 @@ def _only_rusage(old: str, new: str) -> None:
         raise Refused("Only the rusage section of the resource requirement of a running job can be changed")
 
 
-def _name(cluster: Cluster, job: Job, draft: Draft, options: dict[str, OptionValue]) -> str:
+def _name(cluster: Cluster, job: Job, draft: JobDraft, options: dict[str, OptionValue]) -> str:
     if "J" not in options:
         return job.name
     try:

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import each
+from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.queue_rules import check_against_queue, choose_queue
 from lavad.core.decide.submit.submit import known_names, spec_number
 from lavad.core.job.job import Array, Job
@@ -55,12 +55,12 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
             done += answer
         return done
 
-    return each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
 
 
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller) -> Spec | str:
     """The spec of a job once it is in another queue, or why it may not go there."""
-    draft = Draft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
+    draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
         choose_queue(cluster, (name,), draft, caller)
         draft.spec = replace(old, queue=name)

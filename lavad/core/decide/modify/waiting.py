@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
-from lavad.core.decide.base.named import resolve
+from lavad.core.decide.base.resolve import resolve
 from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
@@ -56,7 +56,7 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     return draft.text
 
 
-def _check_roles(change: Change, draft: Draft) -> None:
+def _check_roles(change: Change, draft: JobDraft) -> None:
     if not draft.spec.roles:
         return
     if rival := next((name for name in ("n", "nn", "a", "an") if name in change.ask.options), ""):
@@ -65,7 +65,7 @@ def _check_roles(change: Change, draft: Draft) -> None:
         raise Refused("The commands of a job with roles cannot be changed")
 
 
-def _read(change: Change, draft: Draft) -> None:
+def _read(change: Change, draft: JobDraft) -> None:
     """Resets, the new command, and then the options."""
     for name in change.ask.options:
         option = find_reset(name)
@@ -78,7 +78,7 @@ def _read(change: Change, draft: Draft) -> None:
         check_simple(draft)
 
 
-def _apply_queue(change: Change, draft: Draft) -> None:
+def _apply_queue(change: Change, draft: JobDraft) -> None:
     """The queue that is asked for, else the one that the job is in, must take the job as it is now."""
     queue = change.cluster.queue_conf.get(draft.spec.queue)
     if draft.queues or "qn" in change.ask.options:
@@ -96,14 +96,14 @@ def _describe_all(change: Change) -> tuple[str, ...]:
     return (*changes, f"Job command changes to : {change.ask.command}") if change.ask.command else changes
 
 
-def _name(change: Change, record: Job | Array, draft: Draft) -> tuple[str, int]:
+def _name(change: Change, record: Job | Array, draft: JobDraft) -> tuple[str, int]:
     """The name that the record gets, and the array's limit (-1: as it is)."""
     if "Jn" in change.ask.options:
         return _new_name(change.cluster, record, name_of_command(draft.text.command).split("[")[0] or "job")
     return _new_name(change.cluster, record, draft.name) if "J" in change.ask.options else (record.name, -1)
 
 
-def _condition(change: Change, record: Job | Array, draft: Draft) -> tuple[Depend | None, tuple[tuple[int, Ended], ...]]:
+def _condition(change: Change, record: Job | Array, draft: JobDraft) -> tuple[Depend | None, tuple[tuple[int, Ended], ...]]:
     """The condition that ``-w``, ``-wn``, ``-ti`` and ``-tin`` leave."""
     cluster, options, old = change.cluster, change.ask.options, record.depend
     if "wn" in options or (old is None and not draft.condition):

@@ -55,7 +55,7 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
     ``seed`` (random, new for each call) makes the attempts' uids; ``book`` is the limits of the configuration in force,
     for a caller that keeps them.
     """
-    draft = _Draft(cluster, now, seed, book or LimitBook(cluster.conf))
+    draft = _Acceptance(cluster, now, seed, book or LimitBook(cluster.conf))
     draft.suspend(plan)
     for preemption in plan.preemptions:
         draft.victims[preemption.beneficiary].append(preemption)
@@ -70,7 +70,7 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
     return draft.events
 
 
-class _Draft:
+class _Acceptance:
     """What of a plan is accepted so far."""
 
     def __init__(self, cluster: Cluster, now: float, seed: str, book: LimitBook) -> None:

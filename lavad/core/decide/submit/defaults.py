@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, Resizable
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.job.groups import read_path
 from lavad.core.job.resize import why_not_resizable
@@ -22,7 +22,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq import text as resreq
 
 
-def apply_app(draft: Draft) -> None:
+def apply_app(draft: JobDraft) -> None:
     """What the application profile gives; raises Refused where the job asks for more than it allows."""
     _check_resizable(draft.spec)
     app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_application)
@@ -48,7 +48,7 @@ def apply_app(draft: Draft) -> None:
     draft.text = replace(text, pre_exec=text.pre_exec or app.pre_exec, post_exec=text.post_exec or app.post_exec)
 
 
-def apply_queue(draft: Draft, queue: QueueConfig) -> None:
+def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
     """What the queue gives."""
     spec, params = draft.spec, draft.conf.params
     priority = spec.priority
@@ -66,7 +66,7 @@ def apply_queue(draft: Draft, queue: QueueConfig) -> None:
     )
 
 
-def apply_site(draft: Draft) -> None:
+def apply_site(draft: JobDraft) -> None:
     """DEFAULT_JOBGROUP, DEFAULT_USER_GROUP, DEFAULT_JOB_CWD (or a profile's JOB_CWD) and DEFAULT_JOB_OUTDIR."""
     params, spec, text = draft.conf.params, draft.spec, draft.text
     app = draft.conf.app_conf.get(spec.app)
@@ -79,7 +79,7 @@ def apply_site(draft: Draft) -> None:
     draft.spec = replace(spec, group=group, user_group=spec.user_group or params.default_user_group)
 
 
-def apply_host_spec(draft: Draft, queue: QueueConfig) -> None:
+def apply_host_spec(draft: JobDraft, queue: QueueConfig) -> None:
     """DEFAULT_HOST_SPEC: the host or model that a time limit without one is given for."""
     host = queue.default_host_spec or draft.conf.params.default_host_spec
     spec = draft.spec

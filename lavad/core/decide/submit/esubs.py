@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.readers import reads, texts_of
 from lavad.core.lang.asks import OptionValue, Refused
 
@@ -40,7 +40,7 @@ Step = tuple[str, ...]
 
 
 @reads("a")
-def read_esubs(draft: Draft, option: str, value: OptionValue) -> None:
+def read_esubs(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``name[(words)] ...``."""
     texts = texts_of(option, value)
     steps: list[Step] = []

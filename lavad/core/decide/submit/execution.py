@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import find_number, reads
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.arrays import ArraySpec
@@ -18,18 +18,18 @@ NOTIFICATIONS = {"Ne": "exit", "Nd": "done", "Ns": "start"}
 
 
 @reads("K", "env")
-def read_nothing(draft: Draft, option: str, value: OptionValue) -> None:
+def read_nothing(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Carried out by the command itself."""
 
 
 @reads("E", "Ep")
-def read_command_around(draft: Draft, option: str, value: OptionValue) -> None:
+def read_command_around(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A command that runs before or after the job."""
     draft.set_text(**{BY_NAME[option].fields: text_of(option, value)})
 
 
 @reads("L")
-def read_login_shell(draft: Draft, option: str, value: OptionValue) -> None:
+def read_login_shell(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The shell whose login files make the environment."""
     shell = text_of(option, value)
     if not shell.startswith("/") or "\0" in shell or len(shell) > 4095:
@@ -38,21 +38,21 @@ def read_login_shell(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("r")
-def read_rerunnable(draft: Draft, option: str, value: OptionValue) -> None:
+def read_rerunnable(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The job is queued again when its host is lost."""
     if value:
         draft.set_spec(rerunnable=True, never_rerun=False)
 
 
 @reads("rn")
-def read_never_rerun(draft: Draft, option: str, value: OptionValue) -> None:
+def read_never_rerun(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Nor does the queue make it rerunnable."""
     if value:
         draft.set_spec(rerunnable=False, never_rerun=True)
 
 
 @reads("Q")
-def read_requeue(draft: Draft, option: str, value: OptionValue) -> None:
+def read_requeue(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Exit values with which the job is queued again: ``all ~1 EXCLUDE(2)``."""
     text = text_of(option, value).strip()
     words = re.sub(r"EXCLUDE\(([^()]*)\)", r" \1 ", text).split()
@@ -63,7 +63,7 @@ def read_requeue(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("k")
-def read_checkpoint(draft: Draft, option: str, value: OptionValue) -> None:
+def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``folder [init=minutes] [minutes] [method=name]``."""
     folder, period, initial, method = "", 0, 0, ""
     for word in text_of(option, value).split():
@@ -92,19 +92,19 @@ def _checkpoint_seconds(text: str) -> int:
 
 
 @reads("B", "N")
-def read_mail(draft: Draft, option: str, value: OptionValue) -> None:
+def read_mail(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Mail when the job starts or has ended."""
     draft.set_text(**{BY_NAME[option].fields: bool(value)})
 
 
 @reads("u")
-def read_mail_user(draft: Draft, option: str, value: OptionValue) -> None:
+def read_mail_user(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Who gets the mail."""
     draft.set_text(mail_user=text_of(option, value))
 
 
 @reads("notify", *NOTIFICATIONS)
-def read_notify(draft: Draft, option: str, value: OptionValue) -> None:
+def read_notify(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``-notify "exit done start suspend"`` and its short forms, which add up."""
     if option in NOTIFICATIONS:
         words = [NOTIFICATIONS[option]] if value else []
@@ -119,7 +119,7 @@ def read_notify(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("I", "Ip", "Is")
-def read_interactive(draft: Draft, option: str, value: OptionValue) -> None:
+def read_interactive(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A job that its user talks to."""
     if not value:
         return
@@ -130,12 +130,12 @@ def read_interactive(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("tty")
-def read_tee(draft: Draft, option: str, value: OptionValue) -> None:
+def read_tee(draft: JobDraft, option: str, value: OptionValue) -> None:
     """What an interactive job writes to files is shown too."""
     draft.set_text(tee=bool(value))
 
 
-def check_interactive(draft: Draft) -> None:
+def check_interactive(draft: JobDraft) -> None:
     """Refused where the options ask for what an interactive job cannot have."""
     if draft.text.tee and not draft.text.interactive:
         raise Refused("-tty: This is for interactive jobs (-I, -Ip, -Is)")
@@ -147,7 +147,7 @@ def check_interactive(draft: Draft) -> None:
         raise Refused("-k: Interactive jobs cannot be checkpointed")
 
 
-def settle_interactive(draft: Draft, name: ArraySpec | str) -> None:
+def settle_interactive(draft: JobDraft, name: ArraySpec | str) -> None:
     """Take back what queue and application profile give to batch jobs only."""
     if not draft.text.interactive:
         return

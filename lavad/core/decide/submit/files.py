@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import path_of, reads, texts_of
 from lavad.core.lang import secrets
 from lavad.core.lang.asks import OptionValue, Refused
@@ -15,25 +15,25 @@ OPERATORS = (">", "<", "<<", "><", "<>")
 
 
 @reads("o", "oo")
-def read_output(draft: Draft, option: str, value: OptionValue) -> None:
+def read_output(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``-oo`` writes over what is there."""
     draft.set_text(output=path_of(option, value), output_overwrite=option == "oo")
 
 
 @reads("e", "eo")
-def read_error(draft: Draft, option: str, value: OptionValue) -> None:
+def read_error(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``-eo`` writes over what is there."""
     draft.set_text(error=path_of(option, value), error_overwrite=option == "eo")
 
 
 @reads("i")
-def read_input(draft: Draft, option: str, value: OptionValue) -> None:
+def read_input(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A file on the execution host."""
     draft.set_text(input=path_of(option, value), input_data="")
 
 
 @reads("is")
-def read_spooled_input(draft: Draft, option: str, value: OptionValue) -> None:
+def read_spooled_input(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The command sends the file's name and what is in it, in base64."""
     if not isinstance(value, list) or len(value) != 2:
         raise Refused("option -is is not supported by lava here")
@@ -44,13 +44,13 @@ def read_spooled_input(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("outdir")
-def read_output_folder(draft: Draft, option: str, value: OptionValue) -> None:
+def read_output_folder(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Where relative output files go."""
     draft.set_text(output_dir=path_of(option, value))
 
 
 @reads("cwd")
-def read_working_folder(draft: Draft, option: str, value: OptionValue) -> None:
+def read_working_folder(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A relative folder is one below the folder of submission."""
     folder = text_of(option, value)
     if not folder.startswith("/"):
@@ -60,7 +60,7 @@ def read_working_folder(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("f")
-def read_copies(draft: Draft, option: str, value: OptionValue) -> None:
+def read_copies(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``"local operator [remote]"``."""
     found = []
     for text in texts_of(option, value):
@@ -73,18 +73,18 @@ def read_copies(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("label")
-def read_label(draft: Draft, option: str, value: OptionValue) -> None:
+def read_label(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Each line of a rank's output begins with its number."""
     draft.set_text(label=bool(value))
 
 
 @reads("rankfiles")
-def read_rank_files(draft: Draft, option: str, value: OptionValue) -> None:
+def read_rank_files(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The pattern of one output file for each rank (``%R``)."""
     draft.set_text(rank_files=text_of(option, value))
 
 
 @reads("secret")
-def read_secrets(draft: Draft, option: str, value: OptionValue) -> None:
+def read_secrets(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``"VARIABLE[=file] ..."``: only the names come here; without a file it is the one that ``lava secret`` keeps."""
     draft.set_text(secrets=secrets.read(text_of(option, value), draft.text.home, SECRETS_FOLDER))

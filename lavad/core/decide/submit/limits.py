@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from config.model.values import Limits
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import check_host_spec, find_duration, find_number, reads
 from lavad.core.lang.asks import OptionValue, Refused
 from proto.options import BY_NAME
@@ -36,7 +36,7 @@ def _field(option: str) -> str:
 
 
 @reads("W", "c")
-def read_time(draft: Draft, option: str, value: OptionValue) -> None:
+def read_time(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``[hour:]minute[/host]``; 0 is no limit."""
     text = text_of(option, value)
     field = _field(option)
@@ -50,7 +50,7 @@ def read_time(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("M", "v", "D", "F", "S", "C")
-def read_size(draft: Draft, option: str, value: OptionValue) -> None:
+def read_size(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A number in the site's unit (LSF_UNIT_FOR_LIMITS) or one of its own, perhaps with ``!``; 0 is no limit, but of -C."""
     text = text_of(option, value)
     field = _field(option)
@@ -62,7 +62,7 @@ def read_size(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("p", "T")
-def read_count(draft: Draft, option: str, value: OptionValue) -> None:
+def read_count(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Most processes or threads of the job."""
     text = text_of(option, value)
     number = find_number(text, least=1)
@@ -72,7 +72,7 @@ def read_count(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("ul")
-def read_user_limits(draft: Draft, option: str, value: OptionValue) -> None:
+def read_user_limits(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The command sends the caller's own limits; what the job asks for itself goes before them."""
     for word in text_of(option, value).split():
         name, _, size = word.partition("=")
@@ -84,7 +84,7 @@ def read_user_limits(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("hl")
-def read_host_limits(draft: Draft, option: str, value: OptionValue) -> None:
+def read_host_limits(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Memory is limited for the job as a whole on each host, by its control group. lava has no other way there."""
     if value and "memory" not in draft.conf.params.lsb_resource_enforce:
         raise Refused('-hl: This needs LSB_RESOURCE_ENFORCE="memory" in lsf.conf')
@@ -104,7 +104,7 @@ def check_most(limits: Limits, most: Limits, whose: str) -> None:
             raise Refused(f"{title}: Cannot exceed {whose}")
 
 
-def check_host_specs(draft: Draft) -> None:
+def check_host_specs(draft: JobDraft) -> None:
     """Two limits cannot be scaled by two hosts or models."""
     spec = draft.spec
     if spec.cpu_host and spec.run_host and spec.cpu_host != spec.run_host:

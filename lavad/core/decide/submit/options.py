@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit import esubs, execution, files, relations, times  # noqa: F401 - they register their readers
 from lavad.core.decide.submit.limits import check_host_specs
 from lavad.core.decide.submit.readers import READERS
@@ -18,7 +18,7 @@ from lavad.core.lang.asks import OptionValue, Refused
 MAX_TEXT = 2**16
 
 
-def read_options(draft: Draft, options: Mapping[str, OptionValue]) -> None:
+def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
     """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
     for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):  # it goes by the slots of -n
         texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []

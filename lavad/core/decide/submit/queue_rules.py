@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from config.model.values import Interactive
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.decide.submit.resources import base_host
 from lavad.core.decide.submit.slots import check_queue_requirement
@@ -20,7 +20,7 @@ KEYWORDS = frozenset(("all", "others", "allremote"))
 """What ``-m`` may say beside hosts and host groups."""
 
 
-def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller: Caller) -> QueueConfig:
+def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: JobDraft, caller: Caller) -> QueueConfig:
     """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
     asked = names or cluster.conf.params.default_queue
     refusal = Refused("No such queue")
@@ -37,13 +37,13 @@ def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: Draft, caller:
     raise refusal
 
 
-def check_exclusive(draft: Draft, queue: QueueConfig) -> None:
+def check_exclusive(draft: JobDraft, queue: QueueConfig) -> None:
     """Whether the queue lets a job have hosts for itself; raises Refused."""
     if draft.spec.exclusive and not queue.exclusive:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
 
 
-def _check_queue(cluster: Cluster, queue: QueueConfig, draft: Draft, caller: Caller) -> None:
+def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: Caller) -> None:
     if not cluster.queue_state(queue.name).open:
         raise Refused(f"{queue.name}: Queue has been closed")
     if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
@@ -59,7 +59,7 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: Draft, caller: Cal
         raise Refused("Queue only accepts interactive jobs")
 
 
-def check_against_queue(draft: Draft, queue: QueueConfig) -> None:
+def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
     """The queue's own limits on what a job may ask for; the job has those that it does not name."""
     check_most(draft.spec.limits, queue.limits, "queue's hard limit(s)")
     draft.spec = replace(draft.spec, limits=with_defaults(draft.spec.limits, queue.limits))
@@ -75,7 +75,7 @@ def check_against_queue(draft: Draft, queue: QueueConfig) -> None:
         _check_queue_hosts(draft, queue)
 
 
-def _check_queue_hosts(draft: Draft, queue: QueueConfig) -> None:
+def _check_queue_hosts(draft: JobDraft, queue: QueueConfig) -> None:
     """Of each host or group of ``-m`` the queue must have a host."""
     groups = dict(draft.conf.host_groups)
     known = draft.known_hosts - groups.keys() - KEYWORDS

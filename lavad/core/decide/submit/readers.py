@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.lang import when
 from lavad.core.lang.asks import OptionValue, Refused
 from proto.options import BY_NAME
 
 MAX_NUMBER = 2**31 - 1
-Reader = Callable[[Draft, str, OptionValue], None]
+Reader = Callable[[JobDraft, str, OptionValue], None]
 READERS: dict[str, Reader] = {}
 """By the name of the option, which a reader gets as its second argument."""
 
@@ -46,7 +46,7 @@ def find_duration(text: str) -> tuple[int, str | None] | None:
         return None
 
 
-def check_host_spec(draft: Draft, host: str | None) -> None:
+def check_host_spec(draft: JobDraft, host: str | None) -> None:
     """A time may be given for a host or a model that there is."""
     if host is not None and host not in draft.known_hosts and host not in {name for name, _ in draft.conf.models}:
         raise Refused(f"{host}: Bad host specification")

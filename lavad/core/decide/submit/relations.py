@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import MAX_NUMBER, find_number, printable_text, reads
 from lavad.core.job.groups import read_path
 from lavad.core.lang import dependency
@@ -11,25 +11,25 @@ from proto.options import BY_NAME
 
 
 @reads("J")
-def read_name(draft: Draft, option: str, value: OptionValue) -> None:
+def read_name(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A name, perhaps with indices; ``submit`` takes it apart."""
     draft.name = text_of(option, value)
 
 
 @reads("q")
-def read_queues(draft: Draft, option: str, value: OptionValue) -> None:
+def read_queues(draft: JobDraft, option: str, value: OptionValue) -> None:
     """One queue or several, of which the first that takes the job counts."""
     draft.queues = tuple(text_of(option, value).split())
 
 
 @reads("P", "G")
-def read_owner(draft: Draft, option: str, value: OptionValue) -> None:
+def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Project or user group."""
     draft.set_spec(**{BY_NAME[option].fields: printable_text(option, value)})
 
 
 @reads("sp")
-def read_priority(draft: Draft, option: str, value: OptionValue) -> None:
+def read_priority(draft: JobDraft, option: str, value: OptionValue) -> None:
     """1 to MAX_USER_PRIORITY."""
     most = draft.conf.params.max_user_priority
     number = find_number(text_of(option, value), least=1, most=most or MAX_NUMBER)
@@ -41,7 +41,7 @@ def read_priority(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("g")
-def read_group(draft: Draft, option: str, value: OptionValue) -> None:
+def read_group(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The path of a job group."""
     path = read_path(text_of(option, value))
     if not path:
@@ -50,7 +50,7 @@ def read_group(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("app")
-def read_application(draft: Draft, option: str, value: OptionValue) -> None:
+def read_application(draft: JobDraft, option: str, value: OptionValue) -> None:
     """An application profile that there is."""
     name = text_of(option, value)
     if name not in {app.name for app in draft.conf.apps}:
@@ -59,7 +59,7 @@ def read_application(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("U")
-def read_reservation(draft: Draft, option: str, value: OptionValue) -> None:
+def read_reservation(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Whether there is such an advance reservation is checked when the whole submission is read."""
     name = text_of(option, value).strip()
     if not name:
@@ -68,7 +68,7 @@ def read_reservation(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("w")
-def read_condition(draft: Draft, option: str, value: OptionValue) -> None:
+def read_condition(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A dependency condition."""
     text = text_of(option, value).strip()
     try:
@@ -79,18 +79,18 @@ def read_condition(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("ti")
-def read_orphan(draft: Draft, option: str, value: OptionValue) -> None:
+def read_orphan(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The job is ended once its condition can no longer become true."""
     draft.orphan = bool(value)
 
 
 @reads("H")
-def read_hold(draft: Draft, option: str, value: OptionValue) -> None:
+def read_hold(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The job waits until bresume."""
     draft.held = bool(value)
 
 
 @reads("Jd")
-def read_description(draft: Draft, option: str, value: OptionValue) -> None:
+def read_description(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Any text."""
     draft.set_text(description=text_of(option, value))

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import reads, texts_of
 from lavad.core.lang import gpureq
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.lang.resreq.text import ResReq, Use
+from lavad.core.lang.resreq.text import ResReq, RusageItem
 
 _GPU_MODES = {"ngpus_physical": None, "ngpus": None, "ngpus_shared": "shared", "ngpus_excl_p": "exclusive_process"}
 
 
 @reads("R")
-def read_requirement(draft: Draft, option: str, value: OptionValue) -> None:
+def read_requirement(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Several are merged, as LSF does."""
     try:
         merged = resreq.merge(texts_of(option, value), draft.conf.params.resreq_unit_mb)
@@ -40,7 +40,7 @@ def read_requirement(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("m")
-def read_hosts(draft: Draft, option: str, value: OptionValue) -> None:
+def read_hosts(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Hosts and host groups that there are, each perhaps with ``+n`` or ``!``."""
     words = text_of(option, value).split()
     if not words:
@@ -58,14 +58,14 @@ def base_host(word: str) -> str:
 
 
 @reads("x")
-def read_exclusive(draft: Draft, option: str, value: OptionValue) -> None:
+def read_exclusive(draft: JobDraft, option: str, value: OptionValue) -> None:
     """No other job on its hosts."""
     if value:
         draft.set_spec(exclusive=True)
 
 
 @reads("gpu")
-def read_gpus(draft: Draft, option: str, value: OptionValue) -> None:
+def read_gpus(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``num=2:mode=shared…``, or ``-`` for the defaults."""
     try:
         req = gpureq.parse(text_of(option, value))
@@ -77,7 +77,7 @@ def read_gpus(draft: Draft, option: str, value: OptionValue) -> None:
     draft.set_spec(gpu=req)
 
 
-def settle_gpus(draft: Draft) -> None:
+def settle_gpus(draft: JobDraft) -> None:
     """Give a job the GPUs that its rusage names. Raises Refused for a number that is none."""
     if "ngpus" not in draft.spec.resreq:
         return
@@ -95,7 +95,7 @@ def settle_gpus(draft: Draft) -> None:
     draft.set_spec(gpu=gpureq.merge(own))
 
 
-def _gpu_uses(req: ResReq) -> list[Use]:
+def _gpu_uses(req: ResReq) -> list[RusageItem]:
     return [use for rusage in req.rusage for use in rusage.uses if use.name in _GPU_MODES and use.amount > 0]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused, Submit
 
@@ -21,7 +21,7 @@ class RestartSource(msgspec.Struct, frozen=True):
     name: str
 
 
-def begin(draft: Draft, ask: Submit, source: RestartSource, from_host: str) -> None:
+def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -> None:
     """The draft is the finished job, before the options are read."""
     draft.spec = replace(source.spec, queue="", dependency="", begin=0.0, from_host=from_host)
     draft.text = replace(source.text, env=ask.env_hash)
@@ -29,7 +29,7 @@ def begin(draft: Draft, ask: Submit, source: RestartSource, from_host: str) -> N
     draft.queues = (source.spec.queue,)
 
 
-def settle(draft: Draft, ask: Submit, source: RestartSource) -> None:
+def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
     """The options are read: it goes on from what lies in the folder that was named."""
     checkpoint, before = draft.spec.checkpoint, source.spec.checkpoint
     if checkpoint is None or before is None:

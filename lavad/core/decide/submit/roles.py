@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from config.model.values import Limits
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
@@ -32,7 +32,7 @@ _RIVALS = ("n", "nnodes", "hostfile")
 _DECIDING = ("launcher", "chief", "master")
 
 
-def read_roles(draft: Draft, ask: Submit) -> None:
+def read_roles(draft: JobDraft, ask: Submit) -> None:
     """Put the roles of a submission into the draft, whose options have been read; raises Refused."""
     if not ask.roles:
         return
@@ -79,7 +79,7 @@ def _word(role: str, what: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def _role(draft: Draft, one: RoleAsk) -> Role:
+def _role(draft: JobDraft, one: RoleAsk) -> Role:
     name = one.name
     if not _NAME.fullmatch(name):
         raise Refused(f"role {name[:64]!r}: a role's name is letters, digits, - and _, and begins with a letter")
@@ -106,7 +106,7 @@ def _role(draft: Draft, one: RoleAsk) -> Role:
     )
 
 
-def _resreq(draft: Draft, name: str, text: str) -> str:
+def _resreq(draft: JobDraft, name: str, text: str) -> str:
     """As ``-R`` is read, once alone and once with the job's own."""
     if not text.strip():
         return ""
@@ -121,7 +121,7 @@ def _resreq(draft: Draft, name: str, text: str) -> str:
     return alone.spec.resreq
 
 
-def check_simple(draft: Draft) -> None:
+def check_simple(draft: JobDraft) -> None:
     """Whether the requirement of the whole job may stand beside roles."""
     if draft.spec.resreq:
         _only_simple(resreq.parse(draft.spec.resreq))
@@ -129,7 +129,7 @@ def check_simple(draft: Draft) -> None:
 
 def _only_simple(req: resreq.ResReq) -> None:
     """Roles say by themselves what spans hosts; raises Refused for what a requirement may not say beside them."""
-    fades = any(use.duration for rusage in req.rusage for use in rusage.uses)
+    timed = any(use.duration for rusage in req.rusage for use in rusage.uses)
     for what, asked in (
         ("n*{...}", bool(req.compound)),
         ("{...}||{...}", bool(req.alternatives)),
@@ -138,21 +138,21 @@ def _only_simple(req: resreq.ResReq) -> None:
         ("cu[]", req.cu is not None),
         ("affinity[]", req.affinity is not None),
         ("rusage with ||", len(req.rusage) > 1),
-        ("rusage for a time", fades),
+        ("rusage for a time", timed),
     ):
         if asked:
             raise Refused(f"Bad resource requirement: {what} cannot be used with roles")
 
 
-def _limits(draft: Draft, one: RoleAsk) -> Limits:
+def _limits(draft: JobDraft, one: RoleAsk) -> Limits:
     if unknown := sorted(set(one.limits) - LIMIT_OPTIONS):
         raise Refused(f"role {one.name}: -{unknown[0][:16]} is no limit of a role: it has M, c, D, F, S and C")
     return _alone(draft, one.name, dict(one.limits)).spec.limits
 
 
-def _alone(draft: Draft, role: str, options: dict[str, OptionValue]) -> Draft:
+def _alone(draft: JobDraft, role: str, options: dict[str, OptionValue]) -> JobDraft:
     """What options of bsub mean for a role by itself; raises Refused with its name."""
-    alone = Draft(
+    alone = JobDraft(
         spec=replace(draft.spec, resreq="", limits=Limits(), launch=""),
         text=JobText(command=""),
         conf=draft.conf,
@@ -167,7 +167,7 @@ def _alone(draft: Draft, role: str, options: dict[str, OptionValue]) -> Draft:
     return alone
 
 
-def _text(draft: Draft, one: RoleAsk) -> RoleText:
+def _text(draft: JobDraft, one: RoleAsk) -> RoleText:
     software: tuple[tuple[str, ...], ...] = ()
     if one.software:
         alone = _alone(draft, one.name, {"a": [one.software]})
@@ -184,7 +184,7 @@ def _env(one: RoleAsk) -> dict[str, str]:
     return one.env
 
 
-def _cwd(draft: Draft, one: RoleAsk) -> str:
+def _cwd(draft: JobDraft, one: RoleAsk) -> str:
     if not one.cwd:
         return ""
     if "\0" in one.cwd or len(one.cwd) > 4095:

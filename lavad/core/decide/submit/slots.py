@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import find_number, reads
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import OptionValue, Refused
@@ -22,7 +22,7 @@ def _get_positive(text: str) -> int:
 
 
 @reads("n")
-def read_slots(draft: Draft, option: str, value: OptionValue) -> None:
+def read_slots(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``least[,most]``."""
     least, _, most = text_of(option, value).partition(",")
     slots = _get_positive(least.strip())
@@ -33,7 +33,7 @@ def read_slots(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("nnodes")
-def read_nodes(draft: Draft, option: str, value: OptionValue) -> None:
+def read_nodes(draft: JobDraft, option: str, value: OptionValue) -> None:
     """So many hosts, a slot on each; with ``-n``, that many tasks spread evenly over them."""
     text = text_of(option, value)
     hosts = find_number(text, least=1)
@@ -47,7 +47,7 @@ def read_nodes(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("hostfile")
-def read_host_file(draft: Draft, option: str, value: OptionValue) -> None:
+def read_host_file(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The command sends the file's name and its lines, ``host slots`` each."""
     if not isinstance(value, list) or not 2 <= len(value) <= MAX_HOSTS:
         raise Refused("option -hostfile is not supported by lava here")
@@ -71,14 +71,14 @@ def read_host_file(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("ar")
-def read_autoresize(draft: Draft, option: str, value: OptionValue) -> None:
+def read_autoresize(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The job grows by itself between the two numbers of ``-n``."""
     if value:
         draft.set_spec(resizable=True, autoresize=True)
 
 
 @reads("rnc")
-def read_resize_command(draft: Draft, option: str, value: OptionValue) -> None:
+def read_resize_command(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A command that runs on the first host after a resize."""
     command = text_of(option, value)
     if not command.startswith("/") or len(command) > MAX_COMMAND or not command.isprintable():
@@ -86,7 +86,7 @@ def read_resize_command(draft: Draft, option: str, value: OptionValue) -> None:
     draft.set_spec(resize_command=command)
 
 
-def settle_slots(draft: Draft, asked: bool) -> None:
+def settle_slots(draft: JobDraft, asked: bool) -> None:
     """Set the slots of a job with a compound requirement; ``asked``: they were given by ``-n``. Raises Refused."""
     text = draft.spec.resreq
     if "{" not in text and "||" not in text:

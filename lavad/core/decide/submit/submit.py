@@ -10,9 +10,9 @@ from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.draft import Draft
+from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
-from lavad.core.decide.base.named import NOTHING, Known, Resolved, resolve
+from lavad.core.decide.base.resolve import NOTHING, Resolved, StoredJobs, resolve
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
@@ -36,7 +36,7 @@ def submit(
     caller: Caller,
     now: float,
     local: datetime,
-    known: Known = NOTHING,
+    known: StoredJobs = NOTHING,
     source: RestartSource | None = None,
 ) -> Decided:
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
@@ -83,7 +83,7 @@ def known_resources(cluster: Cluster) -> frozenset[str]:
     return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
 
 
-def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, source: RestartSource | None = None) -> Draft:
+def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, source: RestartSource | None = None) -> JobDraft:
     """The options of a submission, read."""
     conf = cluster.conf
     spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
@@ -96,7 +96,7 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, s
         umask=ask.umask & 0o777,
         shell=ask.shell,
     )
-    draft = Draft(
+    draft = JobDraft(
         spec=spec,
         text=text,
         conf=conf,
@@ -113,7 +113,7 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, s
     return draft
 
 
-def check_reservation(cluster: Cluster, draft: Draft) -> None:
+def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
     """The advance reservation that the job is to run in, if any, takes it; raises Refused."""
     name = draft.spec.reservation
     if name:
@@ -122,7 +122,7 @@ def check_reservation(cluster: Cluster, draft: Draft) -> None:
         check_job(cluster, name, draft.spec.user, names)
 
 
-def _notice_times(draft: Draft, now: float) -> None:
+def _notice_times(draft: JobDraft, now: float) -> None:
     spec = draft.spec
     if spec.begin and spec.deadline and spec.deadline <= spec.begin:
         raise Refused("Start time is later than termination time")
@@ -139,7 +139,7 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
         raise Refused(str(error)) from None
 
 
-def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str) -> None:
+def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | str) -> None:
     count = len(name.indices) if isinstance(name, ArraySpec) else 1
     used = cluster.use.users[draft.spec.user]
     sections = {user.name: user.max_pend_slots for user in cluster.conf.users}
@@ -151,7 +151,7 @@ def _check_pending_limits(cluster: Cluster, draft: Draft, name: ArraySpec | str)
 
 def _submitted(
     cluster: Cluster,
-    draft: Draft,
+    draft: JobDraft,
     name: ArraySpec | str,
     queue: QueueConfig,
     now: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from lavad.core.decide.base.draft import Draft, text_of
+from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import check_host_spec, find_duration, find_number, reads
 from lavad.core.lang import when
 from lavad.core.lang.asks import OptionValue, Refused
@@ -17,7 +17,7 @@ MAX_MINUTES = 2**25
 
 
 @reads("b", "t")
-def read_point(draft: Draft, option: str, value: OptionValue) -> None:
+def read_point(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``[[[year:]month:]day:]hour:minute`` of the caller's clock."""
     text = text_of(option, value)
     try:
@@ -28,19 +28,19 @@ def read_point(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("We")
-def read_estimate(draft: Draft, option: str, value: OptionValue) -> None:
+def read_estimate(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``[hour:]minute[/host]``."""
     draft.set_spec(estimate=_estimate(draft, option, value))
 
 
 @reads("We+")
-def read_more_estimate(draft: Draft, option: str, value: OptionValue) -> None:
+def read_more_estimate(draft: JobDraft, option: str, value: OptionValue) -> None:
     """bmod: so much more than it has run by now."""
     draft.set_spec(estimate=round(_seconds_run(draft, option)) + _estimate(draft, option, value))
 
 
 @reads("Wep")
-def read_share_done(draft: Draft, option: str, value: OptionValue) -> None:
+def read_share_done(draft: JobDraft, option: str, value: OptionValue) -> None:
     """bmod: so many percent of it are done by now."""
     text = text_of(option, value).strip().removesuffix("%")
     percent = find_number(text, least=1, most=100)
@@ -49,7 +49,7 @@ def read_share_done(draft: Draft, option: str, value: OptionValue) -> None:
     draft.set_spec(estimate=max(1, round(_seconds_run(draft, option) * 100 / percent)))
 
 
-def _estimate(draft: Draft, option: str, value: OptionValue) -> int:
+def _estimate(draft: JobDraft, option: str, value: OptionValue) -> int:
     text = text_of(option, value)
     found = find_duration(text)
     if found is None:
@@ -59,14 +59,14 @@ def _estimate(draft: Draft, option: str, value: OptionValue) -> int:
     return seconds
 
 
-def _seconds_run(draft: Draft, option: str) -> float:
+def _seconds_run(draft: JobDraft, option: str) -> float:
     if draft.ran is None:
         raise Refused(f"-{option}: This is for jobs that run (bmod); -We gives an estimate beforehand")
     return draft.ran
 
 
 @reads("ptl", "eptl")
-def read_pend_limit(draft: Draft, option: str, value: OptionValue) -> None:
+def read_pend_limit(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``[hour:]minute``; kept in minutes, as it is shown only."""
     text = text_of(option, value)
     seconds, host = find_duration(text) or (0, None)
@@ -76,7 +76,7 @@ def read_pend_limit(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("mig")
-def read_migration_threshold(draft: Draft, option: str, value: OptionValue) -> None:
+def read_migration_threshold(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Minutes of suspension after which the job goes to another host."""
     text = text_of(option, value).strip()
     minutes = find_number(text, most=MAX_MINUTES)
@@ -86,7 +86,7 @@ def read_migration_threshold(draft: Draft, option: str, value: OptionValue) -> N
 
 
 @reads("wa")
-def read_warning_action(draft: Draft, option: str, value: OptionValue) -> None:
+def read_warning_action(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A signal by name or number, CHKPNT, or a command."""
     text = text_of(option, value).strip()
     name = text.upper().removeprefix("SIG")
@@ -98,7 +98,7 @@ def read_warning_action(draft: Draft, option: str, value: OptionValue) -> None:
 
 
 @reads("wt")
-def read_warning_time(draft: Draft, option: str, value: OptionValue) -> None:
+def read_warning_time(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``[hour:]minute`` before the job is ended."""
     text = text_of(option, value).strip()
     seconds, host = find_duration(text) or (0, None)

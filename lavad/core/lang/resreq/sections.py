@@ -32,7 +32,7 @@ _PTILE = re.compile(r"('!'|!|[1-9]\d{0,8})((?:,[\w.\-]+:[1-9]\d{0,8})*)", re.ASC
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "": 60}
 
 
-class Use(msgspec.Struct, frozen=True):
+class RusageItem(msgspec.Struct, frozen=True):
     """One reserved resource; `per` is "", task, job or host; `duration` in seconds, None for the job's whole life."""
 
     name: str
@@ -45,12 +45,12 @@ class Use(msgspec.Struct, frozen=True):
 class Rusage(msgspec.Struct, frozen=True):
     """One of the alternatives that `||` separates."""
 
-    uses: tuple[Use, ...] = ()
+    uses: tuple[RusageItem, ...] = ()
 
     def amount(self, name: str) -> float:
         return next((use.amount for use in self.uses if use.name == name), 0.0)
 
-    def get(self, name: str) -> Use | None:
+    def get(self, name: str) -> RusageItem | None:
         return next((use for use in self.uses if use.name == name), None)
 
 
@@ -91,10 +91,10 @@ def parse_rusage(text: str, unit_mb: float = 1.0) -> tuple[Rusage, ...]:
 
 
 def _alternative(text: str, unit_mb: float) -> Rusage:
-    uses: list[Use] = []
+    uses: list[RusageItem] = []
     begin = 0
     for group in text.split(","):
-        fresh: list[Use] = []
+        fresh: list[RusageItem] = []
         options: dict[str, Any] = {}
         for word in group.split(":"):
             name, _, value = (piece.strip() for piece in word.partition("="))
@@ -111,7 +111,7 @@ def _alternative(text: str, unit_mb: float) -> Rusage:
     return Rusage(tuple(uses))
 
 
-def _use(name: str, value: str, unit_mb: float) -> Use:
+def _use(name: str, value: str, unit_mb: float) -> RusageItem:
     number, slash, per = value.partition("/")
     if not _NAME.fullmatch(name) or (slash and per.strip() not in ("task", "job", "host")):
         raise ResReqError(f"rusage {name}={value}")
@@ -123,7 +123,7 @@ def _use(name: str, value: str, unit_mb: float) -> Use:
     amount = round(amount * (unit_mb if name in MEMORY_NAMES and not has_unit else 1.0), 6)
     if amount >= MAX_AMOUNT:
         raise ResReqError(f"rusage {name}={value} is too large")
-    return Use(name, amount, per.strip())
+    return RusageItem(name, amount, per.strip())
 
 
 def _duration(value: str) -> int:
@@ -226,7 +226,7 @@ def _alternative_text(rusage: Rusage, digits: str) -> str:
     )
 
 
-def _use_text(use: Use, digits: str) -> str:
+def _use_text(use: RusageItem, digits: str) -> str:
     amount = f"{use.amount:{digits}}" if digits else plain_number(use.amount)
     return f"{use.name}={amount}" + (f"/{use.per}" if use.per else "")
 

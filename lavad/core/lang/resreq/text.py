@@ -15,7 +15,7 @@ import msgspec
 
 from lavad.core.lang.resreq import sections
 from lavad.core.lang.resreq.grammar import COMPARISONS, Affinity, Expr, ResReqError, parse_affinity, parse_select
-from lavad.core.lang.resreq.sections import Cu, Order, Rusage, Span, Use
+from lavad.core.lang.resreq.sections import Cu, Order, Rusage, RusageItem, Span
 
 __all__ = [
     "BUILT_IN",
@@ -25,8 +25,8 @@ __all__ = [
     "ResReq",
     "ResReqError",
     "Rusage",
+    "RusageItem",
     "Span",
-    "Use",
     "combine",
     "default_type",
     "in_mb",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.control.by_time import fade
+from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.site.conf import Params, ResourceConf
 from tests.support.worlds.world import World
 
@@ -34,7 +34,7 @@ def test_a_reservation_lasts_as_long_as_it_says():
     assert world.step() == {first: {"h1": 1}}
     world.later(599)
     assert world.step() == {}
-    assert world.cluster.use.fading == {first: world.now + 1}
+    assert world.cluster.use.decaying == {first: world.now + 1}
     world.later(1)
     assert mem(world) == 0
     assert world.step() == {second: {"h1": 1}}
@@ -47,13 +47,13 @@ def test_a_decaying_reservation_goes_down_in_steps_and_is_never_below_the_line()
     job = world.submit(resreq="rusage[mem=8000:duration=8:decay=1]")
     world.step()
     start, seen = world.now, []
-    while world.cluster.use.fading:
+    while world.cluster.use.decaying:
         world.later(7)
         assert mem(world) >= 8000 * (1 - (world.now - start) / 480) - 1e-6
         seen.append(mem(world))
     assert sorted(set(seen), reverse=True) == [8000, 7000, 6000, 5000, 4000, 3000, 2000, 1000, 0]
     assert world.now - start < 490
-    assert fade(world.cluster, world.now).events == []
+    assert decay_rusage(world.cluster, world.now).events == []
     world.finish(job)
     check_invariants(world.cluster)
 
@@ -65,7 +65,7 @@ def test_one_step_for_many_missed_ones():
     world.later(250)
     assert mem(world) == 4000
     world.later(10_000)
-    assert (mem(world), world.cluster.use.fading) == (0, {})
+    assert (mem(world), world.cluster.use.decaying) == (0, {})
 
 
 def test_a_licence_that_fades_lets_the_next_job_start_at_once():

@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from lavad.core.cluster.charge import charged, fade, fade_even
+from lavad.core.cluster.charge import charged, decayed, mean_decayed
 from lavad.core.job.job import Attempt, End, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import PartState
@@ -17,15 +17,15 @@ HOUR = 3600.0
 @pytest.mark.parametrize("hours", [0.5, 1.0, 5.0])
 @pytest.mark.parametrize("seconds", [1.0, HOUR, 20 * HOUR])
 def test_what_was_used_evenly_fades_as_its_pieces_do(seconds: float, hours: float) -> None:
-    """The sum over ten thousand slices, each faded from its middle to the end."""
+    """The sum over ten thousand slices, each decayed_sums from its middle to the end."""
     slices = 10_000
     each = seconds / slices
-    wanted = sum(fade(1.0 / slices, seconds - (at + 0.5) * each, hours) for at in range(slices))
-    assert fade_even(1.0, seconds, hours) == pytest.approx(wanted, rel=1e-3)
+    wanted = sum(decayed(1.0 / slices, seconds - (at + 0.5) * each, hours) for at in range(slices))
+    assert mean_decayed(1.0, seconds, hours) == pytest.approx(wanted, rel=1e-3)
 
 
 def test_nothing_fades_without_hist_hours() -> None:
-    assert (fade(7.0, HOUR, 0.0), fade_even(7.0, HOUR, 0.0), fade(7.0, -5.0, 1.0)) == (7.0, 7.0, 7.0)
+    assert (decayed(7.0, HOUR, 0.0), mean_decayed(7.0, HOUR, 0.0), decayed(7.0, -5.0, 1.0)) == (7.0, 7.0, 7.0)
 
 
 def test_an_attempt_is_charged_what_is_left_of_it_and_what_went_before_fades() -> None:
@@ -41,5 +41,5 @@ def test_an_attempt_is_charged_what_is_left_of_it_and_what_went_before_fades() -
     assert one.gpu == 0.0
     two = charged(one, run, spec, 3 * HOUR, 1.0)
     assert two is not None
-    faded = (1 - 0.1**2) / log(10) / 2
-    assert two.cpu == pytest.approx(one.cpu / 10 + 120 * faded)
+    decayed_sums = (1 - 0.1**2) / log(10) / 2
+    assert two.cpu == pytest.approx(one.cpu / 10 + 120 * decayed_sums)

@@ -250,8 +250,8 @@ def test_priority_grows_with_waiting() -> None:
 def test_what_runs_counts_in_full_unless_run_time_fades_too() -> None:
     """RUN_TIME_DECAY: a job that began two hours ago has used what is left of two hours, evenly used."""
     found = []
-    for fades in (False, True):
-        world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_time_decay=fades))
+    for decays in (False, True):
+        world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_time_decay=decays))
         key = world.submit(user="ann")
         world.step()
         world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", pid=1, started=world.now, cwd="/"))

@@ -166,7 +166,7 @@ def test_the_command_of_a_growth_decides_and_its_failure_undoes_it() -> None:
         begin(world, key)
         world.now += 61
     assert slots(world, key) == {"h1": 1, "h2": 1}
-    assert run_of(world, key).parts[1].seat == 2
+    assert run_of(world, key).parts[1].node_index == 2
 
 
 def test_asking_for_more_by_hand_and_taking_it_back() -> None:

@@ -12,7 +12,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control
-from lavad.core.decide.control.revive import Finished, revive
+from lavad.core.decide.control.revive import FinishedJobs, revive
 from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import Placed
 from lavad.core.lang.asks import Kill, Requeue, Resume, Select, Stop, Switch
@@ -115,7 +115,7 @@ def test_a_part_may_be_decided_again(bench: Bench) -> None:
 def test_finished_jobs_wait_again_in_parts(bench: Bench) -> None:
     fill(bench)
     parts(bench, control.kill(bench.cluster, Kill(jobs=ALL), ALICE, bench.now))
-    finished = Finished(jobs=list(bench.cluster.finished.values()), specs=dict(bench.cluster.specs.rows))
+    finished = FinishedJobs(jobs=list(bench.cluster.finished.values()), specs=dict(bench.cluster.specs.rows))
     assert requeued(bench, finished) == (3, MANY)
     assert set(bench.cluster.jobs.rows) == set(range(1, MANY + 1))
 
@@ -126,12 +126,12 @@ def test_finished_elements_wait_again_in_parts(bench: Bench) -> None:
     killed = control.kill(bench.cluster, Kill(jobs=Select(ids=["1"])), ALICE, bench.now).events
     jobs = list(killed_jobs([replace(killed[0], elements=array.indices)], {1: array}))
     parts(bench, control.kill(bench.cluster, Kill(jobs=Select(ids=["1"])), ALICE, bench.now))
-    finished = Finished(jobs=jobs, arrays=dict(bench.cluster.finished_arrays), specs=dict(bench.cluster.specs.rows))
+    finished = FinishedJobs(jobs=jobs, arrays=dict(bench.cluster.finished_arrays), specs=dict(bench.cluster.specs.rows))
     assert requeued(bench, finished) == (3, MANY)
     assert bench.cluster.arrays.rows[1].exited == 0
 
 
-def requeued(bench: Bench, finished: Finished) -> tuple[int, int]:
+def requeued(bench: Bench, finished: FinishedJobs) -> tuple[int, int]:
     """How many parts and lines there were; all is well in each."""
     ask = Requeue(jobs=ALL, states=["EXIT"])
     live = control.requeue(bench.cluster, ask, ALICE, bench.now)

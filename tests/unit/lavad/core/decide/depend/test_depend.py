@@ -8,7 +8,7 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.base.named import NOTHING, Known, LookUp, resolve
+from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs, resolve
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
 from lavad.core.lang.asks import Caller, Refused
@@ -27,7 +27,7 @@ class Waiters(World):
         super().__init__()
         self.conditions = ConditionQueue(self.cluster.conditions)
 
-    def depend(self, text: str, array: str = "", orphan: bool = False, known: Known = NOTHING, **fields: Any) -> int:
+    def depend(self, text: str, array: str = "", orphan: bool = False, known: StoredJobs = NOTHING, **fields: Any) -> int:
         indices = Ranges.parse(array) if array else None
         depend, ended = resolve(self.cluster, text, ALICE, orphan, known, indices)
         key = self.cluster.next_job
@@ -89,7 +89,9 @@ def test_who_joins_others_is_told_how_their_condition_stands(world: Waiters) -> 
     first, other = world.submit(), world.submit()
     waiting = [world.depend(f"done({first})") for _ in range(3)]
     world.end(first, 256)
-    never = world.depend(f"done({first}) || done({first})", known=Known(jobs={first: Ended(exited=((1, Ranges.span(1, 1)),))}))
+    never = world.depend(
+        f"done({first}) || done({first})", known=StoredJobs(jobs={first: Ended(exited=((1, Ranges.span(1, 1)),))})
+    )
     late = world.depend(f"done({first})")
     assert {world.blocked(key) for key in (*waiting, never, late)} == {NEVER}
     joined = [world.depend(f"done({other})") for _ in range(2)]
@@ -144,21 +146,21 @@ def test_names_mean_ones_own_jobs(world: Waiters) -> None:
     world.submit("prep", user="bob")
     waits = world.depend("done(prep)")
     assert world.cluster.jobs.rows[waits].depend.ids == ((mine,),)  # type: ignore[union-attr]
-    with pytest.raises(LookUp):
+    with pytest.raises(NeedsLookup):
         world.depend("done(nosuch)")
     with pytest.raises(Refused, match="nosuch: No matching job found"):
-        world.depend("done(nosuch)", known=Known(names={"nosuch": ()}))
+        world.depend("done(nosuch)", known=StoredJobs(names={"nosuch": ()}))
 
 
 def test_a_finished_job_is_looked_up(world: Waiters) -> None:
-    with pytest.raises(LookUp) as missing:
+    with pytest.raises(NeedsLookup) as missing:
         world.depend("done(77)")
     assert missing.value.jobs == [77]
     with pytest.raises(Refused, match="77: No matching job found"):
-        world.depend("done(77)", known=Known(jobs={77: None}))
-    waits = world.depend("done(77)", known=Known(jobs={77: Ended(done=Ranges.span(1, 1))}))
+        world.depend("done(77)", known=StoredJobs(jobs={77: None}))
+    waits = world.depend("done(77)", known=StoredJobs(jobs={77: Ended(done=Ranges.span(1, 1))}))
     assert world.blocked(waits) == MET
-    never = world.depend("done(77)", known=Known(jobs={77: Ended(exited=((2, Ranges.span(1, 1)),))}))
+    never = world.depend("done(77)", known=StoredJobs(jobs={77: Ended(exited=((2, Ranges.span(1, 1)),))}))
     assert world.blocked(never) == NEVER
 
 
@@ -181,15 +183,15 @@ def test_element_by_element(world: Waiters) -> None:
 def test_what_was_read_of_a_live_array_is_too_old_once_it_has_ended(world: Waiters) -> None:
     first = world.submit("a", array="1-2")
     world.end(1 << 32 | first, 256)
-    with pytest.raises(LookUp) as missing:
+    with pytest.raises(NeedsLookup) as missing:
         world.depend(f"done({first}[*])", array="1-2")
     assert (missing.value.jobs, missing.value.elements) == ([], [first])
-    known = Known(elements={first: Ended(exited=((1, Ranges.span(1, 1)),), indices=Ranges.span(1, 2))})
+    known = StoredJobs(elements={first: Ended(exited=((1, Ranges.span(1, 1)),), indices=Ranges.span(1, 2))})
     waits = world.depend(f"done({first}[*])", array="1-2", known=known)
     assert world.cluster.arrays.rows[waits].never == Ranges.span(1, 1)
     world.apply(ev.ElementsKilled(at=world.now, key=waits, elements=Ranges.span(1, 2)))
     world.end(2 << 32 | first)
-    with pytest.raises(LookUp) as missing:
+    with pytest.raises(NeedsLookup) as missing:
         world.depend(f"done({first}[*])", array="1-2", known=known)
     assert (missing.value.jobs, missing.value.elements) == ([first], [])
 

@@ -11,7 +11,7 @@ from config.model.queue import QueueConfig
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.restart_source import find_restart_source
-from lavad.core.decide.control.revive import Finished
+from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End
 from lavad.core.job.spec import JobText
@@ -180,10 +180,10 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     text = JobText(command="./sim", output="out", cwd="/home")
     ask = Submit(command="", restart_of=old, restart_from=4, options={"k": "/ck", "W": "60"})
     with pytest.raises(Refused, match="not finished"):
-        find_restart_source(bench.cluster, ask, ALICE, Finished(), text)
+        find_restart_source(bench.cluster, ask, ALICE, FinishedJobs(), text)
     bench.step()
     bench.finish(old)
-    finished = Finished(jobs=[record], specs={record.spec: spec})
+    finished = FinishedJobs(jobs=[record], specs={record.spec: spec})
     with pytest.raises(Refused, match="permission"):
         find_restart_source(bench.cluster, ask, BOB, finished, text)
     former = find_restart_source(bench.cluster, ask, ALICE, finished, text)

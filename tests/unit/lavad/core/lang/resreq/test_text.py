@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.lang.resreq.sections import Cu, Span, Use
+from lavad.core.lang.resreq.sections import Cu, RusageItem, Span
 from lavad.core.lang.resreq.text import ResReq, ResReqError, combine, default_type, merge, parse, show, unknown_names
 
 GOOD = [
@@ -144,12 +144,12 @@ def test_long_flat_expressions_are_fine():
 def test_rusage_amounts_durations_and_what_they_belong_to():
     (first,) = parse("rusage[mem=4G/task:swp=50:duration=1h:decay=1, lic=1:duration=2]").rusage
     assert first.uses == (
-        Use("mem", 4096.0, "task", 3600, True),
-        Use("swp", 50.0, "", 3600, True),
-        Use("lic", 1.0, "", 120),
+        RusageItem("mem", 4096.0, "task", 3600, True),
+        RusageItem("swp", 50.0, "", 3600, True),
+        RusageItem("lic", 1.0, "", 120),
     )
     (loose,) = parse("rusage[mem=20,duration=60,decay=1]").rusage
-    assert loose.uses == (Use("mem", 20.0, "", 3600, True),)
+    assert loose.uses == (RusageItem("mem", 20.0, "", 3600, True),)
     assert [alternative.amount("mem") for alternative in parse("rusage[mem=20||mem=30]").rusage] == [20.0, 30.0]
 
 

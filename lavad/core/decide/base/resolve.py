@@ -1,6 +1,6 @@
 """What a dependency condition names: from its text to job ids, and what is known of those that have finished already.
 
-Rule: jobs that are not live are looked up in the store before the decision; ``LookUp`` says what is still missing.
+Rule: jobs that are not live are looked up in the store before the decision; ``NeedsLookup`` says what is still missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIFFERENT_SIZE = "Dependent arrays do not have the same size"
 ONE = Ranges.span(1, 1)
 
 
-class Known(msgspec.Struct):
+class StoredJobs(msgspec.Struct):
     """What was read from the store: finished jobs by id (None: there is none), ids by name (newest last)."""
 
     jobs: dict[int, Ended | None] = {}
@@ -32,10 +32,10 @@ class Known(msgspec.Struct):
     names: dict[str, tuple[int, ...]] = {}
 
 
-NOTHING = Known()
+NOTHING = StoredJobs()
 
 
-class LookUp(Refused):
+class NeedsLookup(Refused):
     """Read these from the store and decide again."""
 
     def __init__(self, jobs: list[int], elements: list[int], names: list[str]) -> None:
@@ -48,8 +48,8 @@ class LookUp(Refused):
 Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
 
 
-def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: Known, indices: Ranges | None) -> Resolved:
-    """The condition and what is known of ended jobs; ``indices``: of the array that gets it. Raises Refused and LookUp."""
+def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: StoredJobs, indices: Ranges | None) -> Resolved:
+    """The condition and what is known of ended jobs; ``indices``: of the array that gets it. Raises Refused and NeedsLookup."""
     try:
         questions = questions_of(parse(text))
     except DependencyError as error:
@@ -57,14 +57,14 @@ def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: Kn
     reading = _Reading(cluster, caller, known)
     ids = tuple(reading.question(question, indices) for question in questions)
     if reading.missing_jobs or reading.missing_elements or reading.missing_names:
-        raise LookUp(reading.missing_jobs, reading.missing_elements, reading.missing_names)
+        raise NeedsLookup(reading.missing_jobs, reading.missing_elements, reading.missing_names)
     return Depend(text=text, ids=ids, orphan=orphan), tuple(reading.ended.items())
 
 
 class _Reading:
     """Resolves the questions of one condition."""
 
-    def __init__(self, cluster: Cluster, caller: Caller, known: Known) -> None:
+    def __init__(self, cluster: Cluster, caller: Caller, known: StoredJobs) -> None:
         self.cluster = cluster
         self.caller = caller
         self.known = known
