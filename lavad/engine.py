@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -23,6 +23,7 @@ from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Refused
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
@@ -59,15 +60,15 @@ class _Request:
     __slots__ = ("after", "answer", "answered", "decides", "env", "uuid")
 
     def __init__(
-        self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[Any] | None
+        self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[list[Answer]] | None
     ) -> None:
         self.after = after
         self.decides = decides
         self.uuid = uuid
         self.env = env
-        self.answered: list[dict[str, Any]] = []
+        self.answered: list[Answer] = []
         """Answers of the decisions that earlier turns made."""
-        self.answer: asyncio.Future[list[dict[str, Any]]] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
 
 
 class _Remainder:
@@ -75,7 +76,7 @@ class _Remainder:
 
     __slots__ = ("answered", "decides")
 
-    def __init__(self, decides: Sequence[Decide], answered: list[dict[str, Any]]) -> None:
+    def __init__(self, decides: Sequence[Decide], answered: list[Answer]) -> None:
         self.decides = decides
         self.answered = answered
 
@@ -89,7 +90,7 @@ class _Turn:
         self.envs: list[tuple[str, bytes]] = []
         self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
-        self.refused: set[asyncio.Future[Any]] = set()
+        self.refused: set[asyncio.Future[list[Answer]]] = set()
         """Requests of this turn whose callers are not told yet."""
 
 
@@ -108,23 +109,21 @@ class Engine:
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._answer_bytes = sum(map(len, answers.values()))
         self._listeners: list[Listener] = []
-        self._texts_seen: Callable[[int, Any], None] | None = None
+        self._texts_seen: Callable[[int, JobText], None] | None = None
 
     def listen(self, listener: Listener) -> None:
         """Tell ``listener`` of every committed batch from now on."""
         self._listeners.append(listener)
 
-    def on_text(self, seen: Callable[[int, Any], None]) -> None:
+    def on_text(self, seen: Callable[[int, JobText], None]) -> None:
         """Tell of each job's text once it is committed (a cache for starting it soon)."""
         self._texts_seen = seen
 
-    async def ask(self, decide: Decide, uuid: str = "", env: tuple[str, bytes] | None = None) -> dict[str, Any]:
+    async def ask(self, decide: Decide, uuid: str = "", env: tuple[str, bytes] | None = None) -> Answer:
         """Carry out one ask; its answer, once committed. Raises Refused."""
         return (await self.ask_all([decide], uuid, env))[0]
 
-    async def ask_all(
-        self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None
-    ) -> list[dict[str, Any]]:
+    async def ask_all(self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None) -> list[Answer]:
         """Several decisions of one caller, each seeing what the one before it changed, in one commit."""
         known = self._answers.get(uuid) if uuid else None
         if known is not None:
@@ -136,8 +135,8 @@ class Engine:
         decides: Sequence[Decide],
         uuid: str = "",
         env: tuple[str, bytes] | None = None,
-        after: asyncio.Future[Any] | None = None,
-    ) -> asyncio.Future[list[dict[str, Any]]]:
+        after: asyncio.Future[list[Answer]] | None = None,
+    ) -> asyncio.Future[list[Answer]]:
         """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next.
 
         ``after``: what the caller handed in before; where that failed, this is refused too, so that nothing overtakes it.
@@ -152,7 +151,7 @@ class Engine:
         self._conditions.time_passed()
         self._wake.set()
 
-    async def find_answer(self, uuid: str) -> dict[str, Any] | None:
+    async def find_answer(self, uuid: str) -> Answer | None:
         """The stored answer of an ask that a caller repeats."""
         known = self._answers.get(uuid)
         if known is None:
@@ -174,7 +173,7 @@ class Engine:
         """Decide and commit; False if nothing could be written."""
         why = ""
         turn = _Turn()
-        answers: list[tuple[_Request, list[dict[str, Any]] | Refused | _Remainder]] = []
+        answers: list[tuple[_Request, list[Answer] | Refused | _Remainder]] = []
         for request in requests:
             known = (self._answers.get(request.uuid) or turn.answers.get(request.uuid)) if request.uuid else None
             done = self._decide(request, turn) if known is None else [msgspec.json.decode(known)]
@@ -232,7 +231,7 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, request: _Request, turn: _Turn) -> list[dict[str, Any]] | Refused | _Remainder:
+    def _decide(self, request: _Request, turn: _Turn) -> list[Answer] | Refused | _Remainder:
         """Decide and apply; a refusal fails its own caller only."""
         if request.after is not None and (request.after in turn.refused or _has_failed(request.after)):
             turn.refused.add(request.answer)
@@ -282,11 +281,11 @@ class Engine:
         return why
 
 
-def _has_failed(earlier: asyncio.Future[Any]) -> bool:
+def _has_failed(earlier: asyncio.Future[list[Answer]]) -> bool:
     return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
 
 
-def _resolve(request: _Request, answer: list[dict[str, Any]] | Refused) -> None:
+def _resolve(request: _Request, answer: list[Answer] | Refused) -> None:
     if request.answer.done():
         return  # the caller went away
     if isinstance(answer, Refused):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Attach, Caller, Refused
 from lavad.core.lang.states import PartState
 from lavad.hosts.joblink import credentials, token
 
 
-def find_door(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> dict[str, Any] | None:
+def find_door(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> Answer | None:
     """Endpoint of the first attempt newer than ``ask.after``; None while there is none. Raises Refused for other callers."""
     job = cluster.find_job(ask.job)
     if job is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
+from lavad.core.lang.answers import Piece
 from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import job_of, key_of, show
@@ -46,7 +46,7 @@ class PeekService:
         elements = await asyncio.to_thread(self._reader.finished_elements, array)
         return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
 
-    async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+    async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[Piece]:
         """Pieces of output, then the exit status."""
         try:
             job, spec = await self._find(ask, caller)

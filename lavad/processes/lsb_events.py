@@ -12,7 +12,6 @@ import select
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 from lavad.lsb.lines import Earlier, Lines
 from lavad.replica import protocol as feed
@@ -40,7 +39,7 @@ class Log:
         """Where to go on; what was written after the last mark is taken back."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            mark: dict[str, Any] = json.loads(self._mark.read_text())
+            mark: dict[str, int] = json.loads(self._mark.read_text())
         except (OSError, ValueError):
             mark = {"seq": 0}
         for name, path in self.paths.items():

@@ -11,9 +11,12 @@ import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import SupportsFloat
+
+from lavad.sched.order.ranking import Facts
 
 log = logging.getLogger(__name__)
+_Order = Callable[[Facts], SupportsFloat]
 
 LIMIT = 0.25
 """Seconds for one answer."""
@@ -44,7 +47,7 @@ class SitePolicies:
 
     def __init__(self, limit: float = LIMIT) -> None:
         self._limit = limit
-        self._orders: dict[str, Callable[[dict[str, Any]], Any] | None] = {}
+        self._orders: dict[str, _Order | None] = {}
         self.wrong: dict[str, str] = {}
         """File to what is wrong with it."""
 
@@ -53,7 +56,7 @@ class SitePolicies:
         self._orders.clear()
         self.wrong.clear()
 
-    def score(self, file: str, job: dict[str, Any]) -> float:
+    def score(self, file: str, job: Facts) -> float:
         """What a module says of a job; 0 where it has no say."""
         try:
             with limited(self._limit):
@@ -76,13 +79,13 @@ class SitePolicies:
         log.error("SCHEDULER %s: %s; its queues serve jobs first come, first served until badmin reconfig", file, why[:500])
 
 
-def _load(file: str) -> Callable[[dict[str, Any]], Any]:
+def _load(file: str) -> _Order:
     with open(file, "rb") as source:
         code = compile(source.read(), file, "exec")
-    space: dict[str, Any] = {"__name__": "lava_site_policy", "__file__": file}
+    space: dict[str, object] = {"__name__": "lava_site_policy", "__file__": file}
     exec(code, space)
     order = space.get("order")
     if not callable(order):
         raise TypeError("it has no function order(job)")
-    found: Callable[[dict[str, Any]], Any] = order
+    found: _Order = order
     return found

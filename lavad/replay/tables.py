@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -44,7 +43,7 @@ def _user_lines(measures: Mapping[str, Measures]) -> list[str]:
     return lines
 
 
-def fields(figures: Measures, users: bool) -> dict[str, Any]:
+def fields(figures: Measures, users: bool) -> dict[str, object]:
     """For JSON; without ``users`` only how many they are."""
-    found: dict[str, Any] = msgspec.to_builtins(figures)
-    return found | {"users": found["users"] if users else len(found["users"])}
+    found: dict[str, object] = msgspec.to_builtins(figures)
+    return found if users else found | {"users": len(figures.users)}

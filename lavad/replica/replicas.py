@@ -9,12 +9,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import take
+from lavad.core.lang.answers import Piece
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import SoftUpdate
@@ -161,7 +162,7 @@ class QueryProcess:
         for query in self._open.values():
             self._unread[query.uid] -= query.end("The query was interrupted; try again")
 
-    async def answer(self, query: Query, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+    async def answer(self, query: Query, caller: Caller) -> AsyncIterator[Piece]:
         """The pieces of the answer, last the exit status."""
         await self.process.there.wait()  # what is sent before that is lost, and its caller would wait for ever
         self._next += 1
@@ -177,8 +178,8 @@ class QueryProcess:
                 self._unread[opened.uid] -= _size(answer)
                 answered = answer.exit is not None
                 for kind, text in answer.pieces:
-                    yield {kind: text}
-                if answered:
+                    yield {"out": text} if kind == "out" else {"err": text}
+                if answer.exit is not None:
                     yield {"exit": answer.exit}
         finally:
             self._open.pop(number, None)

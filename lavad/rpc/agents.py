@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import grpc
@@ -19,6 +19,7 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.answers import Answer
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
@@ -39,7 +40,7 @@ UNDER_WAY = 64
 """Messages of reports of one host that may wait for their commit; more stay in the stream."""
 ACK_PAUSE = 0.02
 """Nobody waits for an acknowledgement, so those of a short time go together."""
-Handed = asyncio.Queue[tuple[asyncio.Future[Any], Sequence[PartReport]]]
+Handed = asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]]
 
 if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[FromAgent, ToAgent]
@@ -115,7 +116,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         beat, sample = self._periods
         return encode.welcome(Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster))
 
-    async def _serve(self, session: HostSession, work: Coroutine[Any, Any, None]) -> None:
+    async def _serve(self, session: HostSession, work: Coroutine[object, None, None]) -> None:
         """One of the tasks of a stream, which ends with it."""
         try:
             await work
@@ -131,7 +132,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     async def _read(self, session: HostSession, hello: Hello, requests: AsyncIterator[FromAgent], handed: Handed) -> None:
         await self._greet(session, hello)
-        last: asyncio.Future[Any] | None = None
+        last: asyncio.Future[list[Answer]] | None = None
         async for message in requests:
             self._sessions.heard[session.host] = self._clock()
             match decode.read(message, session.host):

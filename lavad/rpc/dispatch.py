@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator
 from functools import singledispatchmethod
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
@@ -107,27 +107,27 @@ class Dispatch:
             return f"{caller.host}: Host is not a submission host"
         return ""
 
-    async def _change(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+    async def _change(self, ask: asks.Ask, caller: Caller) -> Answer:
         if ask.again and ask.uuid:
             known = await self._engine.find_answer(ask.uuid)
             if known is not None:
                 return known
-        answer: dict[str, Any] = await self._answer(ask, caller)
+        answer: Answer = await self._answer(ask, caller)
         return answer
 
     @singledispatchmethod
-    async def _answer(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+    async def _answer(self, ask: asks.Ask, caller: Caller) -> Answer:
         """The answer to one kind of ask; those without a method of their own need only their decision."""
         return await self._decide(ask, caller)
 
-    async def _decide(self, ask: asks.Ask, caller: Caller) -> dict[str, Any]:
+    async def _decide(self, ask: asks.Ask, caller: Caller) -> Answer:
         decide = find_decision(type(ask))
         if decide is None:
             raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
         return await self._engine.ask(lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask.uuid)
 
     @_answer.register
-    async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> dict[str, Any]:
+    async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> Answer:
         if ask.what == "view":
             return {"text": self._perfmon.view(ask.json)}
         if not is_admin(self._engine.cluster.conf, caller):
@@ -143,7 +143,7 @@ class Dispatch:
         raise Refused(f"perfmon {ask.what[:40]}: Invalid command")
 
     @_answer.register
-    async def _submit(self, ask: asks.Submit, caller: Caller) -> dict[str, Any]:
+    async def _submit(self, ask: asks.Submit, caller: Caller) -> Answer:
         env = without_secrets(ask.env, ask.options.get("secret"))
         packed = _packer.encode(env)
         if len(packed) > MAX_ENVIRONMENT:
@@ -153,7 +153,7 @@ class Dispatch:
         ask = replace(ask, env={}, env_hash=name)
         source = await self._restart_source(ask, caller) if ask.restart_of else None
 
-        async def decided(known: StoredJobs) -> dict[str, Any]:
+        async def decided(known: StoredJobs) -> Answer:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
@@ -167,12 +167,12 @@ class Dispatch:
         return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
     @_answer.register
-    async def _modify(self, ask: asks.Modify, caller: Caller) -> dict[str, Any]:
+    async def _modify(self, ask: asks.Modify, caller: Caller) -> Answer:
         target = get_target(self._engine.cluster, ask.job, caller)
         job = target.array or job_of(target.keys[0])
         texts = await self._texts.texts([job])
 
-        async def decided(known: StoredJobs) -> dict[str, Any]:
+        async def decided(known: StoredJobs) -> Answer:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
@@ -181,7 +181,7 @@ class Dispatch:
         return await self._lookups.tried(decided, caller)
 
     @_answer.register
-    async def _requeue(self, ask: asks.Requeue, caller: Caller) -> dict[str, Any]:
+    async def _requeue(self, ask: asks.Requeue, caller: Caller) -> Answer:
         if {"DONE", "EXIT"}.isdisjoint(ask.states):
             return await self._decide(ask, caller)
         finished = await self._lookups.finished(ask.jobs, caller)
@@ -192,19 +192,19 @@ class Dispatch:
         return await self._engine.ask(decide, ask.uuid)
 
     @_answer.register
-    async def _force(self, ask: asks.Run, caller: Caller) -> dict[str, Any]:
+    async def _force(self, ask: asks.Run, caller: Caller) -> Answer:
         uid = secrets.token_hex(8)
         return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid)
 
     @_answer.register
-    async def _judge(self, ask: asks.Judge, caller: Caller) -> dict[str, Any]:
-        async def decided(known: StoredJobs) -> dict[str, Any]:
+    async def _judge(self, ask: asks.Judge, caller: Caller) -> Answer:
+        async def decided(known: StoredJobs) -> Answer:
             return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(local_time(now)), known))
 
         return await self._lookups.tried(decided, caller)
 
     @_answer.register
-    async def _attach(self, ask: asks.Attach, caller: Caller) -> dict[str, Any]:
+    async def _attach(self, ask: asks.Attach, caller: Caller) -> Answer:
         while True:
             found = attach.find_door(self._engine.cluster, ask, caller, self._secret)
             if found is not None:
@@ -216,7 +216,7 @@ class Dispatch:
                 return told
 
     @_answer.register
-    async def _wait(self, ask: asks.Wait, caller: Caller) -> dict[str, Any]:
+    async def _wait(self, ask: asks.Wait, caller: Caller) -> Answer:
         await self._waits.array_over(ask.job)
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
@@ -230,11 +230,11 @@ class Dispatch:
         return answer_for(finished)
 
     @_answer.register
-    async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> dict[str, Any]:
+    async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> Answer:
         return {"text": await self._reconfiguration.ask(caller)}
 
     @_answer.register
-    async def _lease(self, ask: asks.Lease, caller: Caller) -> dict[str, Any]:
+    async def _lease(self, ask: asks.Lease, caller: Caller) -> Answer:
         self._loops.extend_leases(caller, ask.seconds)
         return {}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import FinishedJobs
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of, key_of
@@ -27,7 +27,7 @@ class Lookups:
         self._reader = reader
         self._clock = clock
 
-    async def tried(self, decided: Callable[[StoredJobs], Awaitable[dict[str, Any]]], caller: Caller) -> dict[str, Any]:
+    async def tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
         """What ``decided`` answers; raises Refused."""
         known = StoredJobs()
         for _ in range(TRIES):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job.job import Job
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.states import JobState
 from lavad.engine import Committed
 
 
-def answer_for(job: Job) -> dict[str, Any]:
+def answer_for(job: Job) -> Answer:
     """What a waiting caller gets."""
     status = job.outcome.status if job.outcome is not None else 0
     host = job.run.parts[0].host if job.run is not None else ""
@@ -25,7 +25,7 @@ class Waits:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._waiting: dict[tuple[int, str], list[asyncio.Future[dict[str, Any]]]] = {}
+        self._waiting: dict[tuple[int, str], list[asyncio.Future[Answer]]] = {}
         self._arrays: dict[int, list[asyncio.Future[None]]] = {}
 
     def committed(self, committed: Committed) -> None:
@@ -49,19 +49,19 @@ class Waits:
                 self._answer(event.key, "finished", answer_for(ended))
                 self._answer(event.key, "door", answer_for(ended))
 
-    def _answer(self, key: int, until: str, answer: dict[str, Any]) -> None:
+    def _answer(self, key: int, until: str, answer: Answer) -> None:
         for future in self._waiting.pop((key, until), ()):
             if not future.done():
                 future.set_result(answer)
 
-    async def wait(self, key: int, until: str) -> dict[str, Any] | None:
+    async def wait(self, key: int, until: str) -> Answer | None:
         """The answer once the live job is so far; None if it is not live now."""
         job = self._cluster.find_job(key)
         if job is None:
             return None
         if until == "started" and job.run is not None and job.run.started and job.state is not JobState.PEND:
             return answer_for(job)
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((key, until), []).append(future)
         return await future
 

@@ -6,19 +6,17 @@ twice the CPU).
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from lavad.store import schema
 
 
-def _insert(table: sa.Table, dialect: sa.Dialect) -> Any:
+def _insert(table: sa.Table, dialect: sa.Dialect) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if dialect.name == "sqlite" else postgresql.insert(table)
 
 
-def _text(statement: Any, table: sa.Table, dialect: sa.Dialect) -> str:
+def _text(statement: sa.Insert, table: sa.Table, dialect: sa.Dialect) -> str:
     compiled = statement.compile(dialect=dialect)
     if compiled.positiontup != [column.name for column in table.columns]:
         raise AssertionError(f"columns of {table.name} out of order: {compiled.positiontup}")

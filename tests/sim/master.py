@@ -20,6 +20,7 @@ from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.core.plan.plan import Plan
@@ -37,7 +38,7 @@ from tests.support.worlds.snapshot import snapshot
 from tests.support.worlds.world import QUIET
 
 Decide = Callable[[Cluster, float], Decided]
-Answer = Callable[["dict[str, Any] | None", str], None]
+OnAnswer = Callable[[Answer | None, str], None]
 """Called with the answer, or with None and why it was refused; not at all when the master dies first."""
 START_EXPIRES = 60.0
 
@@ -47,18 +48,18 @@ class Disk:
 
     def __init__(self) -> None:
         self.events: list[ev.Event] = []
-        self.answers: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, Answer] = {}
         self.epoch = 0
 
 
 class Ask:
     """What one caller asks for."""
 
-    def __init__(self, decides: list[Decide], uuid: str, answer: Answer) -> None:
+    def __init__(self, decides: list[Decide], uuid: str, answer: OnAnswer) -> None:
         self.decides, self.uuid, self.answer = decides, uuid, answer
 
 
-def no_answer(answer: dict[str, Any] | None, why: str) -> None:
+def no_answer(answer: Answer | None, why: str) -> None:
     """Nobody waits."""
 
 
@@ -116,11 +117,11 @@ class Master:
 
     # -- the engine ----------------------------------------------------------------------------------------------------
 
-    def ask(self, decide: Decide, uuid: str = "", answer: Answer = no_answer) -> None:
+    def ask(self, decide: Decide, uuid: str = "", answer: OnAnswer = no_answer) -> None:
         """Queue a request for the next turn."""
         self.ask_all([decide], uuid, answer)
 
-    def ask_all(self, decides: list[Decide], uuid: str = "", answer: Answer = no_answer) -> None:
+    def ask_all(self, decides: list[Decide], uuid: str = "", answer: OnAnswer = no_answer) -> None:
         """Several, in one commit."""
         self._waiting.append(Ask(decides, uuid, answer))
         if not self._busy:
@@ -136,8 +137,8 @@ class Master:
             return
         before = snapshot(self.cluster)
         events: list[ev.Event] = []
-        given: dict[str, dict[str, Any]] = {}
-        answers: list[tuple[Ask, dict[str, Any] | None, str]] = []
+        given: dict[str, Answer] = {}
+        answers: list[tuple[Ask, Answer | None, str]] = []
         for ask in asks:
             known = (self.disk.answers.get(ask.uuid) or given.get(ask.uuid)) if ask.uuid and self.answers_once else None
             if known is not None:
@@ -154,8 +155,8 @@ class Master:
         delay = self.time.random.uniform(0.001, 0.02)
         self.time.after(delay, lambda: self._committed(before, events, given, answers))
 
-    def _decide(self, ask: Ask, events: list[ev.Event]) -> dict[str, Any]:
-        answer: dict[str, Any] = {}
+    def _decide(self, ask: Ask, events: list[ev.Event]) -> Answer:
+        answer: Answer = {}
         for decide in ask.decides:
             decided = decide(self.cluster, self.time.now)
             for event in decided.events:
@@ -168,8 +169,8 @@ class Master:
         self,
         before: object,
         events: list[ev.Event],
-        given: dict[str, dict[str, Any]],
-        answers: list[tuple[Ask, dict[str, Any] | None, str]],
+        given: dict[str, Answer],
+        answers: list[tuple[Ask, Answer | None, str]],
     ) -> None:
         if not self.alive:
             return

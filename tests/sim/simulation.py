@@ -14,6 +14,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control, resize
 from lavad.core.decide.submit import submit
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Kill, Migrate, OptionValue, Refused, Requeue, Resize, Resume, Select, Stop, Submit
 from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.ranges import Ranges
@@ -150,7 +151,7 @@ class Simulation:
         def decide(cluster: Cluster, now: float) -> Decided:
             return submit.submit(cluster, ask, ALICE, now, LOCAL)
 
-        def answered(answer: dict[str, Any]) -> None:
+        def answered(answer: Answer) -> None:
             job = int(answer["job"])
             if job in self.acknowledged:
                 raise Broken(f"job id {job} was given out twice")
@@ -212,12 +213,12 @@ class Simulation:
         self.time.tell(f"user: bresize {what} {text}")
         self._ask_until_answered(lambda cluster, now: resize.resize(cluster, ask, ALICE, now), lambda answer: None)
 
-    def _ask_until_answered(self, decide: Any, answered: Callable[[dict[str, Any]], None]) -> None:
+    def _ask_until_answered(self, decide: Any, answered: Callable[[Answer], None]) -> None:
         """A caller asks again with the same uuid until there is an answer; a full store is asked again too."""
         uuid = f"u{self.time.random.getrandbits(64):x}"
         done = False
 
-        def got(answer: dict[str, Any] | None, why: str) -> None:
+        def got(answer: Answer | None, why: str) -> None:
             nonlocal done
             if answer is not None and not done:
                 done = True

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import EXCLUSIVE_GPU, gpu_weight
+from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job, Part
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.states import FINAL, OVER, STARTED, WAITING
+
+K = TypeVar("K")
 
 
 class BrokenInvariant(AssertionError):
@@ -112,33 +115,28 @@ def _check_indexes(cluster: Cluster) -> None:
         fresh.arrays.put(array.job, array)
     for job in cluster.jobs.rows.values():
         fresh.jobs.put(job.key, job)
-    pairs: dict[str, tuple[Any, Any]] = {
-        name: (getattr(cluster, name), getattr(fresh, name))
-        for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back")
-    }
-    pairs["pending"] = _waiting(cluster), _waiting(fresh)
+    for name in ("elements", "spec_jobs", "by_user", "started", "suspended", "promised", "held_back"):
+        _require_same(name, getattr(cluster, name), getattr(fresh, name))
+    _require_same("pending", _waiting(cluster), _waiting(fresh))
     for name in ("queues", "users", "pairs", "projects", "array_running", "group_running", "decaying"):
-        pairs[f"use.{name}"] = (_nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
-    pairs["use.elastic"] = (cluster.use.elastic, fresh.use.elastic)
-    pairs["conditions"] = (_waiters(cluster), _waiters(fresh))
-    pairs["accounts"] = (cluster.accounts.rows, fresh.accounts.rows)
-    pairs["use.hosts"] = (_host_use(cluster), _host_use(fresh))
-    for name, (is_now, should_be) in pairs.items():
-        if is_now != should_be:
-            raise BrokenInvariant(f"index {name} is not what the rows give: {_difference(is_now, should_be)}")
+        _require_same(f"use.{name}", _nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
+    _require_same("use.elastic", cluster.use.elastic, fresh.use.elastic)
+    _require_same("conditions", _waiters(cluster), _waiters(fresh))
+    _require_same("accounts", cluster.accounts.rows, fresh.accounts.rows)
+    _require_same("use.hosts", _host_use(cluster), _host_use(fresh))
     for number, pending in cluster.pending.items():
         _require(bool(pending.keys), f"spec {number} has an empty entry in pending")
 
 
-def _waiters(cluster: Cluster) -> dict[Any, Any]:
+def _waiters(cluster: Cluster) -> dict[Depend, list[int]]:
     return {depend: sorted(condition.waiters) for depend, condition in cluster.conditions.rows.items()}
 
 
-def _nonzero(sums: Mapping[Any, Any]) -> dict[Any, Any]:
+def _nonzero(sums: Mapping[K, object]) -> dict[K, object]:
     return {key: value for key, value in sums.items() if (any(value) if isinstance(value, list) else value)}
 
 
-def _host_use(cluster: Cluster) -> dict[str, tuple[Any, ...]]:
+def _host_use(cluster: Cluster) -> dict[str, tuple[object, ...]]:
     return {
         name: (
             use.slots,
@@ -154,12 +152,13 @@ def _host_use(cluster: Cluster) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _difference(is_now: dict[Any, Any], should_be: dict[Any, Any]) -> str:
+def _require_same(name: str, is_now: Mapping[K, object], should_be: Mapping[K, object]) -> None:
+    if is_now == should_be:
+        return
     for key in [*is_now, *should_be]:
         one, other = is_now.get(key, "nothing"), should_be.get(key, "nothing")
         if one != other:
-            return f"{key}: {one}, not {other}"
-    return "?"
+            raise BrokenInvariant(f"index {name} is not what the rows give: {key}: {one}, not {other}")
 
 
 def _check_hosts(cluster: Cluster) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -13,12 +13,12 @@ from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.lang.states import PartState, TaskState
 
 
-def with_part(run: Attempt, host: str, **changes: Any) -> Attempt:
+def with_part(run: Attempt, host: str, **changes: object) -> Attempt:
     """The attempt with one part changed."""
     return replace(run, parts=tuple(replace(part, **changes) if part.host == host else part for part in run.parts))
 
 
-def _part(cluster: Cluster, event: Any, **changes: Any) -> Job:
+def _part(cluster: Cluster, event: PartPrepared | PartStarted | PartStopped | PartRefused | PartGone, **changes: object) -> Job:
     job = live_job(cluster, event.key)
     move(job, event)
     return replace(job, run=with_part(attempt_of(job, event.attempt), event.host, **changes))

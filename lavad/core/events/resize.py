@@ -6,7 +6,7 @@ shrink is over (slots of a host that it keeps).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from lavad.core.job import resize
 from lavad.core.job.job import Attempt, End, Job, Placed, Resize
 
 
-def _found(cluster: Cluster, event: Any) -> tuple[Job, Attempt]:
+def _found(cluster: Cluster, event: JobGrew | JobShrank | JobResized | PartLeft | ResizeAsked) -> tuple[Job, Attempt]:
     job = live_job(cluster, event.key)
     move(job, event)
     if job.run is None or job.run.number != event.attempt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from lavad.core.job.job import Attempt, End, Job
 from lavad.core.lang.states import TaskState, TermReason
 
 
-def with_task(run: Attempt, rank: int, **changes: Any) -> Attempt:
+def with_task(run: Attempt, rank: int, **changes: object) -> Attempt:
     """The attempt with one task changed; raises IllegalMove for a rank that it does not have."""
     if not 0 <= rank < len(run.tasks):
         raise IllegalMove(f"attempt {run.number} has no task {rank}")
@@ -21,7 +21,7 @@ def with_task(run: Attempt, rank: int, **changes: Any) -> Attempt:
     return replace(run, tasks=(*tasks[:rank], replace(tasks[rank], **changes), *tasks[rank + 1 :]))
 
 
-def _job(cluster: Cluster, event: Any) -> tuple[Job, Attempt]:
+def _job(cluster: Cluster, event: TaskStarted | TaskEnded | TaskRetried | JobJudged) -> tuple[Job, Attempt]:
     job = live_job(cluster, event.key)
     move(job, event)
     return job, attempt_of(job, event.attempt)

@@ -39,13 +39,12 @@ def ranked_rows(state: CycleState, need: Need) -> list[int]:
             columns = [*_preference(state, need), *columns]
         keys = list(zip(*columns, strict=True))
         found = state.rankings[need.order_key] = sorted(range(len(state.rows)), key=keys.__getitem__)
-    order: list[int] = found
-    return order
+    return found
 
 
 def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
     """The same for many hosts, as an array of shape (hosts,)."""
-    found = state.rankings.get(need.order_key)
+    found = state.ranked_arrays.get(need.order_key)
     if found is None:
         keys = []
         for name, back in need.order or DEFAULT:
@@ -57,7 +56,7 @@ def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
         if need.preferred:
             keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(state, need)), *keys]
         # nan (no such number) sorts last whichever way the key counts
-        found = state.rankings[need.order_key] = np.lexsort(keys[::-1])
+        found = state.ranked_arrays[need.order_key] = np.lexsort(keys[::-1])
     array: Ranks = found
     return array
 

@@ -7,7 +7,6 @@ which always answers: a module that fails gives every job the same score (``lava
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from config.model.values import Aps
 from lavad.core.job.job import Array, Job
@@ -52,7 +51,9 @@ class Ranking:
         return None if policy is None else (policy.number, spec.user, spec.user_group)
 
 
-Scorer = Callable[[str, dict[str, Any]], float]
+Facts = dict[str, str | int | float | None]
+"""What a site's module is told about a job."""
+Scorer = Callable[[str, Facts], float]
 """(file of the site's module, ``facts`` of a job) -> score."""
 NEVER = 1e18
 
@@ -70,7 +71,7 @@ def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> floa
     return 0.0
 
 
-def facts(spec: Spec, row: Job | Array) -> dict[str, Any]:
+def facts(spec: Spec, row: Job | Array) -> Facts:
     """What a site's module may decide by; times in seconds, ``mem_limit`` in KB."""
     return {
         "id": row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Placed
@@ -37,7 +36,9 @@ class CycleState:
         self.shares = Shares(cache.ranking.policies, cluster, soft, now)
         self.queues: dict[str, int] = {}
         """Queue to why it dispatches nothing now; 0: it does."""
-        self.rankings: dict[tuple[object, ...], Any] = {}
+        self.rankings: dict[tuple[object, ...], list[int]] = {}
+        self.ranked_arrays: dict[tuple[object, ...], Ints] = {}
+        """The same where the cycle works with columns."""
         self.rank_starts: dict[tuple[object, ...], int] = {}
         """Ranking to the place of its first host that is not full."""
         self.free = sum(row.free for row, code in zip(self.rows, cache.codes, strict=True) if not code)

@@ -10,7 +10,6 @@ is made host by host by ``core.lang.resreq.eval``, which defines the meaning.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from lavad.core.lang.resreq.eval import Value, compile_select
 from lavad.core.lang.resreq.text import Expr, names_in
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
-from lavad.sched.needs.columns import Columns, Mask
+from lavad.sched.needs.columns import Columns, Floats, Mask
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, host_type, read_load, read_values
@@ -159,7 +158,7 @@ def why_not_load(state: CycleState, row: Row, thresholds: Thresholds) -> int:
     return 0
 
 
-_OPS: dict[str, Callable[[Any, Any], Any]] = {
+_OPS: dict[str, np.ufunc] = {
     "==": np.equal,
     "!=": np.not_equal,
     ">=": np.greater_equal,
@@ -185,7 +184,7 @@ def select_mask(state: CycleState, columns: Columns, expr: Expr, local: str) -> 
     return _by_host(state, expr, local)
 
 
-def _numbers(state: CycleState, columns: Columns, name: str) -> Any:
+def _numbers(state: CycleState, columns: Columns, name: str) -> Floats | None:
     """The values of a resource on all hosts; None: it is a text on some host."""
     if name in state.cache.texts:
         return None

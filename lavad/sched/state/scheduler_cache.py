@@ -5,10 +5,9 @@ Rule: all that is kept here names what it was made from, and is made again when 
 
 from __future__ import annotations
 
-from typing import Any
-
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.versioned_table import Pending
+from lavad.core.lang.resreq.text import Expr
 from lavad.core.lang.states import HostState
 from lavad.core.lang.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.core.plan.plan import Plan
@@ -19,7 +18,7 @@ from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.needs.columns import FEW, Columns
+from lavad.sched.needs.columns import FEW, Columns, Mask
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
@@ -88,7 +87,7 @@ class SchedulerCache:
         self.role_needs: dict[int, tuple[Need, tuple[Need, ...]]] = {}
         """Class with roles to its need, and the needs of one task of each role."""
         self.eligibilities: dict[tuple[object, ...], Eligibility] = {}
-        self.masks: dict[tuple[Any, str], tuple[tuple[int, int], Any]] = {}
+        self.masks: dict[tuple[Expr, str], tuple[tuple[int, int], Mask]] = {}
         self.units: dict[str, dict[str, int]] = {}
         """Type of compute units to each host's number of its unit."""
         self.texts: set[str] = set()

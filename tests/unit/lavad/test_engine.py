@@ -78,7 +78,7 @@ def fail(cluster: Cluster, now: float) -> Decided:
 
 
 def nothing(cluster: Cluster, now: float) -> Decided:
-    return Decided(answer={"seen": len(cluster.jobs.rows)})
+    return Decided(answer={"place": len(cluster.jobs.rows)})
 
 
 class Office:
@@ -173,7 +173,7 @@ def test_a_refusal_fails_its_caller_only(office: Office, bad: Callable[[Cluster,
 
 def test_asks_that_change_nothing_are_no_commit(office: Office) -> None:
     answers = office.serve(lambda engine: gather(engine.ask(nothing), engine.ask(refuse)))
-    assert answers[0] == {"seen": 0}
+    assert answers[0] == {"place": 0}
     assert office.store.batches == []
 
 
@@ -279,7 +279,7 @@ def test_an_unknown_uuid_has_no_answer(office: Office) -> None:
 
 def test_several_decisions_of_one_caller_see_each_other(office: Office) -> None:
     answers = office.serve(lambda engine: engine.ask_all([bsub, nothing, bsub]))
-    assert answers == [{"job": 1}, {"seen": 1}, {"job": 2}]
+    assert answers == [{"job": 1}, {"place": 1}, {"job": 2}]
     assert len(office.store.batches) == 1
 
 
@@ -290,14 +290,14 @@ def several(count: int) -> Callable[[Cluster, float], Decided]:
         decided = bsub(cluster, now)
         if count > 1:
             return Decided(events=decided.events, texts=decided.texts, more=several(count - 1))
-        return Decided(events=decided.events, texts=decided.texts, answer={"jobs": len(cluster.jobs.rows) + 1})
+        return Decided(events=decided.events, texts=decided.texts, answer={"place": len(cluster.jobs.rows) + 1})
 
     return decide
 
 
 def test_others_are_served_between_the_parts_of_an_ask(office: Office) -> None:
     answers = office.serve(lambda engine: gather(engine.ask_all([several(4), nothing], "m"), engine.ask(bsub, "b")))
-    assert answers == [[{"jobs": 5}, {"seen": 5}], {"job": 2}]
+    assert answers == [[{"place": 5}, {"place": 5}], {"job": 2}]
     assert [len(told.changed) for told in office.told] == [2, 1, 1, 1]
     assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["b"], [], [], ["m"]]
     office.check()
@@ -322,7 +322,7 @@ def test_a_record_that_cannot_be_written_costs_no_part_of_another_ask(office: Of
         return Decided(events=bsub(cluster, now).events, texts=[(cluster.next_job, bad)])
 
     answers = office.serve(lambda engine: gather(engine.ask(several(3)), engine.ask(wrong)))
-    assert answers[0] == {"jobs": 3}
+    assert answers[0] == {"place": 3}
     assert isinstance(answers[1], Refused)
     office.check()
 

@@ -6,13 +6,13 @@ Rule: what a later part means is looked at when its turn comes, since jobs start
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
+from lavad.core.lang.answers import Result
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -80,13 +80,11 @@ class _Chunks:
         self._before = before
         self._by_element = by_element
 
-    def next_chunk(
-        self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[dict[str, Any]], ...] = ()
-    ) -> Decided:
+    def next_chunk(self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[Result], ...] = ()) -> Decided:
         """The next part; nothing here remembers it, so that one that could not be stored may be decided again."""
         self._before.clear()
         events: list[ev.Event] = []
-        lines: list[dict[str, Any]] = []
+        lines: list[Result] = []
         at, rest, refusal, done = progress.at, progress.rest, progress.refusal, progress.done
         allowed: dict[int, bool] = {}
         room = AT_ONCE

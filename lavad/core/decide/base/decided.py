@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.job.spec import JobText
+from lavad.core.lang.answers import Answer
 from lavad.core.plan.cycle_record import RecordedCycle
 
 
@@ -17,7 +17,7 @@ class Decided(msgspec.Struct):
     """Events in order, the answer (plain data for the wire), and texts of new or changed jobs for the store."""
 
     events: list[Event] = []
-    answer: dict[str, Any] = {}
+    answer: Answer = {}
     texts: list[tuple[int, JobText]] = []
     cycles: list[RecordedCycle] = []
     """Plans that were accepted, with what they were decided on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -34,11 +33,11 @@ class JobDraft(msgspec.Struct):
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()
 
-    def set_spec(self, **fields: Any) -> None:
+    def set_spec(self, **fields: object) -> None:
         """Change fields of the spec."""
         self.spec = replace(self.spec, **fields)
 
-    def set_text(self, **fields: Any) -> None:
+    def set_text(self, **fields: object) -> None:
         """Change fields of the text."""
         self.text = replace(self.text, **fields)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
+from lavad.core.lang.answers import Answer, Result
 from lavad.core.lang.asks import Caller, Requeue
 from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import FINAL, JobState
@@ -51,7 +51,7 @@ def _part(
     caller: Caller,
     now: float,
     decided: Decided,
-    told: list[dict[str, Any]],
+    told: list[Result],
     begun: frozenset[int],
 ) -> Decided:
     """The next part of them; ``told``: the lines about those before it; ``begun``: the arrays of which some wait again."""
@@ -82,13 +82,13 @@ def _part(
     return Decided(events=[*decided.events, *specs, *events], answer=_joined(answer, told))
 
 
-def _joined(answer: dict[str, Any], told: list[dict[str, Any]]) -> dict[str, Any]:
+def _joined(answer: Answer, told: list[Result]) -> Answer:
     """The answer with these lines in the place of those that say that the jobs are no longer live."""
     if not told:
         return answer
     names = {line["id"] for line in told} | {line["id"].partition("[")[0] for line in told}
     kept = [line for line in answer["results"] if line["ok"] or line["id"] not in names]
-    return {**{name: value for name, value in answer.items() if name != "none"}, "results": [*kept, *told]}
+    return {"results": [*kept, *told]}
 
 
 def _revived(

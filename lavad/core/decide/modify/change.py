@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import fields
@@ -85,6 +84,6 @@ def _title(name: str) -> str:
     return BY_NAME[name].shown or f"Option -{name}"
 
 
-def shown(value: OptionValue) -> Any:
+def shown(value: OptionValue) -> str | bool:
     """The values of an option that may be given several times, in one line."""
     return " ".join(value) if isinstance(value, list) else value

@@ -22,6 +22,7 @@ from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, 
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.answers import Answer
 from lavad.core.lang.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.resreq import text as resreq
@@ -181,7 +182,7 @@ def _submitted(
             ended=depends[1] if depends is not None else (),
         )
     )
-    answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
+    answer: Answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
     return Decided(events=events, answer=answer, texts=[(job, text)])
 
 

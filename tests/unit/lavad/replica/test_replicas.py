@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lavad.core.lang.answers import Piece
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.plan import Plan
 from lavad.replica import protocol as feed
@@ -40,7 +41,7 @@ class Replica:
         await self.says(feed.Answer(number=number, pieces=[("out", "x" * size)], exit=0 if last else None))
 
 
-async def asked(queries: QueryProcess, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+async def asked(queries: QueryProcess, caller: Caller) -> AsyncIterator[Piece]:
     """A query whose reader has read the first piece."""
     answer = queries.answer(Query(command="bjobs"), caller)
     first = asyncio.ensure_future(anext(answer))

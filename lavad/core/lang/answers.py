@@ -1,0 +1,55 @@
+"""What callers get, as it goes over the wire in JSON: the answer to an ask, and the pieces of a query's output.
+
+A key stands in an answer only where the ask has something to say under it; the ask's decision says which those are.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Result(TypedDict, total=False):
+    """What became of one of many jobs, queues or hosts: the one that it is about, whether it was done, else why not."""
+
+    id: str
+    queue: str
+    host: str
+    ok: bool
+    why: str
+
+
+class Answer(TypedDict, total=False):
+    """The answer to an ask that is not a query."""
+
+    job: int | str
+    queue: str
+    default: bool
+    notices: list[str]
+    results: list[Result]
+    none: str
+    """Why there is no result at all."""
+    name: str
+    group: str
+    groups: list[str]
+    place: int
+    kept: bool
+    stands: bool | None
+    text: str
+    state: str
+    status: int
+    why: str
+    attempt: int
+    host: str
+    door: str
+    near: bool
+    token: str
+    cert: str
+    key: str
+
+
+class Piece(TypedDict, total=False):
+    """A piece of the output of a query; the last one has the exit status."""
+
+    out: str
+    err: str
+    exit: int
