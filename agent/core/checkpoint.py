@@ -1,6 +1,6 @@
-"""When a job is asked for a checkpoint, and what follows when a new one is whole: the ``app`` method, decided.
+"""When a job is asked for a checkpoint (method ``app``), and what follows from a new one.
 
-Rule: as in ``decide``: pure, times are given; a checkpoint counts when its generation is seen.
+Rule: pure; the caller gives the times (seconds of CLOCK_BOOTTIME). A checkpoint is complete when its generation folder is seen.
 """
 
 from __future__ import annotations
@@ -10,83 +10,83 @@ import signal
 import msgspec
 from msgspec.structs import replace
 
-from agent.core.effects import Effect, Grant, KillAll, SayCheckpoint, Send
+from agent.core.effects import Answer, Effect, KillAll, ReportCheckpoint, Send
 
 SIGNAL = signal.SIGUSR1
 CATCH_WITHIN = 60.0
-"""Seconds in which a process of the job must be ready for the signal."""
+"""Seconds within which a process of the job must have a handler for the signal."""
 WAIT = 600.0
-"""Seconds after which a checkpoint that was asked for has failed."""
+"""Seconds after which a requested checkpoint counts as failed."""
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A wish that waits for the next generation."""
+class PendingRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request of the master that waits for the next generation; ``until``: when it fails."""
 
-    wish: int
+    request: int
     kill_after: bool
     until: float
 
 
 class Checkpoints(msgspec.Struct, frozen=True):
-    """Of one part: the newest generation known, when the next is due (0: never), and the wishes that wait."""
+    """The checkpoints of one part: the newest generation known (-1: none), when the next is due (0: never), pending requests."""
 
     uid: str
     known: int = -1
     period: float = 0.0
     due: float = 0.0
-    asked: tuple[Asked, ...] = ()
+    pending: tuple[PendingRequest, ...] = ()
 
 
 Decided = tuple[Checkpoints, list[Effect]]
 
 
 def begin(uid: str, known: int, period: float, initial: float, now: float) -> Checkpoints:
-    """The part runs; the first one is due after ``initial`` seconds, else after a period."""
+    """The part runs. Periodic checkpoints are due after ``initial`` (0: ``period``) seconds, then each ``period``; 0: there are none."""
     return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0)
 
 
-def ask(now: float, state: Checkpoints, wish: int, kill_after: bool) -> Decided:
-    """A wish: the job's tasks are signalled."""
-    if any(one.wish == wish for one in state.asked):
+def ask(now: float, state: Checkpoints, request: int, kill_after: bool) -> Decided:
+    """The master requests a checkpoint: signal the job's tasks. A repeated request changes nothing."""
+    if any(one.request == request for one in state.pending):
         return state, []
-    asked = (*state.asked, Asked(wish, kill_after, now + WAIT))
-    return replace(state, asked=asked), [Send(state.uid, SIGNAL, True)]
+    pending = (*state.pending, PendingRequest(request, kill_after, now + WAIT))
+    return replace(state, pending=pending), [Send(state.uid, SIGNAL, True)]
 
 
-def every(state: Checkpoints, period: float, now: float) -> Checkpoints:
-    """Another period, 0: no more by itself. Hearing it once more changes nothing."""
+def set_period(state: Checkpoints, period: float, now: float) -> Checkpoints:
+    """Change the period (seconds, 0: no periodic checkpoints); the same period again changes nothing."""
     if period == state.period:
         return state
     return replace(state, period=period, due=now + period if period else 0.0)
 
 
 def tick(now: float, state: Checkpoints) -> Decided:
-    """The periodic one, when it is due and none is under way; wishes that waited in vain."""
+    """Ask for the periodic checkpoint if it is due and none is pending; fail requests whose time is over."""
     effects: list[Effect] = []
-    late = [one for one in state.asked if one.until <= now]
+    late = [one for one in state.pending if one.until <= now]
     if late:
         why = f"no checkpoint was written within {WAIT:.0f} seconds"
-        effects += [Grant(state.uid, one.wish, False, why) for one in late]
-        state = replace(state, asked=tuple(one for one in state.asked if one.until > now))
+        effects += [Answer(state.uid, one.request, False, why) for one in late]
+        state = replace(state, pending=tuple(one for one in state.pending if one.until > now))
     if state.due and now >= state.due:
-        if not state.asked:
+        if not state.pending:
             effects.append(Send(state.uid, SIGNAL, True))
         state = replace(state, due=now + state.period)
     return state, effects
 
 
-def deaf(state: Checkpoints) -> Decided:
-    """No process of the job catches the signal: it would only have ended it."""
+def signal_ignored(state: Checkpoints) -> Decided:
+    """No process of the job catches the signal, so it was not sent: every pending request fails."""
     why = f"no process of the job catches {SIGNAL.name}"
-    return replace(state, asked=()), [Grant(state.uid, one.wish, False, why) for one in state.asked]
+    return replace(state, pending=()), [Answer(state.uid, one.request, False, why) for one in state.pending]
 
 
 def found(state: Checkpoints, generation: int) -> Decided:
-    """This is the newest whole generation in the folder; -1: there is none."""
+    """The newest complete generation in the folder is ``generation``; -1: there is none."""
     if generation <= state.known:
         return state, []
-    effects: list[Effect] = [SayCheckpoint(state.uid, generation)]
-    effects += [Grant(state.uid, one.wish) for one in state.asked]
-    if any(one.kill_after for one in state.asked):
+    effects: list[Effect] = [ReportCheckpoint(state.uid, generation)]
+    effects += [Answer(state.uid, one.request) for one in state.pending]
+    if any(one.kill_after for one in state.pending):
         effects.append(KillAll(state.uid))
-    return replace(state, known=generation, asked=()), effects
+    return replace(state, known=generation, pending=()), effects

@@ -1,6 +1,6 @@
-"""What to do with a part when something is asked of it, when it used too much, or when time has passed.
+"""What to do with a part when the master requests something, when it exceeds a limit, or when time has passed.
 
-Every function takes the part and returns the changed part with what is to be done; a wish is done once for each number.
+Every function takes the part and returns the changed part with the effects to carry out. ``now``: seconds of CLOCK_BOOTTIME.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import signal
 
 from msgspec.structs import replace
 
-from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
-from agent.core.part import KILL, TERMINATE, Part, Stage, Step, Wish, WishKind, run_time
+from agent.core.effects import Answer, AskCheckpoint, Effect, KillAll, ReportStopped, Run, Save, Send
+from agent.core.part import KILL, TERMINATE, Part, Request, RequestKind, Stage, Step, run_time
 
 Decided = tuple[Part, list[Effect]]
 
 _OVER = (Stage.ENDED, Stage.GONE)
 SOFT_STOP = 1.0
-"""Seconds that a parallel job has after SIGTSTP to stop in order."""
+"""Seconds from SIGTSTP to SIGSTOP for a parallel job."""
 MEMORY_GRACE = 2.0
-"""Seconds from SIGTERM to SIGKILL for a part over its memory limit: it must not go on growing for long."""
+"""Seconds from SIGTERM to SIGKILL for a part over its memory limit: it must not grow for long."""
 
 
 def kill_steps(part: Part, now: float) -> tuple[Step, ...]:
-    """LSF's kill sequence: CONT and INT, then TERM, then KILL."""
+    """The steps of LSF's kill sequence from ``now``: CONT and INT, then TERM, then KILL."""
     rules = part.rules
     if not rules.sequential:
         return (Step(now, KILL),)
@@ -42,7 +42,7 @@ def started(part: Part, at: float) -> Part:
 
 
 def ended(part: Part) -> Part:
-    """Its job process ended: nothing more is asked of what may be left, the shepherd clears that."""
+    """Its tasks have ended; the shepherd ends whatever processes are left."""
     return replace(part, stage=max(part.stage, Stage.ENDED), steps=(), since=-1.0)
 
 
@@ -51,47 +51,47 @@ def gone(part: Part) -> Part:
     return replace(part, stage=Stage.GONE, steps=(), since=-1.0)
 
 
-def asked(part: Part, wish: Wish, now: float) -> Decided:
-    """A wish of the master."""
-    if wish.number in part.wishes:
-        return part, [Grant(part.uid, wish.number)]
-    part = replace(part, wishes=part.wishes | {wish.number})
+def asked(part: Part, request: Request, now: float) -> Decided:
+    """The master requests something: carry it out, and answer. A repeated request is only answered."""
+    if request.number in part.requests:
+        return part, [Answer(part.uid, request.number)]
+    part = replace(part, requests=part.requests | {request.number})
     if part.stage in _OVER:
-        return part, [Grant(part.uid, wish.number, False, "Job has already finished")]
-    granted: list[Effect] = [Keep(part.uid), Grant(part.uid, wish.number)]
-    if wish.kind is WishKind.CHECKPOINT or (wish.kind is WishKind.MIGRATE and part.rules.checkpoint):
-        return _checkpoint(part, wish, granted)
-    if wish.kind in (WishKind.REQUEUE, WishKind.MIGRATE):
-        part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
-        return part, [KillAll(part.uid), *granted]
-    if wish.kind is WishKind.KILL and part.stage < Stage.RUNNING:
-        # Nothing of the command runs that could want to end in good order.
-        part = replace(part, killing=True, reason=part.reason or wish.reason, steps=())
-        return part, [KillAll(part.uid), *granted]
-    if wish.kind is WishKind.KILL and not wish.signal:
-        part = _to_be_killed(part, now, wish.reason)
+        return part, [Answer(part.uid, request.number, False, "Job has already finished")]
+    answered: list[Effect] = [Save(part.uid), Answer(part.uid, request.number)]
+    if request.kind is RequestKind.CHECKPOINT or (request.kind is RequestKind.MIGRATE and part.rules.checkpoint):
+        return _checkpoint(part, request, answered)
+    if request.kind in (RequestKind.REQUEUE, RequestKind.MIGRATE):
+        part = replace(part, killing=True, reason=part.reason or request.reason, steps=())
+        return part, [KillAll(part.uid), *answered]
+    if request.kind is RequestKind.KILL and part.stage < Stage.RUNNING:
+        # The command does not run yet: there is nothing to end gracefully.
+        part = replace(part, killing=True, reason=part.reason or request.reason, steps=())
+        return part, [KillAll(part.uid), *answered]
+    if request.kind is RequestKind.KILL and not request.signal:
+        part = _to_be_killed(part, now, request.reason)
         part, effects = tick(part, now)
-        return part, effects + granted
-    part, effects = _signalled(part, wish)
-    return part, effects + granted
+        return part, effects + answered
+    part, effects = _signalled(part, request)
+    return part, effects + answered
 
 
 def leave(part: Part, grace: float, now: float) -> Decided:
-    """The job goes on without this host: what runs here may end in good order, and is killed after ``grace`` seconds."""
+    """The job continues without this host: SIGTERM what runs here, and kill it after ``grace`` seconds."""
     if part.killing or part.stage in _OVER:
         return part, []
     part = replace(part, killing=True, steps=(Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + grace, KILL)))
-    return tick(part, now, [Keep(part.uid)])
+    return tick(part, now, [Save(part.uid)])
 
 
 def stop(part: Part, stopped: bool, now: float) -> Decided:
-    """Stop the part, or let it go on. Repeating it is harmless: the master asks until it hears that it is so."""
+    """Stop or resume the part. May be repeated: the master asks until the new state is reported to it."""
     if part.stage in _OVER:
         return part, []
     part = replace(part, stopped=stopped, ran=run_time(part, now), since=_since(part, stopped, now))
     own = part.rules.suspend if stopped else part.rules.resume
     if own:
-        return part, [*_control(part, own), Keep(part.uid), SayStopped(part.uid, stopped)]
+        return part, [*_control(part, own), Save(part.uid), ReportStopped(part.uid, stopped)]
     number = signal.SIGCONT
     steps = tuple(step for step in part.steps if step.signal != signal.SIGSTOP)
     if stopped and part.rules.soft_stop:
@@ -101,50 +101,50 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
     elif stopped:
         number = signal.SIGSTOP
     part = replace(part, steps=steps)
-    return part, [Send(part.uid, number), Keep(part.uid), SayStopped(part.uid, stopped)]
+    return part, [Send(part.uid, number), Save(part.uid), ReportStopped(part.uid, stopped)]
 
 
 def _control(part: Part, action: str) -> list[Effect]:
-    """The queue's own way to stop a job or let it go on; a command runs on the first host."""
+    """The queue's JOB_CONTROLS action: a signal, or a command, which runs on the first host only."""
     if action.isdigit():
         return [Send(part.uid, int(action))]
     return [Run(part.uid, action)] if part.rules.first else []
 
 
 def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int, threads: int = 0) -> Decided:
-    """A usage sample: CPU seconds, memory and swap in KB, numbers of processes and threads."""
+    """End the part if a usage sample exceeds a limit. CPU in seconds, memory and swap in KB."""
     rules = part.rules
     if part.stage is not Stage.RUNNING or part.limit:
         return part, []
     if rules.mem and rules.enforce_memory and rss > rules.mem:
         steps = (Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + MEMORY_GRACE, KILL))
-        return tick(replace(part, limit="TERM_MEMLIMIT", killing=True, steps=steps), now, [Keep(part.uid)])
+        return tick(replace(part, limit="TERM_MEMLIMIT", killing=True, steps=steps), now, [Save(part.uid)])
     if rules.swap and swap > rules.swap:
-        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Keep(part.uid)])
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Save(part.uid)])
     if rules.processes and processes > rules.processes:
-        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_PROCESSLIMIT"), now, [Keep(part.uid)])
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_PROCESSLIMIT"), now, [Save(part.uid)])
     if rules.threads and threads > rules.threads:
-        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_THREADLIMIT"), now, [Keep(part.uid)])
+        return tick(replace(_to_be_killed(part, now, ""), limit="TERM_THREADLIMIT"), now, [Save(part.uid)])
     if rules.cpu and cpu > rules.cpu:
         xcpu = (Step(now, signal.SIGCONT), Step(now, signal.SIGXCPU), *_later(part, now + rules.interval))
-        return tick(replace(part, limit="TERM_CPULIMIT", killing=True, steps=xcpu), now, [Keep(part.uid)])
+        return tick(replace(part, limit="TERM_CPULIMIT", killing=True, steps=xcpu), now, [Save(part.uid)])
     return part, []
 
 
 def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
-    """All that is due at ``now``: the run limit, then the steps of a sequence under way."""
+    """Do what is due: the warning, the run limit, the steps of a signal sequence. ``before``: effects to put first."""
     effects: list[Effect] = before or []
     rules = part.rules
     if _is_time_to_warn(part, now):
         part = replace(part, warned=True)
-        effects += [*_warning(part), Keep(part.uid)]
+        effects += [*_warning(part), Save(part.uid)]
     if rules.run and part.stage is Stage.RUNNING and not part.limit and run_time(part, now) >= rules.run:
-        # a job that was warned in time is ended now; SIGUSR2 is the warning of all others
+        # A job that got its own warning (-wa) ends now; all others are warned by SIGUSR2 first.
         steps = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
         if part.warned:
             steps = _later(part, now)
         part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if part.killing else steps)
-        effects.append(Keep(part.uid))
+        effects.append(Save(part.uid))
     due = [step for step in part.steps if step.at <= now]
     if due:
         part = replace(part, steps=tuple(step for step in part.steps if step.at > now))
@@ -179,17 +179,17 @@ def _warning(part: Part) -> list[Effect]:
 
 
 def limited(part: Part, run: int, cpu: int, mem: int, swap: int, processes: int, now: float) -> Decided:
-    """The job has other limits now; what it has done wrong before stays as it is."""
+    """The job has new limits (seconds and KB, 0: none); a limit exceeded before stays exceeded."""
     rules = replace(part.rules, run=run, cpu=cpu, mem=mem, swap=swap, processes=processes)
     if part.stage in _OVER or rules == part.rules:
         return part, []
     later = bool(run) and run_time(part, now) < run - rules.warn_before
     part = replace(part, rules=rules, warned=part.warned and not later)
-    return tick(part, now, [Keep(part.uid)])
+    return tick(part, now, [Save(part.uid)])
 
 
 def wake_at(part: Part) -> float | None:
-    """When ``tick`` has something to do next."""
+    """When ``tick`` has something to do next (CLOCK_BOOTTIME); None: not until something else happens."""
     times = [step.at for step in part.steps]
     if part.rules.run and not part.limit and part.since >= 0:
         times.append(part.since + part.rules.run - part.ran)
@@ -201,13 +201,16 @@ def wake_at(part: Part) -> float | None:
 
 
 def resumed(part: Part, now: float) -> Part:
-    """The part as read back after a restart of the agent: of the steps that passed meanwhile, only the last is done."""
+    """The part as read back after a restart of the agent: of the steps that came due meanwhile, only the last is kept."""
     past = [step for step in part.steps if step.at <= now]
     return replace(part, steps=(*past[-1:], *(step for step in part.steps if step.at > now)))
 
 
 def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
-    """The limit behind an end that the kernel enforced (RLIMIT_CPU, a cgroup's memory), else what was noted."""
+    """The limit that ended the part (the name of a TermReason, "" if none): ours, or the kernel's (RLIMIT_CPU, cgroup).
+
+    ``status``: a wait status; ``cpu``: seconds; ``max_mem``: KB.
+    """
     if part.limit or part.killing:
         return part.limit
     number = status & 0x7F or max(0, (status >> 8 & 0xFF) - 128)
@@ -219,19 +222,19 @@ def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
     return ""
 
 
-def _checkpoint(part: Part, wish: Wish, granted: list[Effect]) -> Decided:
+def _checkpoint(part: Part, request: Request, answered: list[Effect]) -> Decided:
     rules = part.rules
     if not rules.first and rules.checkpoint:
-        return part, granted
+        return part, answered
     if not rules.checkpoint or part.stage is not Stage.RUNNING:
         why = "Job has not started yet" if rules.checkpoint else "Job is not checkpointable"
-        return part, [Grant(part.uid, wish.number, False, why)]
-    kill_after = wish.kill_after or wish.kind is WishKind.MIGRATE
+        return part, [Answer(part.uid, request.number, False, why)]
+    kill_after = request.kill_after or request.kind is RequestKind.MIGRATE
     if kill_after:
-        part = replace(part, reason=part.reason or wish.reason or "TERM_CHKPNT")
-    # Not noted as done: after a restart of the agent it is asked for again.
-    part = replace(part, wishes=part.wishes - {wish.number})
-    return part, [Keep(part.uid), AskCheckpoint(part.uid, wish.number, kill_after)]
+        part = replace(part, reason=part.reason or request.reason or "TERM_CHKPNT")
+    # Not marked as carried out: after a restart of the agent the master requests it again.
+    part = replace(part, requests=part.requests - {request.number})
+    return part, [Save(part.uid), AskCheckpoint(part.uid, request.number, kill_after)]
 
 
 def _to_be_killed(part: Part, now: float, reason: str) -> Part:
@@ -245,10 +248,10 @@ def _to_be_killed(part: Part, now: float, reason: str) -> Part:
     return replace(part, killing=True, reason=part.reason or reason, steps=steps)
 
 
-def _signalled(part: Part, wish: Wish) -> Decided:
-    number = wish.signal
+def _signalled(part: Part, request: Request) -> Decided:
+    number = request.signal
     if number == signal.SIGKILL:
-        reason = part.reason or wish.reason
+        reason = part.reason or request.reason
         return replace(part, killing=True, reason=reason, steps=()), [KillAll(part.uid)]
     return part, [Send(part.uid, number)] if number else []
 

@@ -1,4 +1,4 @@
-"""What the agent's decisions ask for, done by the runner."""
+"""What is to be done after a decision of ``agent.core``; ``agent.parts`` does it."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ import msgspec
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
-    """Something to do for one part."""
+    """One thing to do for the part ``uid``."""
 
     uid: str
 
 
 class Send(Effect, frozen=True):
-    """Signal every process group of the part, or (``tasks``) only the processes that lava started."""
+    """Signal every process group of the part or, with ``tasks``, only its task processes that catch the signal."""
 
     signal: int
     tasks: bool = False
 
 
 class KillAll(Effect, frozen=True):
-    """SIGKILL everything until nothing is left."""
+    """SIGKILL every process of the part until none is left."""
 
 
-class Grant(Effect, frozen=True):
-    """Tell the master that a wish is done, or why it cannot be."""
+class Answer(Effect, frozen=True):
+    """Report to the master that its request was carried out, or ``why`` not."""
 
-    wish: int
+    request: int
     ok: bool = True
     why: str = ""
 
 
-class SayStopped(Effect, frozen=True):
-    """Tell the master whether the part's processes are stopped."""
+class ReportStopped(Effect, frozen=True):
+    """Report to the master whether the part is stopped."""
 
     stopped: bool
 
 
 class AskCheckpoint(Effect, frozen=True):
-    """Ask the job to write a checkpoint; when it is whole and ``kill_after``, end the part."""
+    """Ask the job to write a checkpoint; with ``kill_after``, end the part once it is complete."""
 
-    wish: int
+    request: int
     kill_after: bool = False
 
 
-class SayCheckpoint(Effect, frozen=True):
-    """Tell the master of a new whole checkpoint."""
+class ReportCheckpoint(Effect, frozen=True):
+    """Report a new complete checkpoint to the master."""
 
     generation: int
 
 
 class Run(Effect, frozen=True):
-    """Run a command of the user's beside the job."""
+    """Run a shell command as the user, in the job's environment."""
 
     command: str
 
 
-class Keep(Effect, frozen=True):
-    """Note on disk what the agent must still know of the part after a restart of its own."""
+class Save(Effect, frozen=True):
+    """Write the part to the agent's journal: it must survive a restart of the agent."""

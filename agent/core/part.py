@@ -1,6 +1,6 @@
-"""What the agent knows of one attempt on its host, and the rules that it keeps there.
+"""What the agent knows of one attempt on its host, and the limits that it enforces there.
 
-Rule: times are seconds of CLOCK_BOOTTIME, given by the caller; the run limit's clock stands still while it is stopped.
+Rule: times are seconds of CLOCK_BOOTTIME, given by the caller; the run limit does not count the time that the part is stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DEFAULT_INTERVAL = 10.0
 
 
 class Stage(IntEnum):
-    """Where a part is on this host; it only goes down the list."""
+    """How far a part has come on this host; it only moves down this list."""
 
     SENT = 1
     PREPARED = 2
@@ -24,7 +24,7 @@ class Stage(IntEnum):
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Limits (seconds and KB, 0: none) and how the part is to be ended."""
+    """Limits (seconds and KB, 0: none) and how to stop and end the part."""
 
     run: int = 0
     cpu: int = 0
@@ -37,7 +37,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What warns the job ``warn_before`` seconds before its run limit or deadline: a signal's number, CHKPNT or a command."""
     warn_before: int = 0
     deadline: float = 0.0
-    """When the master ends the job (``-t``), by the clock of limits; 0: never."""
+    """When the master ends the job (``-t``), in seconds of CLOCK_BOOTTIME; 0: never."""
     warning: int = 0
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""
     interval: float = DEFAULT_INTERVAL
@@ -46,20 +46,20 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     soft_stop: bool = False
     """Stop by SIGTSTP (parallel and interactive jobs) rather than SIGSTOP."""
     suspend: str = ""
-    """JOB_CONTROLS: what stops the job in place of the usual signal: a signal's number or a command."""
+    """JOB_CONTROLS: what stops the job instead of the usual signal: a signal's number or a command."""
     resume: str = ""
     terminate: str = ""
-    """What goes before the usual kill sequence, by three of its intervals."""
+    """Runs or is sent first; the usual kill sequence follows three of its intervals later."""
     checkpoint: bool = False
     """The job writes checkpoints when asked to."""
     after: bool = False
-    """JOB_INCLUDE_POSTPROC: its end is told when the post-execution command has ended too."""
+    """JOB_INCLUDE_POSTPROC: the end is reported when the post-execution command has ended too."""
     first: bool = True
-    """The part on the first host: it alone asks for checkpoints."""
+    """This is the part on the first host, which alone asks the job for checkpoints."""
 
 
-class WishKind(Enum):
-    """What the master may ask of a part."""
+class RequestKind(Enum):
+    """What the master may request of a part."""
 
     SIGNAL = "signal"
     KILL = "kill"
@@ -71,11 +71,11 @@ class WishKind(Enum):
     CHECKPOINT = "checkpoint"
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Something asked of the part, once for each number."""
+class Request(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A request of the master; one with a number that was seen before is not carried out again."""
 
     number: int
-    kind: WishKind
+    kind: RequestKind
     signal: int = 0
     reason: str = ""
     kill_after: bool = False
@@ -83,7 +83,7 @@ class Wish(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A signal that is due at a time; ``KILL`` ends everything, ``TERMINATE`` runs the queue's command."""
+    """A signal to send at a time; ``KILL`` ends everything, ``TERMINATE`` runs the queue's own command."""
 
     at: float
     signal: int
@@ -105,19 +105,19 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     ran: float = 0.0
     """Seconds run before ``since``."""
     since: float = -1.0
-    """Running, not stopped, since then; -1: not running now."""
+    """Since when it runs without a stop; -1: it does not run now."""
     stopped: bool = False
     steps: tuple[Step, ...] = ()
-    wishes: frozenset[int] = frozenset()
-    """Numbers of the wishes that were done."""
+    requests: frozenset[int] = msgspec.field(default=frozenset(), name="wishes")
+    """Numbers of the requests that were carried out; "wishes" in the agent's journal."""
     warned: bool = False
     killing: bool = False
     limit: str = ""
-    """The limit that it went over (a TermReason name)."""
+    """The limit that it exceeded (the name of a TermReason), "" if none."""
     reason: str = ""
-    """Why it was told to end, by whom (a TermReason name)."""
+    """Why it was ended on request (the name of a TermReason), "" if it was not."""
 
 
 def run_time(part: Part, now: float) -> float:
-    """Seconds that it has run, without the time it was stopped."""
+    """Seconds that the part has run, without the time that it was stopped."""
     return part.ran + (now - part.since if part.since >= 0 else 0.0)

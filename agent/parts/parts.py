@@ -183,7 +183,7 @@ class Parts:
                 self._lost(entry, reason)
             case SignalIgnored():
                 if entry.checkpoint is not None:
-                    self._checkpointed(entry, *checkpoint.deaf(entry.checkpoint))
+                    self._checkpointed(entry, *checkpoint.signal_ignored(entry.checkpoint))
             case TaskStarted() | TaskEnded():
                 self._task_report(entry, report)
             case Wrote(error):
@@ -322,19 +322,19 @@ class Parts:
                 self._starter.put(messages.signal(effect))
             elif isinstance(effect, eff.KillAll):
                 self._starter.put(orders.Kill((effect.uid,), posts=True))
-            elif isinstance(effect, eff.Grant):
-                granted = pb.Granted(wish=effect.wish, ok=effect.ok, why=effect.why)
-                self._reporter.put(messages.about(entry, granted=granted), entry)
-            elif isinstance(effect, eff.SayStopped):
+            elif isinstance(effect, eff.Answer):
+                answer = pb.Granted(wish=effect.request, ok=effect.ok, why=effect.why)
+                self._reporter.put(messages.about(entry, granted=answer), entry)
+            elif isinstance(effect, eff.ReportStopped):
                 self._reporter.put(messages.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
             elif isinstance(effect, eff.AskCheckpoint):
                 if entry.checkpoint is not None:
-                    self._checkpointed(entry, *checkpoint.ask(now(), entry.checkpoint, effect.wish, effect.kill_after))
-            elif isinstance(effect, eff.SayCheckpoint):
+                    self._checkpointed(entry, *checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after))
+            elif isinstance(effect, eff.ReportCheckpoint):
                 self._reporter.put(messages.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
             elif isinstance(effect, eff.Run):
                 self._completion.run(entry, effect.command)
-            elif isinstance(effect, eff.Keep):
+            elif isinstance(effect, eff.Save):
                 self._spool.keep(part)
         self._wake_later(entry)
 

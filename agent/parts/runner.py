@@ -11,7 +11,7 @@ import os
 import time
 
 from agent.core import checkpoint, decide
-from agent.core.part import Part, Stage, Wish, WishKind
+from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import build, limits, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
@@ -177,11 +177,11 @@ class Runner:
             self.parts.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
-            wish = Wish(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
+            request = Request(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
             if asked.HasField("period") and entry.checkpoint is not None:
-                entry.checkpoint = checkpoint.every(entry.checkpoint, asked.period, now())
+                entry.checkpoint = checkpoint.set_period(entry.checkpoint, asked.period, now())
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
-            self.parts.decided(entry, *decide.asked(entry.part, wish, now()))
+            self.parts.decided(entry, *decide.asked(entry.part, request, now()))
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
@@ -267,9 +267,9 @@ class Runner:
         self.starter.put(orders.Read(peek.id, user.account, path, peek.offset, peek.limit or 1 << 20))
 
 
-def _kind_of(name: str) -> WishKind:
+def _kind_of(name: str) -> RequestKind:
     """The kind by its name on the wire; one that is not known is a signal."""
-    return WishKind(name) if name in {kind.value for kind in WishKind} else WishKind.SIGNAL
+    return RequestKind(name) if name in {kind.value for kind in RequestKind} else RequestKind.SIGNAL
 
 
 def _finish(order: pb.Order) -> orders.Finish:

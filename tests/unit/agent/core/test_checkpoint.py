@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import SIGNAL, WAIT
-from agent.core.effects import Grant, KillAll, SayCheckpoint, Send
+from agent.core.effects import Answer, KillAll, ReportCheckpoint, Send
 from agent.starter.part.user_files import find_folders
 from agent.starter.protocol.orders import FindFolders
 from agent.starter.protocol.part import User
@@ -26,7 +26,7 @@ def test_periodic_checkpoints_are_asked_for_after_initial_and_period() -> None:
     assert checkpoint.tick(1e9, state) == (state, [])
 
 
-def test_a_wish_is_granted_when_the_next_generation_is_whole() -> None:
+def test_a_request_is_answered_when_the_next_generation_is_complete() -> None:
     state = checkpoint.begin("u", 3, 0.0, 0.0, 0.0)
     state, effects = checkpoint.ask(1.0, state, 5, False)
     assert effects == [ASK]
@@ -36,7 +36,7 @@ def test_a_wish_is_granted_when_the_next_generation_is_whole() -> None:
     assert effects == []
     state, effects = checkpoint.ask(2.0, state, 6, True)
     state, effects = checkpoint.found(state, 4)
-    assert effects == [SayCheckpoint("u", 4), Grant("u", 5), Grant("u", 6), KillAll("u")]
+    assert effects == [ReportCheckpoint("u", 4), Answer("u", 5), Answer("u", 6), KillAll("u")]
     assert checkpoint.found(state, 4) == (state, [])
 
 
@@ -44,16 +44,16 @@ def test_a_checkpoint_that_does_not_come_has_failed() -> None:
     state, _ = checkpoint.ask(0.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
     assert checkpoint.tick(WAIT - 1, state) == (state, [])
     state, effects = checkpoint.tick(WAIT, state)
-    assert effects == [Grant("u", 5, False, "no checkpoint was written within 600 seconds")]
+    assert effects == [Answer("u", 5, False, "no checkpoint was written within 600 seconds")]
     _, effects = checkpoint.found(state, 1)
-    assert effects == [SayCheckpoint("u", 1)]
+    assert effects == [ReportCheckpoint("u", 1)]
 
 
 def test_a_job_that_does_not_catch_the_signal_is_told_of() -> None:
     state, _ = checkpoint.ask(0.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
-    state, effects = checkpoint.deaf(state)
-    assert effects == [Grant("u", 5, False, "no process of the job catches SIGUSR1")]
-    assert checkpoint.deaf(state) == (state, [])
+    state, effects = checkpoint.signal_ignored(state)
+    assert effects == [Answer("u", 5, False, "no process of the job catches SIGUSR1")]
+    assert checkpoint.signal_ignored(state) == (state, [])
 
 
 def test_only_whole_generations_count(tmp_path: Path) -> None:

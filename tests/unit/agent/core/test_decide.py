@@ -1,4 +1,4 @@
-"""The agent's decisions about one part: kill sequences, limits, stopping, wishes done once."""
+"""The agent's decisions about one part: kill sequences, limits, stopping, requests done once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.core import decide
-from agent.core.effects import AskCheckpoint, Effect, Grant, Keep, KillAll, Run, SayStopped, Send
-from agent.core.part import Part, Rules, Stage, Wish, WishKind, run_time
+from agent.core.effects import Answer, AskCheckpoint, Effect, KillAll, ReportStopped, Run, Save, Send
+from agent.core.part import Part, Request, RequestKind, Rules, Stage, run_time
 
 RULES = Rules(interval=10.0)
 
@@ -27,9 +27,9 @@ def sent(effects: list[Effect]) -> list[int | str]:
 
 
 def test_the_kill_sequence_is_cont_int_term_kill() -> None:
-    part, effects = decide.asked(running(), Wish(1, WishKind.KILL, reason="TERM_OWNER"), 200.0)
+    part, effects = decide.asked(running(), Request(1, RequestKind.KILL, reason="TERM_OWNER"), 200.0)
     assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
-    assert effects[-1] == Grant("u", 1)
+    assert effects[-1] == Answer("u", 1)
     assert (part.reason, decide.wake_at(part)) == ("TERM_OWNER", 210.0)
     part, effects = decide.tick(part, 209.9)
     assert effects == []
@@ -41,47 +41,47 @@ def test_the_kill_sequence_is_cont_int_term_kill() -> None:
 
 
 def test_a_second_kill_does_not_begin_the_sequence_again() -> None:
-    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
-    part, effects = decide.asked(part, Wish(2, WishKind.KILL), 205.0)
+    part, _ = decide.asked(running(), Request(1, RequestKind.KILL), 200.0)
+    part, effects = decide.asked(part, Request(2, RequestKind.KILL), 205.0)
     assert sent(effects) == []
     assert decide.wake_at(part) == 210.0
 
 
 def test_a_parallel_job_is_killed_at_once_unless_the_site_wants_the_sequence() -> None:
-    _, effects = decide.asked(running(Rules(sequential=False)), Wish(1, WishKind.KILL), 200.0)
+    _, effects = decide.asked(running(Rules(sequential=False)), Request(1, RequestKind.KILL), 200.0)
     assert sent(effects) == ["kill"]
 
 
 def test_a_part_that_does_not_run_yet_is_killed_at_once() -> None:
-    _, effects = decide.asked(Part("u", 7, 1, stage=Stage.PREPARED), Wish(1, WishKind.KILL), 200.0)
+    _, effects = decide.asked(Part("u", 7, 1, stage=Stage.PREPARED), Request(1, RequestKind.KILL), 200.0)
     assert sent(effects) == ["kill"]
 
 
 def test_a_wish_is_done_once_and_granted_each_time() -> None:
-    part, effects = decide.asked(running(), Wish(1, WishKind.SIGNAL, 10), 200.0)
+    part, effects = decide.asked(running(), Request(1, RequestKind.SIGNAL, 10), 200.0)
     assert sent(effects) == [10]
-    _, effects = decide.asked(part, Wish(1, WishKind.SIGNAL, 10), 201.0)
-    assert effects == [Grant("u", 1)]
+    _, effects = decide.asked(part, Request(1, RequestKind.SIGNAL, 10), 201.0)
+    assert effects == [Answer("u", 1)]
 
 
 def test_an_ended_part_refuses_wishes() -> None:
-    _, effects = decide.asked(decide.ended(running()), Wish(1, WishKind.SIGNAL, 10), 200.0)
-    assert effects == [Grant("u", 1, False, "Job has already finished")]
+    _, effects = decide.asked(decide.ended(running()), Request(1, RequestKind.SIGNAL, 10), 200.0)
+    assert effects == [Answer("u", 1, False, "Job has already finished")]
 
 
-@pytest.mark.parametrize("kind", [WishKind.REQUEUE, WishKind.MIGRATE])
-def test_requeue_and_migration_need_no_manners(kind: WishKind) -> None:
-    part, effects = decide.asked(running(), Wish(1, kind, reason="TERM_REQUEUE_OWNER"), 200.0)
+@pytest.mark.parametrize("kind", [RequestKind.REQUEUE, RequestKind.MIGRATE])
+def test_requeue_and_migration_need_no_manners(kind: RequestKind) -> None:
+    part, effects = decide.asked(running(), Request(1, kind, reason="TERM_REQUEUE_OWNER"), 200.0)
     assert sent(effects) == ["kill"]
     assert part.reason == "TERM_REQUEUE_OWNER"
 
 
 def test_migration_of_a_checkpointable_job_checkpoints_first() -> None:
-    _, effects = decide.asked(running(Rules(checkpoint=True)), Wish(1, WishKind.MIGRATE), 200.0)
+    _, effects = decide.asked(running(Rules(checkpoint=True)), Request(1, RequestKind.MIGRATE), 200.0)
     assert AskCheckpoint("u", 1, True) in effects
     assert sent(effects) == []
-    _, effects = decide.asked(running(Rules(checkpoint=True, first=False)), Wish(1, WishKind.MIGRATE), 200.0)
-    assert [e for e in effects if not isinstance(e, Keep)] == [Grant("u", 1)]
+    _, effects = decide.asked(running(Rules(checkpoint=True, first=False)), Request(1, RequestKind.MIGRATE), 200.0)
+    assert [e for e in effects if not isinstance(e, Save)] == [Answer("u", 1)]
 
 
 def test_the_run_limit_warns_and_then_kills() -> None:
@@ -142,7 +142,7 @@ def test_a_host_that_leaves_ends_in_good_order_then_is_killed() -> None:
 def test_the_run_limit_does_not_count_the_time_it_was_stopped() -> None:
     part = running(Rules(run=60))
     part, effects = decide.stop(part, True, 130.0)
-    assert effects == [Send("u", signal.SIGSTOP), Keep("u"), SayStopped("u", True)]
+    assert effects == [Send("u", signal.SIGSTOP), Save("u"), ReportStopped("u", True)]
     assert decide.wake_at(part) is None
     part, _ = decide.tick(part, 1000.0)
     assert part.limit == ""
@@ -198,10 +198,10 @@ def test_memory_is_not_enforced_unless_the_site_wants_it() -> None:
 
 
 def test_after_a_restart_only_the_last_of_the_steps_that_passed_is_done() -> None:
-    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
+    part, _ = decide.asked(running(), Request(1, RequestKind.KILL), 200.0)
     part, effects = decide.tick(decide.resumed(part, 215.0), 215.0)
     assert sent(effects) == [signal.SIGTERM]
-    part, _ = decide.asked(running(), Wish(1, WishKind.KILL), 200.0)
+    part, _ = decide.asked(running(), Request(1, RequestKind.KILL), 200.0)
     _, effects = decide.tick(decide.resumed(part, 500.0), 500.0)
     assert sent(effects) == ["kill"]
 
@@ -228,10 +228,10 @@ def test_a_queues_own_signals_stop_resume_and_end_a_job() -> None:
     part = running(Rules(suspend="20", resume="18", terminate="15", interval=5.0))
     part, effects = decide.stop(part, True, 110.0)
     assert sent(effects)[0] == 20
-    assert (part.stopped, any(isinstance(effect, SayStopped) for effect in effects)) == (True, True)
+    assert (part.stopped, any(isinstance(effect, ReportStopped) for effect in effects)) == (True, True)
     part, effects = decide.stop(part, False, 111.0)
     assert sent(effects)[0] == 18
-    part, effects = decide.asked(part, Wish(1, WishKind.KILL), 120.0)
+    part, effects = decide.asked(part, Request(1, RequestKind.KILL), 120.0)
     assert sent(effects) == [18, 15]
     part, effects = decide.tick(part, 134.9)
     assert effects == []
@@ -243,7 +243,7 @@ def test_a_queues_own_commands_run_on_the_first_host() -> None:
     rules = Rules(suspend="touch /s", terminate="kill $LSB_JOBPIDS")
     part, effects = decide.stop(running(rules), True, 110.0)
     assert Run("u", "touch /s") in effects
-    _, effects = decide.asked(part, Wish(1, WishKind.KILL), 120.0)
+    _, effects = decide.asked(part, Request(1, RequestKind.KILL), 120.0)
     assert Run("u", "kill $LSB_JOBPIDS") in effects
     _, effects = decide.stop(running(replace(rules, first=False)), True, 110.0)
     assert not any(isinstance(effect, Run) for effect in effects)

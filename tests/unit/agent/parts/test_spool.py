@@ -22,7 +22,7 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path))
     assert spool.load() == {}
     text = pb.JobText(id=1, command="x")
-    part = Part("a", 7, 1, Rules(run=60), Stage.RUNNING, since=5.0, wishes=frozenset({1, 2}))
+    part = Part("a", 7, 1, Rules(run=60), Stage.RUNNING, since=5.0, requests=frozenset({1, 2}))
     for uid in ("a", "b", "c"):
         spool.began(uid, b"order " + uid.encode(), text, ALICE, 12.0)
     spool.keep(part)
