@@ -41,7 +41,7 @@ Decided = tuple[Checkpoints, list[Effect]]
 
 
 def begin(uid: str, known: int, period: float, initial: float, now: float) -> Checkpoints:
-    """The part runs. Periodic checkpoints are due after ``initial`` (0: ``period``) seconds, then each ``period``; 0: there are none."""
+    """The part runs. ``initial``: seconds to the first periodic checkpoint, 0: as ``period``; ``period`` 0: there are none."""
     return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.starter.protocol.part import PmiSpec, StarLink
+from agent.starter.protocol.part import LinkSpec, PmiSpec
 from agent.starter.protocol.reports import Address, Root
 from proto import agent_pb2 as pb
 
@@ -38,7 +38,7 @@ def pmi(hosts: Sequence[pb.HostSlots], cluster: str, job: str, attempt: int, uid
     return PmiSpec(kvs_name(cluster, job, attempt, uid), sum(slots), process_mapping(slots))
 
 
-def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = True) -> StarLink | None:
+def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = True) -> LinkSpec | None:
     """The network to the other hosts; None where there is no other host, or no key.
 
     ``elastic``: hosts may join and leave. ``ranks``: the tasks start, fail and end together; else blaunch alone uses it.
@@ -47,7 +47,7 @@ def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = Tru
         return None
     place = start.hosts[start.place].seat if elastic else start.place
     cert, key = start.cert_pem.decode(), start.key_pem.decode()
-    return StarLink(place, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic, ranks=ranks)
+    return LinkSpec(place, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic, ranks=ranks)
 
 
 def endpoint(found: Address | None) -> pb.Endpoint:

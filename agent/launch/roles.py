@@ -15,7 +15,7 @@ import msgspec
 from agent.launch import command, frameworks, launchers, mpi, software
 from agent.launch.frameworks import FIRST_PORT, PORTS, address_of, mark
 from agent.launch.limits import rlimits
-from agent.starter.protocol.part import BlaunchSpec, PortsSpec, StarLink, TaskSpec
+from agent.starter.protocol.part import BlaunchSpec, LinkSpec, PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 KIND = "roles"
@@ -71,7 +71,7 @@ class RolePart(msgspec.Struct, frozen=True):
     """Further variables of the part."""
     tasks: tuple[TaskSpec, ...]
     ports: PortsSpec
-    link: StarLink | None
+    link: LinkSpec | None
     serve: BlaunchSpec | None
 
 

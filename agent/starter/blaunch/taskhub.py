@@ -1,10 +1,10 @@
-"""``blaunch`` on this host: takes requests of the job's own processes, starts tasks here, and passes frames between places.
+"""``blaunch`` on this host: accepts requests of the job's own processes, starts tasks, and relays frames between hosts.
 
-Rule: who asks is of this part's user (SO_PEERCRED) and knows the attempt's token; a task starts only while the part runs,
-and only in the part, as a child of this shepherd: what ends the part ends it.
+Rule: a client must run as the part's user (SO_PEERCRED) and know the attempt's token. A task starts only while the part runs,
+as a child of this shepherd: whatever ends the part ends its tasks too.
 
-The command connects to the shepherd itself, by an abstract socket whose name only the part's environment holds, not through
-the agent: output does not pass a process that many jobs share, and an agent that restarts breaks no launcher.
+The command connects to the shepherd directly, over an abstract socket whose name only the part's environment has. The agent is
+not involved: output does not pass through a process that many jobs share, and a restart of the agent breaks no launcher.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from agent.starter.wire.frames import same
 from agent.starter.wire.pipe import receive
 
 if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
-    from agent.starter.wire import star as network
+    from agent.starter.wire import job_network
 
 MAX_UNSENT = 256 << 20
 VARIABLE = "LAVA_TASKS"
-HERE = ("", "localhost", "127.0.0.1", "::1")
+LOCAL_NAMES = ("", "localhost", "127.0.0.1", "::1")
 
 
 class Client:
-    """A ``blaunch``, and the numbers that it gave its tasks."""
+    """A connected ``blaunch``. ``numbers``: its own number of each task to the number here."""
 
     __slots__ = ("greeted", "numbers", "out", "reader", "sock")
 
@@ -52,7 +52,7 @@ class Client:
 
 
 class TaskHub:
-    """The tasks of one part; they start only while ``progress`` says that it runs."""
+    """The tasks that blaunch starts in one part, and the requests of its processes for tasks on any host of the job."""
 
     def __init__(self, spec: Spec, serve: BlaunchSpec, limits: Limits, watch: Watch, progress: Progress) -> None:
         self.used = Used()
@@ -61,30 +61,30 @@ class TaskHub:
         self._limits = limits
         self._watch = watch
         self._progress = progress
-        self._place = serve.place
+        self._host_index = serve.place
         self._hosts: dict[int, str] = dict(zip(serve.seats or range(len(serve.hosts)), serve.hosts, strict=True))
         self._names = dict(self._hosts)
-        """All that there ever were."""
+        """The names of all hosts that the job ever had, by index."""
         self._token = spec.token
         self._clients: set[Client] = set()
-        self._asked: dict[int, tuple[Client, int, int]] = {}  # number -> client, its number, place
-        self._last = 0
+        self._requests: dict[int, tuple[Client, int, int]] = {}  # number -> client, the client's number, host index
+        self._last_number = 0
         self._tasks: dict[tuple[int, int], TaskRun] = {}
         self._by_pid: dict[int, TaskRun] = {}
         self._listener: socket.socket | None = None
-        self._star: network.Star | None = None
+        self._network: job_network.JobNetwork | None = None
 
     def open(self) -> None:
-        """Listen to the job's processes; Refused when that cannot be."""
+        """Listen for the job's processes; Refused when that fails."""
         try:
             self._listen()
         except OSError as e:
             raise Refused("bad", f"blaunch of {self._spec.title}: {e.strerror or e}") from None
 
-    def join(self, star: network.Star) -> None:
-        """The tasks on the other hosts are reached by this network."""
-        self._star = star
-        star.on_tasks(self._from_star)
+    def join(self, network: job_network.JobNetwork) -> None:
+        """Use this network for tasks on other hosts."""
+        self._network = network
+        network.on_tasks(self._on_network_event)
 
     def _listen(self) -> None:
         name = "lava-" + os.urandom(12).hex()
@@ -95,12 +95,12 @@ class TaskHub:
         self._watch.add(self._listener.fileno(), self._accept)
         self._spec.env[VARIABLE] = f"{VARIABLE}={name}".encode()
 
-    def hosts(self, seats: dict[int, str]) -> None:
-        """The job has these hosts now; the tasks on one that is gone end with it."""
-        self._hosts = seats
-        self._names.update(seats)
-        if self._star:
-            self._star.expect(seats)
+    def set_hosts(self, hosts_by_index: dict[int, str]) -> None:
+        """The job has these hosts now, by index."""
+        self._hosts = hosts_by_index
+        self._names.update(hosts_by_index)
+        if self._network:
+            self._network.expect(hosts_by_index)
 
     # -- the command -------------------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class TaskHub:
             self._ask(client, frame)
         elif frame.number in client.numbers and wire.is_for_task(frame):
             number = client.numbers[frame.number]
-            self._pass_on(frame._replace(to=self._asked[number][2], origin=self._place, number=number))
+            self._pass_on(frame._replace(to=self._requests[number][2], origin=self._host_index, number=number))
 
     def _ask(self, client: Client, frame: wire.Frame) -> None:
         try:
@@ -152,32 +152,32 @@ class TaskHub:
         except ProtocolError:
             self._refuse(client, frame.number, "this is not a command")
             return
-        place = self._find(name)
-        if place is None:
+        host_index = self._find(name)
+        if host_index is None:
             self._refuse(client, frame.number, f"{name}: not a host of job {self._spec.title}")
             return
-        self._last += 1
-        client.numbers[frame.number] = self._last
-        self._asked[self._last] = (client, frame.number, place)
-        self._pass_on(wire.Frame(wire.START, place, self._place, self._last, frame.body))
+        self._last_number += 1
+        client.numbers[frame.number] = self._last_number
+        self._requests[self._last_number] = (client, frame.number, host_index)
+        self._pass_on(wire.Frame(wire.START, host_index, self._host_index, self._last_number, frame.body))
 
     def _find(self, name: str) -> int | None:
-        """The place of a host of the job, by its name, without its domain, or by what this host calls itself."""
-        for place, host in self._hosts.items():
+        """The index of a host of the job by its name, with or without domain, or by any name of this host."""
+        for host_index, host in self._hosts.items():
             if name == host:
-                return place
+                return host_index
         short = name.partition(".")[0].lower()
-        for place, host in self._hosts.items():
+        for host_index, host in self._hosts.items():
             if short and not name[0].isdigit() and short == host.partition(".")[0].lower():
-                return place
-        if name in HERE or name == socket.gethostname():
-            return self._place
+                return host_index
+        if name in LOCAL_NAMES or name == socket.gethostname():
+            return self._host_index
         return None
 
     def _refuse(self, client: Client, number: int, why: str) -> None:
-        self._tell(client, wire.Frame(wire.FAIL, 0, 0, number, why.encode("utf-8", "surrogateescape")))
+        self._send_to(client, wire.Frame(wire.FAIL, 0, 0, number, why.encode("utf-8", "surrogateescape")))
 
-    def _tell(self, client: Client, frame: wire.Frame) -> None:
+    def _send_to(self, client: Client, frame: wire.Frame) -> None:
         if client in self._clients:
             waiting = bool(client.out)
             client.out += wire.pack(frame)
@@ -199,101 +199,101 @@ class TaskHub:
         self._watch.change(client.sock.fileno(), READ | WRITE if client.out else READ)
 
     def _drop(self, client: Client) -> None:
-        """It is gone: nobody waits for its tasks any more."""
+        """Close a connection and abandon the tasks that the client asked for."""
         if client not in self._clients:
             return
         self._clients.discard(client)
         self._watch.remove(client.sock.fileno())
         client.sock.close()
         for number in client.numbers.values():
-            if (asked := self._asked.pop(number, None)) is not None:
-                self._pass_on(wire.Frame(wire.ABANDON, asked[2], self._place, number))
+            if (asked := self._requests.pop(number, None)) is not None:
+                self._pass_on(wire.Frame(wire.ABANDON, asked[2], self._host_index, number))
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
     def _pass_on(self, frame: wire.Frame) -> None:
-        """A frame on its way from here."""
-        if frame.to == self._place:
-            self._arrived(frame)
-        elif (self._star is None or not self._star.send(frame)) and wire.is_for_task(frame):
-            self._over(frame.number, f"{self._names[frame.to]} is not reached")
+        """Send a frame to host ``frame.to``, which may be this one."""
+        if frame.to == self._host_index:
+            self._on_frame(frame)
+        elif (self._network is None or not self._network.send(frame)) and wire.is_for_task(frame):
+            self._fail_request(frame.number, f"{self._names[frame.to]} is not reached")
 
-    def _from_star(self, event: network.Event) -> None:
-        from agent.starter.wire import star as network
+    def _on_network_event(self, event: job_network.Event) -> None:
+        from agent.starter.wire import job_network
 
         match event:
-            case wire.Frame(kind=wire.LOST, origin=place) | network.Lost(place=place):
-                self._lost(place)
+            case wire.Frame(kind=wire.LOST, origin=host_index) | job_network.Lost(host_index=host_index):
+                self._on_loss(host_index)
             case wire.Frame():
-                self._arrived(event)
+                self._on_frame(event)
 
-    def _arrived(self, frame: wire.Frame) -> None:
-        """A frame for this place."""
+    def _on_frame(self, frame: wire.Frame) -> None:
+        """A frame for this host."""
         if not wire.is_for_task(frame):
             self._to_client(frame)
         elif frame.kind == wire.START:
             self._start(frame)
         elif (task := self._tasks.get((frame.origin, frame.number))) is not None:
-            task.take(frame)
-            self._forget_over(frame.origin, frame.number, task)
+            task.on_frame(frame)
+            self._forget_if_over(frame.origin, frame.number, task)
 
     def _to_client(self, frame: wire.Frame) -> None:
-        found = self._asked.get(frame.number)
+        found = self._requests.get(frame.number)
         if found is None:
             return
-        client, number, place = found
+        client, number, host_index = found
         if frame.kind in (wire.EXIT, wire.FAIL):
-            self._asked.pop(frame.number, None)
+            self._requests.pop(frame.number, None)
             client.numbers.pop(number, None)
         body = frame.body
         if frame.kind == wire.FAIL:
-            body = f"{self._names[place]}: ".encode() + body
-        self._tell(client, wire.Frame(frame.kind, 0, 0, number, body))
+            body = f"{self._names[host_index]}: ".encode() + body
+        self._send_to(client, wire.Frame(frame.kind, 0, 0, number, body))
 
-    def _over(self, number: int, why: str) -> None:
-        if (asked := self._asked.pop(number, None)) is not None:
+    def _fail_request(self, number: int, why: str) -> None:
+        if (asked := self._requests.pop(number, None)) is not None:
             asked[0].numbers.pop(asked[1], None)
             self._refuse(asked[0], asked[1], why)
 
     def _start(self, frame: wire.Frame) -> None:
         origin, number = frame.origin, frame.number
 
-        def say(kind: int, body: bytes) -> None:
+        def send(kind: int, body: bytes) -> None:
             self._pass_on(wire.Frame(kind, origin, origin, number, body))
 
         why = self._progress.why_no_task()
         if why or (origin, number) in self._tasks:
-            say(wire.FAIL, (why or "asked twice").encode())
+            send(wire.FAIL, (why or "asked twice").encode())
             return
-        task = TaskRun(self._watch, say)
+        task = TaskRun(self._watch, send)
         self._tasks[origin, number] = task
         try:
             task.start(self._spec, read_request(frame.body), self._limits)
         except (ValueError, LookupError, TypeError, AttributeError) as e:
             task.close()
-            say(wire.FAIL, f"this cannot be started: {type(e).__name__}".encode())
+            send(wire.FAIL, f"this cannot be started: {type(e).__name__}".encode())
         if task.pid:
             self._by_pid[task.pid] = task
-        self._forget_over(origin, number, task)
+        self._forget_if_over(origin, number, task)
 
-    def _forget_over(self, origin: int, number: int, task: TaskRun) -> None:
+    def _forget_if_over(self, origin: int, number: int, task: TaskRun) -> None:
         if task.over:
             self._tasks.pop((origin, number), None)
 
-    def _lost(self, place: int) -> None:
-        """A place (-1: every other) is not reached any more: its tasks are over for us, and ours for it."""
-        for number, (_, _, at) in list(self._asked.items()):
-            if at == place or (place < 0 and at != self._place):
-                self._over(number, f"the link to {self._names[at]} is lost")
+    def _on_loss(self, host_index: int) -> None:
+        """A host (-1: all others) can no longer be reached: fail the requests for it, and abandon the tasks that it asked for."""
+        for number, (_, _, at) in list(self._requests.items()):
+            if at == host_index or (host_index < 0 and at != self._host_index):
+                self._fail_request(number, f"the link to {self._names[at]} is lost")
         for (origin, number), task in list(self._tasks.items()):
-            if origin == place or (place < 0 and origin != self._place):
+            if origin == host_index or (host_index < 0 and origin != self._host_index):
                 task.abandon()
-                self._forget_over(origin, number, task)
+                self._forget_if_over(origin, number, task)
 
     # -- the part ----------------------------------------------------------------------------------------------------
 
     def ended(self, seen: kernel.Ended) -> None:
-        """A child of the part's that is no task of the job's own has ended; it may be one of these."""
+        """A child of the shepherd has ended that is not a task of the part itself; it may be a task of blaunch."""
         task = self._by_pid.pop(seen[0], None)
         if task is None:
             return
@@ -318,7 +318,7 @@ class TaskHub:
         self._sweep()
 
     def close(self) -> None:
-        """Nothing of the part is left."""
+        """The part is gone: close all sockets."""
         for task in self._tasks.values():
             task.close()
         self._tasks.clear()

@@ -1,6 +1,6 @@
-"""One task that was started for ``blaunch`` on this host: its process, its three pipes, and how much of each may flow.
+"""One task that ``blaunch`` started on this host: its process and its three pipes, with flow control.
 
-Rule: a task's pipe is read only while the one who asked has granted room, and what was read before its end is told first.
+Rule: a pipe is read only while the client has granted credit; all output is sent before the exit code.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from agent.starter.system import kernel, proctree
 from agent.starter.system.binding import bound
 from agent.starter.system.rlimits import Limits
 from agent.starter.system.watch import Watch
-from agent.starter.terminal.flow import Flow, Say
+from agent.starter.terminal.flow import Flow, SendFrame
 from agent.starter.wire import taskwire as wire
 
 EXIT_TO_EOF = 0.5
-"""Seconds that output of what a task left behind is still waited for."""
+"""Seconds after the task's end for which output of processes that it left behind is still read."""
 TERM_TO_KILL = 2.0
 SHELL = "/bin/sh"
 
@@ -29,24 +29,24 @@ _OF_A_HOST = (
     "HOSTNAME HOSTTYPE LAVA_SOCKET LAVA_HOST LAVA_TASKS LAVA_TOKEN LAVA_ATTEMPT CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"
     " LSB_JOBFILENAME LSB_CHKFILENAME XLSF_UIDDIR LSB_BIND_CPU_LIST LSB_AFFINITY_HOSTFILE"
 )
-HOST_OWN = frozenset(_OF_A_HOST.split())
-"""Variables that are what this host's part says, whatever the caller's are."""
+OF_THIS_HOST = frozenset(_OF_A_HOST.split())
+"""Variables that are set by the part on this host and not taken from the caller."""
 _NOT_PASSED_ON = ("PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "PRTE_MCA_ess")
-_RANKS_OWN = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
+_OF_A_RANK = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
 
 
 def environment(spec: Spec, given: Mapping[str, str], task_id: int) -> dict[str, bytes]:
-    """The part's variables, the caller's over them; what makes a process a rank of another launch is not passed on."""
+    """The part's variables, overridden by the caller's, without those that make a process a rank of the caller's own launch."""
     passed = {
         name: value
         for name, value in given.items()
-        if name not in HOST_OWN and name not in _RANKS_OWN and not name.startswith(_NOT_PASSED_ON)
+        if name not in OF_THIS_HOST and name not in _OF_A_RANK and not name.startswith(_NOT_PASSED_ON)
     }
     return {**spec.env, **encode_env(passed), "LSF_PM_TASKID": b"LSF_PM_TASKID=%d" % task_id}
 
 
 def program(asked: TaskRequest, env: Mapping[str, bytes]) -> list[str]:
-    """What is run: the words themselves, or the words joined by blanks for a shell, as rsh does."""
+    """The argument vector: the words themselves or, for a shell, the words joined by blanks as rsh does."""
     if asked.shell is Shell.NONE:
         return list(asked.words)
     line = " ".join(asked.words)
@@ -57,45 +57,45 @@ def program(asked: TaskRequest, env: Mapping[str, bytes]) -> list[str]:
 
 
 class TaskRun:
-    """A task; ``say`` goes to the one who asked for it, ``over`` is true when nothing more will be said."""
+    """A task. ``send`` sends a frame to the client; ``over``: the last frame was sent."""
 
-    def __init__(self, watch: Watch, say: Say) -> None:
+    def __init__(self, watch: Watch, send: SendFrame) -> None:
         self.pid = 0
         self.over = False
-        self._flow = Flow(watch, say, self._look_at_end)
+        self._flow = Flow(watch, send, self._finish_if_drained)
         self._code: int | None = None
         self._due: float | None = None
         self._groups: set[int] = set()
 
     def start(self, spec: Spec, asked: TaskRequest, limits: Limits) -> None:
-        """Start it; what a shell would say of a program that is not there is said on its standard error."""
+        """Start the task. If that fails, its standard error and exit code are what a shell would give."""
         env = environment(spec, asked.env, asked.task)
         argv = program(asked, env)
-        self._enter(asked, spec)
+        self._enter_folder(asked, spec)
         theirs: list[int] = []
         try:
             fds = self._pipes(asked.stdin, theirs)
             path = os.fsdecode(env["PATH"][5:]) if "PATH" in env else None
             programs = tasks.candidates(argv[0], path)
-            with bound(spec.part.bind) as said:
+            with bound(spec.part.bind) as warning:
                 self.pid = tasks.start(argv, programs, list(env.values()), fds, (), limits, spec.part.nice)
-            if said:
-                self._flow.say(wire.DATA, wire.data(wire.ERR, said))
+            if warning:
+                self._flow.send(wire.DATA, wire.data(wire.ERR, warning))
         except (OSError, ValueError) as e:
             code, line = tasks.as_a_shell_says(argv[0], e)
-            self._flow.say(wire.DATA, wire.data(wire.ERR, line))
+            self._flow.send(wire.DATA, wire.data(wire.ERR, line))
             self._code = code
         finally:
             os.chdir("/")
             for fd in theirs:
                 os.close(fd)
         if self.pid:
-            self._flow.say(wire.STARTED, b"%d" % self.pid)
+            self._flow.send(wire.STARTED, b"%d" % self.pid)
             self._flow.grant_input()
         else:
             self._finish()
 
-    def _enter(self, asked: TaskRequest, spec: Spec) -> None:
+    def _enter_folder(self, asked: TaskRequest, spec: Spec) -> None:
         for folder in (asked.cwd, spec.part.cwd, *spec.part.cwd_else, "/tmp"):
             try:
                 os.chdir(folder or "/")
@@ -106,7 +106,7 @@ class TaskRun:
     def _pipes(self, with_input: bool, theirs: list[int]) -> tuple[int, int, int]:
         if with_input:
             read_end, ours = os.pipe2(os.O_CLOEXEC)
-            self._flow.take_input(ours)
+            self._flow.set_input(ours)
         else:
             read_end = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         theirs.append(read_end)
@@ -116,30 +116,30 @@ class TaskRun:
             self._flow.add_output(ours, stream)
         return theirs[0], theirs[1], theirs[2]
 
-    # -- from the one who asked ----------------------------------------------------------------------------------------
+    # -- from the client -----------------------------------------------------------------------------------------------
 
-    def take(self, frame: wire.Frame) -> None:
-        """A frame for the task."""
+    def on_frame(self, frame: wire.Frame) -> None:
+        """A frame from the client."""
         if frame.kind in (wire.DATA, wire.CREDIT):
-            self._flow.take(frame)
+            self._flow.on_frame(frame)
         elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
             self.signal(frame.body[0])
         elif frame.kind == wire.ABANDON:
             self.abandon()
 
     def signal(self, sig: int) -> None:
-        """Signal every process group that the task has."""
+        """Signal every process group of the task."""
         if self.pid and self._code is None:
             proctree.signal_groups({self.pid, *proctree.below([self.pid])}, sig)
 
     def abandon(self) -> None:
-        """Nobody waits for it any more: it is asked to end, then ended. What is behind its end already is left alone."""
-        self._flow.say = _unheard
+        """The client is gone: SIGTERM a running task, and SIGKILL it TERM_TO_KILL seconds later."""
+        self._flow.send = _discard
         self._flow.close_input()
         if self._code is not None or not self.pid:
             self._finish()
             return
-        self._flow.open_room()
+        self._flow.lift_limits()
         self._groups = {self.pid, *proctree.below([self.pid])}
         proctree.signal_groups(self._groups, signal.SIGTERM)
         self._due = time.monotonic() + TERM_TO_KILL
@@ -147,17 +147,17 @@ class TaskRun:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def ended(self, seen: kernel.Ended) -> None:
-        """Its process ended: the rest of its output, then its exit code."""
+        """The task's process has ended: send the rest of its output, then its exit code."""
         code = os.waitstatus_to_exitcode(seen[1])
         self._code = 128 - code if code < 0 else code
         self._due = time.monotonic() + EXIT_TO_EOF
         self._flow.close_input()
         self._flow.drain()
-        self._look_at_end()
+        self._finish_if_drained()
 
-    def _look_at_end(self) -> None:
-        """It is over when both pipes are; one that stays open in a process left behind is waited for a moment only."""
-        if self._code is not None and not self.over and self._flow.dry:
+    def _finish_if_drained(self) -> None:
+        """The task is over when its process has ended and both pipes are closed."""
+        if self._code is not None and not self.over and self._flow.is_drained:
             self._finish()
 
     def _finish(self) -> None:
@@ -166,30 +166,30 @@ class TaskRun:
         self.over = True
         self._due = None
         self._flow.close()
-        self._flow.say(wire.EXIT, wire.exit_body(0 if self._code is None else self._code))
+        self._flow.send(wire.EXIT, wire.exit_body(0 if self._code is None else self._code))
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
         return self._due
 
     def on_time(self, now: float) -> None:
-        """Processes left behind hold its pipes, or what was asked to end did not."""
+        """Kill an abandoned task that did not end; stop waiting for pipes that processes left behind hold open."""
         if self._due is None or now < self._due:
             return
         self._due = None
         if self._code is None:
             proctree.signal_groups({*self._groups, self.pid, *proctree.below([self.pid])}, signal.SIGKILL)
-        elif self._flow.waits:
-            # What it said is still in its pipe: it waits for room, not for those left behind.
+        elif self._flow.is_waiting:
+            # The pipe still has output of the task, for which the client has granted no credit yet.
             self._due = now + EXIT_TO_EOF
         else:
             self._finish()
 
     def close(self) -> None:
-        """The part is over."""
-        self._flow.say = _unheard
+        """The part is over: end without a frame."""
+        self._flow.send = _discard
         self._finish()
 
 
-def _unheard(_: int, __: bytes) -> None:
+def _discard(_: int, __: bytes) -> None:
     pass

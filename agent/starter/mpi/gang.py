@@ -24,8 +24,8 @@ from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
 
 if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
-    from agent.starter.mpi.rank_network import LeafNet, NetEvent, RootNet
-    from agent.starter.wire.star import Star
+    from agent.starter.mpi.rank_network import LeafRankNetwork, RankNetworkEvent, RootRankNetwork
+    from agent.starter.wire.job_network import JobNetwork
 
 EOF_TO_EXIT = 0.5
 DONE_SECONDS = 10.0
@@ -76,10 +76,10 @@ class Gang:
         self._eof_at: dict[int, float] = {}
         self._childs: list[int] = []
         self._stdin = -1
-        self._star: Star | None = None
-        self._root: RootNet | None = None
+        self._network: JobNetwork | None = None
+        self._root: RootRankNetwork | None = None
         """The link to the other hosts, on the first one."""
-        self._leaf: LeafNet | None = None
+        self._leaf: LeafRankNetwork | None = None
         """The same on every other one."""
         self._terminal: Terminal | None = None
         pmi = spec.part.pmi
@@ -96,23 +96,23 @@ class Gang:
             self._root.pause(paused)
 
     @property
-    def _net(self) -> RootNet | LeafNet | None:
+    def _net(self) -> RootRankNetwork | LeafRankNetwork | None:
         return self._root or self._leaf
 
     # -- hosts -------------------------------------------------------------------------------------------------------
 
-    def join(self, star: Star) -> None:
+    def join(self, network: JobNetwork) -> None:
         """The ranks of the other hosts are reached by this network."""
         from agent.starter.mpi import rank_network
-        from agent.starter.wire.star import RootStar
+        from agent.starter.wire.job_network import RootNetwork
 
         link = self._spec.part.link
         assert link is not None
-        self._star = star
-        if isinstance(star, RootStar):
-            self._root = rank_network.RootNet(star, link.nodes, link.elastic, self._from_net)
+        self._network = network
+        if isinstance(network, RootNetwork):
+            self._root = rank_network.RootRankNetwork(network, link.nodes, link.elastic, self._from_net)
         else:
-            self._leaf = rank_network.LeafNet(star, self._from_net)
+            self._leaf = rank_network.LeafRankNetwork(network, self._from_net)
 
     def go(self, root: Root | None) -> None:
         """Start, or connect first."""
@@ -121,7 +121,7 @@ class Gang:
         else:
             self.events.append(GangEvent.READY)
 
-    def _from_net(self, event: NetEvent) -> None:
+    def _from_net(self, event: RankNetworkEvent) -> None:
         from agent.starter.mpi import rank_network as net
 
         match event:
@@ -138,7 +138,7 @@ class Gang:
                 self._fail(first)
             case net.EndedByRoot(first):
                 self._fail(first, tell=False)
-            case net.Room(free):
+            case net.Backlog(free):
                 self._output.pause(not free)
 
     # -- start -------------------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ class Gang:
         if not self.failed:
             self.failed = self._killed = True
             self._failed_at = time.monotonic()
-            if self._star and not tell:
-                self._star.close()
+            if self._network and not tell:
+                self._network.close()
             elif self._net:
                 self._net.fail(FirstFailure(-1, 9, f"the part on {self._host} was killed"))
 
@@ -380,7 +380,7 @@ class Gang:
             self._write(stream, lines)
 
     def _write(self, stream: int, lines: bytes) -> None:
-        takes = self._terminal is not None and self._terminal.takes(stream)
+        takes = self._terminal is not None and self._terminal.is_for_user(stream)
         if self._terminal is not None and (takes or self._terminal.tees):
             self._terminal.put(stream, lines)
         if takes:

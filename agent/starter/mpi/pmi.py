@@ -1,7 +1,8 @@
-"""The PMI-1 server of one host, without any I/O: lines of ranks in, lines for ranks and needs of the gang out.
+"""The PMI-1 protocol of one host, without I/O: lines from ranks in; lines for ranks and actions of the gang out.
 
-Rule: pure. Nothing a rank sends can raise here; nonsense is answered with rc=-1 or ends as Broken.
-The dialogue is the one that MPICH 4 and 5 and Intel MPI speak.
+Rule: pure. Nothing that a rank sends raises an exception; invalid requests are answered with rc=-1 or lead to Broken.
+The dialogue is that of MPICH 4 and 5 and Intel MPI. The key-value space has a copy on every host, made equal at each barrier,
+so that a get never needs another host.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ MAX_VALUE = 1024
 
 
 class Kvs:
-    """One space with a name."""
+    """The key-value space of an MPI job, on this host."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -24,7 +25,7 @@ class Kvs:
         self._new: dict[str, str] = {}
 
     def put(self, key: str, value: str) -> str:
-        """Store it; "" or why not."""
+        """Store a value; "" or the reason why not (PMI's ``msg``)."""
         if not key or len(key) > MAX_KEY:
             return "bad_key"
         if len(value) > MAX_VALUE:
@@ -34,26 +35,26 @@ class Kvs:
         return ""
 
     def get(self, key: str) -> str | None:
-        """The value, from here or from another host up to the last barrier."""
+        """The value put on this host, or on another one before the last barrier; None: there is none."""
         return self._values.get(key)
 
     def at(self, index: int) -> tuple[str, str] | None:
-        """The pair at a place in the order of arrival."""
+        """The pair with this index in the order of arrival, None when there are not so many."""
         if not 0 <= index < len(self._values):
             return None
         return list(self._values.items())[index]
 
     def set(self, key: str, value: str) -> None:
-        """Store what every host knows without being told."""
+        """Store a value that every host sets itself, so that it is not exchanged."""
         self._values[key] = value
 
     def take_new(self) -> dict[str, str]:
-        """What was put here since the last call."""
+        """What was put on this host since the last call."""
         new, self._new = self._new, {}
         return new
 
     def merge(self, values: Mapping[str, str]) -> None:
-        """What all hosts put."""
+        """Store what all hosts put."""
         self._values.update(values)
 
 
@@ -65,7 +66,7 @@ class Send(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """All ranks of this host are in the barrier; what they put since the last one."""
+    """All ranks of this host are in the barrier. ``puts``: the keys and values that they put since the last one."""
 
     puts: dict[str, str]
 
@@ -89,7 +90,7 @@ Action = Send | Barrier | Abort | Broken
 
 
 def fields_of(line: str) -> dict[str, str]:
-    """``cmd=put key=a value=b c`` as a dict; a value that is named value, error_msg or port is the rest of the line."""
+    """``cmd=put key=a value=b c`` as a dict; the value of ``value``, ``error_msg`` or ``port`` is the rest of the line."""
     found: dict[str, str] = {}
     rest = line.strip("\r\n ")
     while rest:
@@ -118,7 +119,7 @@ class _Rank:
 
 
 class Pmi:
-    """The server for the ranks of one host."""
+    """The PMI server of one host's ranks. ``mapping``: PMI_process_mapping."""
 
     def __init__(self, kvsname: str, size: int, mapping: str, ranks: Iterable[int]) -> None:
         self.size = size
@@ -128,7 +129,7 @@ class Pmi:
         self._ranks = {rank: _Rank() for rank in ranks}
 
     def feed(self, rank: int, data: bytes) -> list[Action]:
-        """What a rank sent, and what follows from it."""
+        """The actions that follow from ``data``, which a rank sent."""
         one = self._ranks[rank]
         lines = (one.rest + data).split(b"\n")
         one.rest = lines.pop()
@@ -141,12 +142,12 @@ class Pmi:
         return actions
 
     def unfinished(self, rank: int) -> bool:
-        """It has begun MPI and not ended it."""
+        """Whether the rank has called MPI_Init and not yet MPI_Finalize."""
         one = self._ranks[rank]
         return one.initialized and not one.finalized
 
     def release(self, puts: Mapping[str, str]) -> list[Action]:
-        """The barrier is complete on all hosts, which put ``puts``."""
+        """The barrier is complete on all hosts; ``puts``: what all of them put."""
         self.kvs.merge(puts)
         actions: list[Action] = []
         for rank, one in self._ranks.items():

@@ -1,6 +1,6 @@
-"""The pipes of many ranks: read as they come, cut into whole lines, passed on in one piece.
+"""The output pipes of the ranks on one host: read, cut into whole lines, and passed on line by line.
 
-Rule: what a rank wrote before it died is passed on before its end is told.
+Rule: what a rank wrote is passed on before its end is reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Pipe:
 
 
 class RankOutput:
-    """Reads the pipes of this host's ranks and gives whole lines to ``put``; those of a rank with a label begin with it."""
+    """Passes whole lines of the ranks on to ``put``, with ``[label] `` in front for ranks that have a label."""
 
     def __init__(self, watch: Watch, labels: dict[int, str], put: Put) -> None:
         self._watch = watch
@@ -41,7 +41,7 @@ class RankOutput:
         self._paused = False
 
     def new(self, rank: int, stream: int) -> int:
-        """A pipe for one stream of a rank: the end to write to (the caller closes it after the start)."""
+        """Make a pipe for one stream of a rank; returns its write end, which the caller closes after the start."""
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(read_end, False)
         label = f"[{self._labels[rank]}] ".encode() if rank in self._labels else b""
@@ -51,7 +51,7 @@ class RankOutput:
         return write_end
 
     def pause(self, paused: bool) -> None:
-        """Stop reading while what was read cannot be passed on: the ranks then wait in their writes."""
+        """Stop or resume reading; while stopped, ranks block in write(2) when their pipe is full."""
         if paused is self._paused:
             return
         self._paused = paused
@@ -70,7 +70,7 @@ class RankOutput:
                         break
 
     def close(self) -> None:
-        """Pass on what is there, lines without an end too, and close."""
+        """Pass on what is left, also a last line without a newline, and close the pipes."""
         self.drain()
         for pipe in list(self._pipes.values()):
             self._end(pipe)

@@ -1,7 +1,7 @@
-"""The little HTTP server by which the ranks of a Horovod job find each other: values under paths, put and got, no more.
+"""The HTTP key-value server by which the ranks of a Horovod job find each other: GET, PUT and DELETE of ``/scope/key``.
 
-Rule: standard library only, in the shepherd's loop; what strangers send is bounded. A scope (``/scope/key``) is forgotten
-when all who put something into it have deleted theirs: every rank does so once it is connected to all, and may meet anew.
+Rule: it runs in the shepherd's loop, and what clients send is bounded. A scope is dropped when every key in it was deleted:
+each rank deletes its own once it is connected to all others, so that the scope can be used again.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 413: "Content Too L
 
 
 class _Caller:
-    __slots__ = ("came", "out", "sock")
+    __slots__ = ("out", "received", "sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.came = bytearray()
+        self.received = bytearray()
         self.out = bytearray()
 
 
 class Values:
-    """What was put: scope to key to value."""
+    """The stored values, by scope and key."""
 
     def __init__(self) -> None:
         self._scopes: dict[bytes, dict[bytes, bytes]] = {}
         self._deleted: dict[bytes, set[bytes]] = {}
         self._size = 0
 
-    def do(self, verb: bytes, path: bytes, body: bytes) -> tuple[int, bytes]:
-        """(status, body) of a request."""
+    def request(self, verb: bytes, path: bytes, body: bytes) -> tuple[int, bytes]:
+        """Carry out one request: (HTTP status, body of the answer)."""
         scope, _, key = path[1:].partition(b"/")
         if verb == b"GET":
             value = self._scopes.get(scope, {}).get(key)
@@ -64,7 +64,7 @@ class Values:
 
 
 class Rendezvous:
-    """Serves on a bound socket until it is closed; whoever came to another of the host's addresses is not heard."""
+    """Serves on a bound socket until closed; connections to other addresses of the host than ``address`` are refused."""
 
     def __init__(self, sock: socket.socket, address: str, watch: Watch) -> None:
         self._listener = sock
@@ -86,7 +86,7 @@ class Rendezvous:
             return
         sock.setblocking(False)
         if len(self._callers) >= MAX_CONNECTIONS:
-            # Whoever has waited longest sends nothing.
+            # The oldest connection is the one that most likely sends nothing.
             self._drop(next(iter(self._callers.values())))
         caller = _Caller(sock)
         self._callers[sock.fileno()] = caller
@@ -108,28 +108,28 @@ class Rendezvous:
         if not data:
             self._drop(caller)
             return
-        caller.came += data
-        answer = self._answer(caller.came)
+        caller.received += data
+        answer = self._answer(caller.received)
         if answer is not None:
             status, body = answer
             head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             caller.out += head.encode() + body
             self._send(caller)
 
-    def _answer(self, came: bytearray) -> tuple[int, bytes] | None:
-        """None: the request is not whole yet."""
-        end = came.find(b"\r\n\r\n")
+    def _answer(self, received: bytearray) -> tuple[int, bytes] | None:
+        """(HTTP status, body), or None while the request is incomplete."""
+        end = received.find(b"\r\n\r\n")
         if end < 0:
-            return (413, b"") if len(came) > MAX_HEAD else None
-        first = _FIRST.match(came)
+            return (413, b"") if len(received) > MAX_HEAD else None
+        first = _FIRST.match(received)
         if first is None:
             return 400, b""
-        length = _LENGTH.search(bytes(came[:end]).replace(b"\r\n", b"\n"))
+        length = _LENGTH.search(bytes(received[:end]).replace(b"\r\n", b"\n"))
         size = int(length[1]) if length else 0
         if size > MAX_BODY:
             return 413, b""
-        body = bytes(came[end + 4 : end + 4 + size])
-        return self._values.do(first[1], bytes(first[2]), body) if len(body) == size else None
+        body = bytes(received[end + 4 : end + 4 + size])
+        return self._values.request(first[1], bytes(first[2]), body) if len(body) == size else None
 
     def _send(self, caller: _Caller) -> None:
         try:
@@ -151,7 +151,7 @@ class Rendezvous:
             caller.sock.close()
 
     def close(self) -> None:
-        """The part is over."""
+        """Close all connections and the listening socket."""
         for caller in list(self._callers.values()):
             self._drop(caller)
         self._watch.remove(self._listener.fileno())

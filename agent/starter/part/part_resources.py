@@ -19,7 +19,7 @@ from agent.starter.process.ports import Ports
 from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
 from agent.starter.protocol.orders import Seat
-from agent.starter.protocol.part import StarLink
+from agent.starter.protocol.part import LinkSpec
 from agent.starter.protocol.reports import Address, End, HostUse, Root
 from agent.starter.system import kernel, rlimits, scratch, shm
 from agent.starter.system.stdio import Refused
@@ -27,7 +27,7 @@ from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
 
 if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
-    from agent.starter.wire.star import Star
+    from agent.starter.wire.job_network import JobNetwork
 
 
 class PartResources:
@@ -39,11 +39,11 @@ class PartResources:
         self.limits = rlimits.NO_CHANGE
         self.gang: Gang | None = None
         self.terminal: Terminal | None = None
-        self.held_up = False
+        self.waits_for_user = False
         """The tasks wait for the user of an interactive part."""
         self._spec, self._host, self._watch, self._progress = spec, host, watch, progress
         self._hub: TaskHub | None = None
-        self._star: Star | None = None
+        self._network: JobNetwork | None = None
         self._ports: Ports | None = None
         self._rendezvous: Rendezvous | None = None
 
@@ -67,30 +67,30 @@ class PartResources:
             self.terminal = Terminal(spec, part.interactive, self._watch)
             self.terminal.open()
         if part.link:
-            self._star = self._open_star(part.link)
+            self._network = self._open_network(part.link)
         if gang:
             self.gang = Gang(spec, self._host, self.files, self._watch)
             self.gang.give_output_to(self.terminal)
-            if self._star and part.link and part.link.ranks:
-                self.gang.join(self._star)
+            if self._network and part.link and part.link.ranks:
+                self.gang.join(self._network)
         if part.serve:
             self._hub = TaskHub(spec, part.serve, self.limits, self._watch, self._progress)
             self._hub.open()
-            if self._star:
-                self._hub.join(self._star)
+            if self._network:
+                self._hub.join(self._network)
 
-    def _open_star(self, link: StarLink) -> Star:
+    def _open_network(self, link: LinkSpec) -> JobNetwork:
         # ``ssl`` is loaded only where a job spans hosts
-        from agent.starter.wire.star import open_star
+        from agent.starter.wire.job_network import open_network
 
         try:
-            return open_star(link, self._watch, self._host)
+            return open_network(link, self._watch, self._host)
         except OSError as e:
             raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
 
     def address(self) -> Address | None:
         """What the other hosts must know before they start their tasks; None: nothing."""
-        link = (self._star.address if self._star else None) or Address()
+        link = (self._network.address if self._network else None) or Address()
         address = link._replace(ports=tuple(self._ports.numbers) if self._ports else ())
         return address if address != Address() else None
 
@@ -100,13 +100,13 @@ class PartResources:
             self._ports.fill(self._spec, root)
         if self.gang:
             self.gang.go(root)
-        if self._star:
-            self._star.go(root)
+        if self._network:
+            self._network.go(root)
 
     def may_start(self) -> bool:
         """Whether the processes may start; the user of an interactive part must be there first."""
-        self.held_up = self.terminal is not None and not self.terminal.go()
-        return not self.held_up
+        self.waits_for_user = self.terminal is not None and not self.terminal.wait_for_user()
+        return not self.waits_for_user
 
     def surroundings(self) -> Surroundings:
         """What the tasks get."""
@@ -116,7 +116,7 @@ class PartResources:
     def hosts_changed(self, hosts: tuple[Seat, ...]) -> None:
         """The job has these hosts now."""
         if self._hub:
-            self._hub.hosts({one.seat: one.host for one in hosts})
+            self._hub.set_hosts({one.seat: one.host for one in hosts})
 
     def leave(self) -> None:
         """The job goes on without this host: how tasks end here says nothing about it."""
@@ -131,7 +131,7 @@ class PartResources:
     def starts(self) -> None:
         """The processes start now."""
         if self.terminal:
-            self.terminal.lend(self.files, gang=self.gang is not None)
+            self.terminal.connect_files(self.files, gang=self.gang is not None)
         if self._ports:
             self._ports.free()
 
@@ -161,13 +161,13 @@ class PartResources:
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
-        ones = (self._star, self.gang, self._hub, self.terminal)
+        ones = (self._network, self.gang, self._hub, self.terminal)
         return min((at for one in ones if one and (at := one.wake_at()) is not None), default=None)
 
     def on_time(self) -> None:
         """Do what is due."""
         now = time.monotonic()
-        for one in (self._star, self.gang, self._hub, self.terminal):
+        for one in (self._network, self.gang, self._hub, self.terminal):
             if one and (at := one.wake_at()) is not None and at <= now:
                 one.on_time()
 
@@ -178,7 +178,7 @@ class PartResources:
             shm.clear(started)
         if part.tmpdir:
             scratch.remove(part.tmpdir)
-        for one in (self._star, self.gang, self._hub, self._ports, self._rendezvous):
+        for one in (self._network, self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()
         self.files.close()

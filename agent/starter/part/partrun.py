@@ -380,7 +380,7 @@ class PartRun:
         match event:
             case Signalled(sig):
                 self.signal(sig, Scope.GROUPS)
-            case Attached() if self.resources.held_up:
+            case Attached() if self.resources.waits_for_user:
                 self._or_refuse(self._start_tasks)
             case Left() if self._tasks.began:
                 self._ending.ask(self.spec.part.grace, signal.SIGHUP, signal.SIGCONT)

@@ -102,8 +102,8 @@ class PmiSpec(NamedTuple):
     """PMI_process_mapping."""
 
 
-class StarLink(NamedTuple):
-    """The network between the shepherds of a job's hosts, over TLS (wire/star.py); all connect to the first host's."""
+class LinkSpec(NamedTuple):
+    """The network between the shepherds of a job's hosts, over TLS (wire/job_network.py); all connect to the first host's."""
 
     place: int
     """Which of the job's hosts this is, from 0; of a job whose hosts change, the seat of this host."""
@@ -219,7 +219,7 @@ class PartSpec(NamedTuple):
     tasks: tuple[TaskSpec, ...] | None = None
     """None: one process without a rank; (): the part only holds its host."""
     pmi: PmiSpec | None = None
-    link: StarLink | None = None
+    link: LinkSpec | None = None
     ports: PortsSpec | None = None
     led: bool = False
     """A role job: the master hears how each task ends and decides what follows."""

@@ -1,7 +1,7 @@
-"""Where the user of an interactive part attaches: a socket of this machine, and one for other hosts under the job's own key.
+"""Where the user of an interactive part attaches: a Unix socket for this host, and a TLS socket for other hosts.
 
-Rule: whoever attaches knows the attempt's token, and is the part's user (SO_PEERCRED) or holds the job's certificate; one at a
-time. No daemon is on the way: bytes go from the shepherd to ``bsub``, whatever becomes of agent and master meanwhile.
+Rule: a client must know the attempt's token and must run as the part's user (SO_PEERCRED) or hold the job's certificate; one
+client at a time. No daemon is in between: bytes go from the shepherd to ``bsub``, even while agent and master are down.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from agent.starter.wire import taskwire as wire
 from agent.starter.wire.frames import same
 from agent.starter.wire.pipe import receive
 
-if TYPE_CHECKING:  # ``ssl`` is loaded only where other hosts have a way in
+if TYPE_CHECKING:  # ``ssl`` is loaded only where other hosts may attach
     from agent.starter.wire.link import Identity
 
 MAX_UNAUTHENTICATED = 8
 
 
 class AttachAddress(NamedTuple):
-    """Where the user attaches."""
+    """Where the user attaches; without ``ip``, only from this host."""
 
     ip: str = ""
-    """"": other hosts have no way in."""
     port: int = 0
     name: str = ""
-    """Of the socket of this machine."""
+    """The abstract name of the Unix socket."""
 
 
 class Connection(Protocol):
-    """A connection: ``agent.starter.wire.link.Peer``, or one of this machine."""
+    """A connection to ``bsub``: ``agent.starter.wire.link.Peer`` from another host, or ``LocalConnection``."""
 
     closed: bool
 
@@ -45,25 +44,25 @@ class Connection(Protocol):
         """Bytes not yet sent."""
 
     def send_bytes(self, frame: bytes) -> None:
-        """Send, now or when there is room."""
+        """Queue an encoded frame and send what the socket takes."""
 
     def close(self) -> None:
-        """Close without a word."""
+        """Close the connection without a call-back."""
 
 
-Took = Callable[[Connection, wire.Frame], None]
+OnFrame = Callable[[Connection, wire.Frame], None]
 
 
 class LocalConnection:
-    """A connection of this machine."""
+    """A connection from this host, over the Unix socket."""
 
-    def __init__(self, sock: socket.socket, watch: Watch, took: Took, lost: Callable[[Connection], None]) -> None:
+    def __init__(self, sock: socket.socket, watch: Watch, on_frame: OnFrame, on_close: Callable[[Connection], None]) -> None:
         sock.setblocking(False)
         self.closed = False
         self._sock = sock
         self._watch = watch
-        self._took = took
-        self._lost = lost
+        self._on_frame = on_frame
+        self._on_close = on_close
         self._reader = wire.FrameReader()
         self._out = bytearray()
         watch.add(sock.fileno(), self._ready)
@@ -74,7 +73,7 @@ class LocalConnection:
         return len(self._out)
 
     def send_bytes(self, frame: bytes) -> None:
-        """Send, now or when there is room."""
+        """Queue an encoded frame and send what the socket takes."""
         if self.closed:
             return
         waiting = bool(self._out)
@@ -101,17 +100,17 @@ class LocalConnection:
         found, over = receive(self._sock, self._reader)
         for frame in found:
             if not self.closed:
-                self._took(self, frame)
+                self._on_frame(self, frame)
         if over:
             self._end()
 
     def _end(self) -> None:
         if not self.closed:
             self.close()
-            self._lost(self)
+            self._on_close(self)
 
     def close(self) -> None:
-        """Close without a word."""
+        """Close the connection without a call-back."""
         if not self.closed:
             self.closed = True
             self._watch.remove(self._sock.fileno())
@@ -119,65 +118,71 @@ class LocalConnection:
 
 
 class AttachEndpoint:
-    """``came`` gets a line and what it said first, ``took`` its frames, ``left`` its end."""
+    """Listens and authenticates clients.
+
+    ``on_attach`` gets the connection of an accepted client and its greeting, ``on_frame`` its further frames; ``on_detach`` is
+    called when it closes the connection.
+    """
 
     def __init__(
         self,
         token: bytes,
         watch: Watch,
-        came: Callable[[Connection, Greeting], None],
-        took: Callable[[wire.Frame], None],
-        left: Callable[[], None],
+        on_attach: Callable[[Connection, Greeting], None],
+        on_frame: Callable[[wire.Frame], None],
+        on_detach: Callable[[], None],
     ) -> None:
         self._token = token
         self._watch = watch
-        self._came = came
-        self._took = took
-        self._left = left
+        self._on_attach = on_attach
+        self._on_frame = on_frame
+        self._on_detach = on_detach
         self._listeners: list[socket.socket] = []
         self._unauthenticated: list[Connection] = []
-        self._inside: Connection | None = None
+        self._attached: Connection | None = None
         self._address = AttachAddress()
 
     def open(self, cert: str = "", key: str = "", bind: str = "") -> None:
-        """Listen; OSError when that cannot be. ``cert``: for other hosts too, at the address ``bind``."""
+        """Listen; OSError when that fails. With ``cert`` and ``key`` (PEM), for other hosts too, at the address ``bind``."""
         name = "lava-" + os.urandom(12).hex()
-        near = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listeners.append(near)
-        near.bind("\0" + name)
-        near.listen(16)
-        near.setblocking(False)
+        local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listeners.append(local)
+        local.bind("\0" + name)
+        local.listen(16)
+        local.setblocking(False)
         self._address = AttachAddress(name=name)
-        self._watch.add(near.fileno(), lambda _: self._accept_near(near))
+        self._watch.add(local.fileno(), lambda _: self._accept_local(local))
         if cert:
             from agent.starter.wire import link
 
             identity = link.Identity(cert, key)
-            far = link.listen(bind or "127.0.0.1")
-            self._listeners.append(far)
-            ip, port = far.getsockname()[:2]
+            remote = link.listen(bind or "127.0.0.1")
+            self._listeners.append(remote)
+            ip, port = remote.getsockname()[:2]
             self._address = AttachAddress(ip, port, name)
-            self._watch.add(far.fileno(), lambda _: self._accept_far(far, identity))
+            self._watch.add(remote.fileno(), lambda _: self._accept_remote(remote, identity))
 
     def address(self) -> AttachAddress:
-        """Where it listens."""
+        """Where the user can attach."""
         return self._address
 
-    def _accept_near(self, listener: socket.socket) -> None:
+    def _accept_local(self, listener: socket.socket) -> None:
         sock = self._accept(listener)
         if sock is None:
             return
-        who = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-        if who[1] not in (os.getuid(), 0):
+        credentials = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        if credentials[1] not in (os.getuid(), 0):
             sock.close()
             return
-        self._unauthenticated.append(LocalConnection(sock, self._watch, self._heard, self._gone))
+        self._unauthenticated.append(LocalConnection(sock, self._watch, self._read_frame, self._on_connection_closed))
 
-    def _accept_far(self, listener: socket.socket, identity: Identity) -> None:
+    def _accept_remote(self, listener: socket.socket, identity: Identity) -> None:
         from agent.starter.wire.link import Peer
 
         if (sock := self._accept(listener)) is not None:
-            peer = Peer(sock, identity, True, self._watch, self._heard, _ignore, self._gone, wire.FrameReader())
+            peer = Peer(
+                sock, identity, True, self._watch, self._read_frame, _ignore, self._on_connection_closed, wire.FrameReader()
+            )
             self._unauthenticated.append(peer)
 
     def _accept(self, listener: socket.socket) -> socket.socket | None:
@@ -185,50 +190,50 @@ class AttachEndpoint:
             sock, _ = listener.accept()
         except OSError:
             return None
-        self._unauthenticated = [line for line in self._unauthenticated if not line.closed]
+        self._unauthenticated = [connection for connection in self._unauthenticated if not connection.closed]
         while len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
             self._unauthenticated.pop(0).close()
         return sock
 
-    def _heard(self, line: Connection, frame: wire.Frame) -> None:
-        if line is self._inside:
-            self._took(frame)
+    def _read_frame(self, connection: Connection, frame: wire.Frame) -> None:
+        if connection is self._attached:
+            self._on_frame(frame)
             return
-        said = _greeting(frame)
-        if said is None or not self._token or not same(said.token.encode(errors="replace"), self._token):
-            self._turn_away(line, b"not with the token of this job")
-        elif self._inside is not None:
-            self._turn_away(line, b"the job has a terminal already")
+        greeting = _greeting(frame)
+        if greeting is None or not self._token or not same(greeting.token.encode(errors="replace"), self._token):
+            self._reject(connection, b"not with the token of this job")
+        elif self._attached is not None:
+            self._reject(connection, b"the job has a terminal already")
         else:
-            self._inside = line
-            self._unauthenticated.remove(line)
-            self._came(line, said)
+            self._attached = connection
+            self._unauthenticated.remove(connection)
+            self._on_attach(connection, greeting)
 
-    def _turn_away(self, line: Connection, why: bytes) -> None:
-        line.send_bytes(wire.pack(wire.Frame(wire.FAIL, 0, 0, 0, why)))
-        line.close()
+    def _reject(self, connection: Connection, why: bytes) -> None:
+        connection.send_bytes(wire.pack(wire.Frame(wire.FAIL, 0, 0, 0, why)))
+        connection.close()
 
-    def _gone(self, line: Connection, _: str = "") -> None:
-        if line is self._inside:
-            self._left()
-        elif line in self._unauthenticated:
-            self._unauthenticated.remove(line)
+    def _on_connection_closed(self, connection: Connection, _: str = "") -> None:
+        if connection is self._attached:
+            self._on_detach()
+        elif connection in self._unauthenticated:
+            self._unauthenticated.remove(connection)
 
-    def shut(self) -> None:
-        """Nobody else comes in."""
+    def stop_listening(self) -> None:
+        """Accept no further client."""
         for listener in self._listeners:
             self._watch.remove(listener.fileno())
             listener.close()
         self._listeners.clear()
-        for line in self._unauthenticated:
-            line.close()
+        for connection in self._unauthenticated:
+            connection.close()
         self._unauthenticated.clear()
 
     def close(self) -> None:
-        """Everything."""
-        self.shut()
-        if self._inside is not None:
-            self._inside.close()
+        """Close all sockets."""
+        self.stop_listening()
+        if self._attached is not None:
+            self._attached.close()
 
 
 def _greeting(frame: wire.Frame) -> Greeting | None:

@@ -1,7 +1,7 @@
-"""The byte streams between a process here and a user on another host: standard input in, outputs out.
+"""The byte streams between a process on this host and a user elsewhere: standard input in, outputs out.
 
-Rule: an output is read only while the reader has granted room, input is taken only so far as it was granted; so what
-lies in between never grows, and a reader who stops stops the writer.
+Rule: flow control by credit: each side sends only as many bytes as the other has granted. Buffers are bounded, and a reader
+that stops reading stops the writer.
 """
 
 from __future__ import annotations
@@ -13,61 +13,66 @@ from agent.starter.system.stdio import write_all
 from agent.starter.system.watch import WRITE, Watch
 from agent.starter.wire import taskwire as wire
 
-# (kind, body): a frame to the one who asked
-Say = Callable[[int, bytes], None]
-ENDLESS = 1 << 62
+SendFrame = Callable[[int, bytes], None]
+"""Sends a frame (kind, body) to the user."""
+UNLIMITED = 1 << 62
 HIGH, LOW = 256 * 1024, 64 * 1024
+"""Bytes buffered of a stream at which the writer must pause, and at which it may continue."""
 
 
 class Flow:
-    """``say`` sends a frame; ``changed`` is called when an output has ended or there is room again."""
+    """The streams of one process.
 
-    def __init__(self, watch: Watch, say: Say, changed: Callable[[], None], room: int = wire.WINDOW) -> None:
-        self.say = say
+    ``send`` sends a frame to the user; ``changed`` is called when an output has ended or credit was granted; ``credit``: bytes of
+    each output that may be sent at once.
+    """
+
+    def __init__(self, watch: Watch, send: SendFrame, changed: Callable[[], None], credit: int = wire.WINDOW) -> None:
+        self.send = send
         self._watch = watch
         self._changed = changed
         self._input = -1
-        self._last_word = b""
+        self._end_mark = b""
         self._to_write = bytearray()
         self._input_ended = False
-        self._of: dict[int, int] = {}  # descriptor -> stream
-        self._also: dict[int, int] = {}  # descriptor -> a file that gets the same
-        self._room = {wire.OUT: room, wire.ERR: room}
-        self._held = {wire.OUT: bytearray(), wire.ERR: bytearray()}
+        self._stream_of: dict[int, int] = {}  # descriptor -> stream
+        self._copy_to: dict[int, int] = {}  # descriptor -> a file to which the output is copied
+        self._credit = {wire.OUT: credit, wire.ERR: credit}
+        self._buffered = {wire.OUT: bytearray(), wire.ERR: bytearray()}
 
-    def take_input(self, fd: int, last_word: bytes = b"") -> None:
-        """What comes for stream IN is written to ``fd``, which is ours now; at its end ``last_word``, then it is closed."""
+    def set_input(self, fd: int, end_mark: bytes = b"") -> None:
+        """Write stream IN to ``fd``, and ``end_mark`` when the stream ends; takes over ``fd`` and closes it then."""
         os.set_blocking(fd, False)
-        self._input, self._last_word = fd, last_word
+        self._input, self._end_mark = fd, end_mark
 
     def grant_input(self) -> None:
-        """The first room for standard input, if there is any."""
+        """Grant the first credit for standard input, if the process has one."""
         if self._input >= 0:
-            self.say(wire.CREDIT, wire.credit(wire.IN, wire.WINDOW))
+            self.send(wire.CREDIT, wire.credit(wire.IN, wire.WINDOW))
 
-    def add_output(self, fd: int, stream: int, also: int = -1) -> None:
-        """What can be read from ``fd``, which is ours now, goes out as a stream, and into the file ``also``, ours too."""
+    def add_output(self, fd: int, stream: int, copy_to: int = -1) -> None:
+        """Send what can be read from ``fd`` as a stream, and copy it to ``copy_to`` if given; takes over both files."""
         os.set_blocking(fd, False)
-        if also >= 0:
-            self._also[fd] = also
-        self._of[fd] = stream
+        if copy_to >= 0:
+            self._copy_to[fd] = copy_to
+        self._stream_of[fd] = stream
         self._watch.add(fd, lambda _: self._ready(fd))
 
     # -- from the user -------------------------------------------------------------------------------------------------
 
-    def take(self, frame: wire.Frame) -> None:
-        """DATA or CREDIT."""
+    def on_frame(self, frame: wire.Frame) -> None:
+        """A frame from the user: DATA or CREDIT."""
         if frame.kind == wire.DATA:
-            self._feed(frame.body[1:])
+            self._write_input(frame.body[1:])
         elif frame.kind == wire.CREDIT:
             self._grant(*wire.read_credit(frame.body))
 
-    def _feed(self, content: bytes) -> None:
+    def _write_input(self, content: bytes) -> None:
         if not content:
             self._input_ended = True
-            self._to_write += self._last_word
+            self._to_write += self._end_mark
         elif self._input < 0:
-            self.say(wire.CREDIT, wire.credit(wire.IN, len(content)))
+            self.send(wire.CREDIT, wire.credit(wire.IN, len(content)))
             return
         else:
             self._to_write += content
@@ -85,11 +90,11 @@ class Flow:
         except BlockingIOError:
             pass
         except OSError:
-            # The task reads no more: what still comes is taken and dropped.
+            # The task does not read any more: further input is accepted and dropped.
             written += len(self._to_write)
             self.close_input()
         if written:
-            self.say(wire.CREDIT, wire.credit(wire.IN, written))
+            self.send(wire.CREDIT, wire.credit(wire.IN, written))
         if self._input < 0:
             return
         self._watch.remove(self._input)
@@ -99,7 +104,7 @@ class Flow:
             self.close_input()
 
     def close_input(self) -> None:
-        """Nothing more is written."""
+        """Close the process's standard input; input that was not written is dropped."""
         if self._input >= 0:
             self._watch.remove(self._input)
             os.close(self._input)
@@ -107,50 +112,50 @@ class Flow:
         self._to_write.clear()
 
     def grant_outputs(self) -> None:
-        """The reader has come: the first room for the outputs."""
-        for stream in self._room:
+        """The user has attached: the first credit for the outputs."""
+        for stream in self._credit:
             self._grant(stream, wire.WINDOW)
 
     def _grant(self, stream: int, count: int) -> None:
-        if stream in self._room:
-            self._room[stream] += count
-            self._send_held(stream)
+        if stream in self._credit:
+            self._credit[stream] += count
+            self._send_buffered(stream)
             self._resume()
             self._changed()
 
     # -- to the user ---------------------------------------------------------------------------------------------------
 
     def put(self, stream: int, content: bytes) -> None:
-        """Output that somebody else has read: it goes out as there is room, ``full`` says when to wait."""
-        self._held[stream] += content
-        self._send_held(stream)
+        """Queue output that the caller has read; it is sent as credit allows. The caller must pause while ``is_full``."""
+        self._buffered[stream] += content
+        self._send_buffered(stream)
 
     @property
-    def full(self) -> bool:
-        """Whether what was put should wait; no longer so when ``changed`` was called."""
-        return any(len(held) > HIGH for held in self._held.values())
+    def is_full(self) -> bool:
+        """Whether a caller of ``put`` must pause."""
+        return any(len(buffer) > HIGH for buffer in self._buffered.values())
 
     @property
-    def low(self) -> bool:
-        """Whether what was put may go on."""
-        return all(len(held) <= LOW for held in self._held.values())
+    def has_room(self) -> bool:
+        """Whether a caller of ``put`` that paused may continue."""
+        return all(len(buffer) <= LOW for buffer in self._buffered.values())
 
-    def _send_held(self, stream: int) -> None:
-        held = self._held[stream]
-        while held and self._room[stream] > 0:
-            content = bytes(held[: min(self._room[stream], wire.CHUNK)])
-            del held[: len(content)]
-            self._room[stream] -= len(content)
-            self.say(wire.DATA, wire.data(stream, content))
+    def _send_buffered(self, stream: int) -> None:
+        buffer = self._buffered[stream]
+        while buffer and self._credit[stream] > 0:
+            content = bytes(buffer[: min(self._credit[stream], wire.CHUNK)])
+            del buffer[: len(content)]
+            self._credit[stream] -= len(content)
+            self.send(wire.DATA, wire.data(stream, content))
 
-    def open_room(self) -> None:
-        """No reader is left: let the outputs flow without limit."""
-        self._room = {wire.OUT: ENDLESS, wire.ERR: ENDLESS}
+    def lift_limits(self) -> None:
+        """The user is gone: read the outputs without limit, so that the process is not blocked."""
+        self._credit = {wire.OUT: UNLIMITED, wire.ERR: UNLIMITED}
         self._resume()
 
     def _resume(self) -> None:
-        for fd, stream in list(self._of.items()):
-            if self._room[stream] > 0:
+        for fd, stream in list(self._stream_of.items()):
+            if self._credit[stream] > 0:
                 self._watch.remove(fd)
                 self._watch.add(fd, lambda _, fd=fd: self._ready(fd))  # type: ignore[misc]
 
@@ -159,16 +164,16 @@ class Flow:
         self._changed()
 
     def _read(self, fd: int) -> bool:
-        """True when there may be more."""
-        stream = self._of.get(fd)
+        """Read once; True when there may be more."""
+        stream = self._stream_of.get(fd)
         if stream is None:
             return False
-        room = self._room[stream]
-        if room <= 0:
+        credit = self._credit[stream]
+        if credit <= 0:
             self._watch.remove(fd)
             return False
         try:
-            content = os.read(fd, min(room, wire.CHUNK))
+            content = os.read(fd, min(credit, wire.CHUNK))
         except BlockingIOError:
             return False
         except OSError:
@@ -176,41 +181,41 @@ class Flow:
         if not content:
             self._close_output(fd)
             return False
-        self._room[stream] -= len(content)
-        if fd in self._also:
-            write_all(self._also[fd], content)
-        self.say(wire.DATA, wire.data(stream, content))
+        self._credit[stream] -= len(content)
+        if fd in self._copy_to:
+            write_all(self._copy_to[fd], content)
+        self.send(wire.DATA, wire.data(stream, content))
         return True
 
     def drain(self) -> None:
-        """Read what is there, so far as there is room."""
-        for fd in list(self._of):
+        """Read what is in the outputs now, as far as credit allows."""
+        for fd in list(self._stream_of):
             while self._read(fd):
                 pass
 
     @property
-    def waits(self) -> bool:
-        """Whether an output waits for room."""
-        return any(self._room[stream] <= 0 for stream in self._of.values())
+    def is_waiting(self) -> bool:
+        """Whether an output cannot be read for lack of credit."""
+        return any(self._credit[stream] <= 0 for stream in self._stream_of.values())
 
     @property
-    def dry(self) -> bool:
-        """Whether every output has ended and is sent."""
-        return not self._of and not any(self._held.values())
+    def is_drained(self) -> bool:
+        """Whether every output has ended and was sent."""
+        return not self._stream_of and not any(self._buffered.values())
 
     def close_outputs(self) -> None:
-        """What is still in them is lost."""
-        for fd in list(self._of):
+        """Close the outputs; what is unread is lost."""
+        for fd in list(self._stream_of):
             self._close_output(fd)
 
     def _close_output(self, fd: int) -> None:
-        del self._of[fd]
+        del self._stream_of[fd]
         self._watch.remove(fd)
         os.close(fd)
-        if (also := self._also.pop(fd, -1)) >= 0:
-            os.close(also)
+        if (copy_to := self._copy_to.pop(fd, -1)) >= 0:
+            os.close(copy_to)
 
     def close(self) -> None:
-        """Everything."""
+        """Close all streams."""
         self.close_outputs()
         self.close_input()

@@ -1,7 +1,7 @@
-"""The user's end of an interactive part: a pseudo-terminal or three pipes for its processes, a connection to ``bsub``.
+"""The terminal of an interactive part: a pseudo-terminal or three pipes for its processes, and a connection to ``bsub``.
 
-Rule: the processes start when the user has attached, all they wrote goes out before their end is told, and a user who
-leaves is a terminal that hangs up. What the user does is queued in ``events``; whoever runs the part takes it from there.
+Rule: the processes start when the user has attached; all their output is sent before their exit code; a user who
+disconnects is a terminal that hangs up. What the user does is queued in ``events``, for the part to take.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from agent.starter.terminal.attach_endpoint import AttachEndpoint, Connection
 from agent.starter.terminal.flow import Flow
 from agent.starter.wire import taskwire as wire
 
-COME_SECONDS = 120.0
+ATTACH_SECONDS = 120.0
 VEOF = b"\x04"
 
 
 class Attached(NamedTuple):
-    """The user is there: what waits for them may start."""
+    """The user has attached: the processes may start."""
 
 
 class Signalled(NamedTuple):
@@ -39,11 +39,11 @@ class Signalled(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The user has hung up, or never came."""
+    """The user has disconnected, or did not attach in time."""
 
 
 class OutputPaused(NamedTuple):
-    """Output of ranks must wait (``paused``) for a user who does not read, or may go on."""
+    """The user does not read: the ranks' output must wait (``paused``), or may continue."""
 
     paused: bool
 
@@ -57,25 +57,25 @@ class Terminal:
     def __init__(self, spec: Spec, asked: InteractiveSpec, watch: Watch) -> None:
         self.over = False
         self.events: list[UserEvent] = []
-        """What the user has done that nobody has taken yet."""
+        """What the user has done and the part has not handled yet."""
         self.tty = -1
-        """The side of a pseudo-terminal that is the processes', -1 without one."""
+        """The processes' side of the pseudo-terminal, -1 if there is none."""
         self._asked = asked
         self._spec = spec
-        self._endpoint = AttachEndpoint(spec.token, watch, self._came, self._took, self._left)
+        self._endpoint = AttachEndpoint(spec.token, watch, self._on_attach, self._on_frame, self._on_detach)
         self._connection: Connection | None = None
-        self._flow = Flow(watch, self._say, self._changed, room=0)
-        self._here = False
-        self._wanted_tty = False
+        self._flow = Flow(watch, self._send, self._changed, credit=0)
+        self._is_attached = False
+        self._wants_tty = False
         self._master = -1
-        self._come_by: float | None = None
+        self._attach_by: float | None = None
         self._code: int | None = None
         self._size: tuple[int, ...] = ()
         self._close_by: float | None = None
         self._paused = False
 
     def open(self) -> None:
-        """Listen; Refused when that cannot be."""
+        """Listen for the user; Refused when that fails."""
         asked = self._asked
         try:
             self._endpoint.open(asked.cert, asked.key, asked.bind)
@@ -83,28 +83,28 @@ class Terminal:
             raise Refused("bad", f"terminal of {self._spec.title}: {getattr(e, 'strerror', None) or e}") from None
 
     def address(self) -> str:
-        """Where the user attaches: ``ip port name``; ``- 0 name`` where other hosts have no way in."""
+        """Where the user attaches: ``ip port name``; ``- 0 name`` when only from this host."""
         ip, port, name = self._endpoint.address()
         return f"{ip or '-'} {port} {name}"
 
-    def go(self) -> bool:
-        """The part may start: whether the user is there. If not, the event Attached or Left follows."""
-        if not self._here:
-            self._come_by = time.monotonic() + COME_SECONDS
-        return self._here
+    def wait_for_user(self) -> bool:
+        """Whether the user has attached; if not, the event Attached or Left follows within ATTACH_SECONDS."""
+        if not self._is_attached:
+            self._attach_by = time.monotonic() + ATTACH_SECONDS
+        return self._is_attached
 
     # -- the processes' files ------------------------------------------------------------------------------------------
 
-    def lend(self, files: Files, gang: bool) -> None:
-        """Connect the processes' streams that have no file to the user. A gang reads its processes' pipes itself."""
+    def connect_files(self, files: Files, gang: bool) -> None:
+        """Connect the processes' streams that have no file to the user. The output of a gang comes through ``put`` instead."""
         if not gang:
-            self._lend_copies(files)
-        if self._wanted_tty and not gang:
-            self._lend_terminal(files)
+            self._tee_files(files)
+        if self._wants_tty and not gang:
+            self._connect_pty(files)
             return
         if self._asked.stdin:
             read_end, ours = os.pipe2(os.O_CLOEXEC)
-            self._flow.take_input(ours)
+            self._flow.set_input(ours)
             _replace(files, "stdin", read_end)
         for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
             if getattr(self._asked, name) and not gang:
@@ -112,60 +112,60 @@ class Terminal:
                 self._flow.add_output(ours, stream)
                 _replace(files, name, write_end)
 
-    def _lend_copies(self, files: Files) -> None:
-        """``-tty``: what goes to a file is shown too."""
+    def _tee_files(self, files: Files) -> None:
+        """``-tty``: output that goes to a file is sent to the user too."""
         for name, stream in (("stdout", wire.OUT), ("stderr", wire.ERR)):
             if self._asked.tee and not getattr(self._asked, name):
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
-                self._flow.add_output(ours, stream, also=os.dup(getattr(files, name)))
+                self._flow.add_output(ours, stream, copy_to=os.dup(getattr(files, name)))
                 _replace(files, name, write_end)
 
-    def _lend_terminal(self, files: Files) -> None:
+    def _connect_pty(self, files: Files) -> None:
         self._master, self.tty = os.openpty()
         if len(self._size) == 2 and all(0 <= n < 65536 for n in self._size):
             self._resize(*self._size)
-        self._flow.take_input(os.dup(self._master), VEOF)
+        self._flow.set_input(os.dup(self._master), VEOF)
         self._flow.add_output(os.dup(self._master), wire.OUT)
         for name in ("stdin", "stdout", "stderr"):
             if getattr(self._asked, name):
                 _replace(files, name, os.dup(self.tty))
 
-    def takes(self, stream: int) -> bool:
-        """Whether what a gang's processes write to a stream goes to the user instead of a file."""
+    def is_for_user(self, stream: int) -> bool:
+        """Whether a stream of a gang's processes goes to the user instead of a file."""
         return self._asked.stderr if stream == wire.ERR else self._asked.stdout
 
     @property
     def tees(self) -> bool:
-        """Whether what goes to a file is shown too."""
+        """Whether output that goes to a file is sent to the user too."""
         return self._asked.tee
 
     def put(self, stream: int, lines: bytes) -> None:
-        """What a gang's processes wrote."""
+        """Send output of a gang's processes to the user; the event OutputPaused follows when there is too much."""
         self._flow.put(stream, lines)
-        if self._flow.full and not self._paused:
+        if self._flow.is_full and not self._paused:
             self._paused = True
             self.events.append(OutputPaused(True))
 
     def started(self) -> None:
-        """The processes run."""
-        self._say(wire.STARTED, b"\1" if self.tty >= 0 else b"\0")
+        """The processes run: tell the user so, and accept input."""
+        self._send(wire.STARTED, b"\1" if self.tty >= 0 else b"\0")
         self._flow.grant_input()
 
     # -- the user ------------------------------------------------------------------------------------------------------
 
-    def _say(self, kind: int, body: bytes) -> None:
+    def _send(self, kind: int, body: bytes) -> None:
         if self._connection is not None:
             self._connection.send_bytes(wire.pack(wire.Frame(kind, 0, 0, 0, body)))
 
-    def _came(self, connection: Connection, said: Greeting) -> None:
+    def _on_attach(self, connection: Connection, greeting: Greeting) -> None:
         self._connection = connection
-        self._here = True
-        self._come_by = None
-        self._endpoint.shut()
-        self._wanted_tty = said.tty
-        if said.term and "\0" not in said.term:
-            self._spec.env["TERM"] = os.fsencode(f"TERM={said.term}")
-        self._size = said.size
+        self._is_attached = True
+        self._attach_by = None
+        self._endpoint.stop_listening()
+        self._wants_tty = greeting.tty
+        if greeting.term and "\0" not in greeting.term:
+            self._spec.env["TERM"] = os.fsencode(f"TERM={greeting.term}")
+        self._size = greeting.size
         self._flow.grant_outputs()
         self.events.append(Attached())
 
@@ -173,22 +173,22 @@ class Terminal:
         if self._master >= 0:
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def _took(self, frame: wire.Frame) -> None:
+    def _on_frame(self, frame: wire.Frame) -> None:
         if frame.kind == wire.DATA:
             suspends = self._suspends(frame.body[1:])
-            self._flow.take(frame)
+            self._flow.on_frame(frame)
             if suspends:
                 self._suspend()
         elif frame.kind == wire.CREDIT:
-            self._flow.take(frame)
+            self._flow.on_frame(frame)
         elif frame.kind == wire.SIGNAL and frame.body and 0 < frame.body[0] <= 64:
             self.events.append(Signalled(frame.body[0]))
         elif frame.kind == wire.SIZE and len(frame.body) == 4:
             self._resize(*struct.unpack("!HH", frame.body))
 
-    def _left(self) -> None:
+    def _on_detach(self) -> None:
         self._connection = None
-        self._flow.open_room()
+        self._flow.lift_limits()
         self._flow.close_input()
         if self._code is None:
             self.events.append(Left())
@@ -211,22 +211,22 @@ class Terminal:
             os.killpg(front, signal.SIGSTOP)
         except OSError:
             return
-        self._say(wire.STOPPED, b"")
+        self._send(wire.STOPPED, b"")
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def ended(self, status: int) -> None:
-        """The part has ended with this wait status; the user is told after all output."""
+        """The part has ended with this wait status; the user gets its exit code after all output."""
         code = os.waitstatus_to_exitcode(status)
         self._code = 128 - code if code < 0 else code
         self._flow.close_input()
 
     def gone(self) -> None:
-        """Nothing of the part is left: what is still in its pipes is all there is."""
+        """No process of the part is left, so that no further output will be written."""
         if self.tty >= 0:
             os.close(self.tty)
             self.tty = -1
-        self._endpoint.shut()
+        self._endpoint.stop_listening()
         if self._connection is None or self._code is None:
             self.close()
         else:
@@ -234,28 +234,28 @@ class Terminal:
 
     def _changed(self) -> None:
         flow = self._flow
-        if self._paused and flow.low:
+        if self._paused and flow.has_room:
             self._paused = False
             self.events.append(OutputPaused(False))
-        if self.tty < 0 and self._code is not None and flow.dry and not self.over:
-            self._say(wire.EXIT, wire.exit_body(self._code))
+        if self.tty < 0 and self._code is not None and flow.is_drained and not self.over:
+            self._send(wire.EXIT, wire.exit_body(self._code))
             self.over = True
-            self._close_by = time.monotonic() + COME_SECONDS
+            self._close_by = time.monotonic() + ATTACH_SECONDS
 
     @property
     def done(self) -> bool:
-        """Whether the user has hung up."""
+        """Whether the user's connection is closed."""
         return self._connection is None or self._connection.closed
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
-        return self._come_by if self._close_by is None else self._close_by
+        return self._attach_by if self._close_by is None else self._close_by
 
     def on_time(self) -> None:
-        """Give up a user who did not attach in time, or does not hang up after the end."""
+        """Give up a user who did not attach in time, or does not disconnect after the end."""
         now = time.monotonic()
-        if self._come_by is not None and now >= self._come_by:
-            self._come_by = None
+        if self._attach_by is not None and now >= self._attach_by:
+            self._attach_by = None
             self.events.append(Left())
         if self._close_by is not None and now >= self._close_by:
             self._close_by = None
@@ -263,7 +263,7 @@ class Terminal:
                 self.close()
 
     def close(self) -> None:
-        """Everything."""
+        """Close all files and sockets."""
         self.over = True
         self._flow.close()
         for fd in (self.tty, self._master):
@@ -275,7 +275,7 @@ class Terminal:
 
 
 def _replace(files: Files, name: str, fd: int) -> None:
-    """Put a file in the place of another, which is closed unless it has a second place."""
+    """Replace a file; the former one is closed unless it is used for another stream too."""
     was = getattr(files, name)
     setattr(files, name, fd)
     if was >= 0 and was not in (files.stdin, files.stdout, files.stderr):

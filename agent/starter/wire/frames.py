@@ -1,6 +1,6 @@
-"""Frames on starter.sock, to shepherds and between them: 4-byte big-endian length, then a JSON object.
+"""Frames on starter.sock and between starter and shepherds: 4-byte big-endian length, then a JSON object.
 
-Rule: pure; a peer that breaks the format gets a FrameError and loses its connection, nothing else happens.
+Rule: pure; malformed data raises FrameError, after which the caller closes the connection.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ MAX_FRAME = 64 << 20
 
 
 class FrameError(ValueError):
-    """The peer sent something that is not a frame."""
+    """The peer sent malformed data."""
 
 
 def frame(body: bytes) -> bytes:
-    """A frame around JSON that is already encoded."""
+    """A frame with JSON that is already encoded; FrameError when it is over MAX_FRAME bytes."""
     if len(body) > MAX_FRAME:
         raise FrameError(f"a frame of {len(body)} bytes is over {MAX_FRAME}")
     return len(body).to_bytes(4, "big") + body
@@ -27,14 +27,14 @@ def pack(obj: object) -> bytes:
 
 
 class FrameReader:
-    """Cuts a byte stream into objects; a partial frame waits for the rest."""
+    """Splits a byte stream into objects and keeps an incomplete frame for the next call. ``limit``: bytes of a frame."""
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self._data = bytearray()
         self._limit = limit
 
     def feed(self, data: bytes) -> list[Json]:
-        """The objects completed by ``data``; FrameError when the stream cannot be frames."""
+        """The objects completed by ``data``; FrameError when the stream is malformed."""
         buffer = self._data
         buffer += data
         found: list[Json] = []
@@ -60,7 +60,7 @@ def _parsed(body: bytes) -> Json:
 
 
 def same(given: bytes, token: bytes) -> bool:
-    """Whether they are equal, in a time that does not depend on where they differ."""
+    """Whether the two are equal, in a time that does not depend on where they differ."""
     different = len(given) ^ len(token)
     for one, other in zip(given, token, strict=False):
         different |= one ^ other

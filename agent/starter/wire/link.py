@@ -1,6 +1,6 @@
-"""The connection between the shepherds of one job on several hosts: frames over mutual TLS with the job's own key.
+"""A connection between two shepherds of a job on several hosts: frames over mutual TLS with the job's own key.
 
-Rule: both ends present and require exactly the job's certificate; whoever does not is dropped before a frame is read.
+Rule: both ends present and require exactly the job's certificate; a peer without it is disconnected before a frame is read.
 ``ssl`` is imported only here and only when a job spans hosts.
 """
 
@@ -21,19 +21,19 @@ HANDSHAKE_SECONDS = 30.0
 _CHUNK = 64 * 1024
 
 F = TypeVar("F")
-Took = Callable[["Peer[F]", F], None]
-Told = Callable[["Peer[F]", str], None]
+OnFrame = Callable[["Peer[F]", F], None]
+OnChange = Callable[["Peer[F]", str], None]
 
 
 class Reader(Protocol[F]):
-    """Cuts what comes into frames."""
+    """Splits the received bytes into frames."""
 
     def feed(self, data: bytes) -> list[F]:
-        """The frames completed by ``data``; ValueError when these are none."""
+        """The frames completed by ``data``; ValueError when it is malformed."""
 
 
 class Identity:
-    """The certificate and key of a job's gang."""
+    """The certificate and key of a job (PEM), as TLS contexts for both ends."""
 
     def __init__(self, cert: str, key: str) -> None:
         self._der = ssl.PEM_cert_to_DER_cert(cert[cert.index("-----BEGIN CERTIFICATE") :])
@@ -41,7 +41,7 @@ class Identity:
         self.client = self._context(ssl.PROTOCOL_TLS_CLIENT, cert, key)
 
     def is_ours(self, der: bytes | None) -> bool:
-        """The peer presented this very certificate."""
+        """Whether the certificate that the peer presented (DER) is the job's."""
         return der == self._der
 
     def _context(self, protocol: int, cert: str, key: str) -> ssl.SSLContext:
@@ -67,7 +67,11 @@ def _memory_file(text: str) -> int:
 
 
 class Peer(Generic[F]):
-    """One connection to another shepherd of the job; ``took`` gets frames, ``opened`` and ``lost`` begin and end."""
+    """One connection to another shepherd of the job.
+
+    ``on_open`` is called after the TLS handshake, ``on_frame`` for each frame, ``on_close`` with the reason when the connection
+    fails or the peer closes it.
+    """
 
     def __init__(
         self,
@@ -75,23 +79,23 @@ class Peer(Generic[F]):
         identity: Identity,
         server: bool,
         watch: Watch,
-        took: Took[F],
-        opened: Told[F],
-        lost: Told[F],
+        on_frame: OnFrame[F],
+        on_open: OnChange[F],
+        on_close: OnChange[F],
         reader: Reader[F],
     ) -> None:
         self.name = ""
-        self.place: int | None = None
-        """Which host it is, once it has said so."""
+        self.host_index: int | None = None
+        """The index of the peer's host in the job; None until its HELLO has come."""
         self.open = False
         self.closed = False
         self.since = time.monotonic()
         self._identity = identity
         self._server = server
         self._watch = watch
-        self._took = took
-        self._opened = opened
-        self._lost = lost
+        self._on_frame = on_frame
+        self._on_open = on_open
+        self._on_close = on_close
         self._reader = reader
         self._out = bytearray()
         self._plain: socket.socket | None = sock
@@ -108,18 +112,18 @@ class Peer(Generic[F]):
         return len(self._out)
 
     def send(self, obj: Json) -> None:
-        """Send a frame, now or when there is room."""
+        """Queue one JSON frame and send what the socket takes."""
         self.send_bytes(frames.pack(obj))
 
     def send_bytes(self, frame: bytes) -> None:
-        """Send a ready frame, now or when there is room."""
+        """Queue one encoded frame and send what the socket takes."""
         if not self.closed:
             self._out += frame
             if self.open:
                 self._write()
 
     def pause(self, paused: bool) -> None:
-        """Stop reading, or go on; a peer that hangs up meanwhile is read to its end."""
+        """Stop or resume reading; a connection that the peer closes meanwhile is read to its end."""
         if paused is self._paused or self.closed:
             return
         self._paused = paused
@@ -129,11 +133,11 @@ class Peer(Generic[F]):
                 self._read()
 
     def end(self, why: str) -> None:
-        """Give the connection up: ``lost`` is told."""
+        """Close the connection and call ``on_close`` with ``why``."""
         self._end(why)
 
     def close(self) -> None:
-        """Close without a word."""
+        """Close the connection without calling ``on_close``."""
         if self.closed:
             return
         self.closed = True
@@ -145,7 +149,7 @@ class Peer(Generic[F]):
     def _end(self, why: str) -> None:
         if not self.closed:
             self.close()
-            self._lost(self, why)
+            self._on_close(self, why)
 
     def _ready(self, events: int) -> None:
         try:
@@ -197,7 +201,7 @@ class Peer(Generic[F]):
             return
         self.open = True
         self._listen_for(READ)
-        self._opened(self, "")
+        self._on_open(self, "")
         if not self.closed:
             self._write()
             self._read()
@@ -230,11 +234,11 @@ class Peer(Generic[F]):
                 self._end("closed by the other side")
                 return
             for frame in self._reader.feed(data):
-                self._took(self, frame)
+                self._on_frame(self, frame)
 
 
 def listen(address: str) -> socket.socket:
-    """A listening socket on a free port of an address; OSError when that is not ours."""
+    """A listening socket on a free port of ``address``; OSError when this host does not have that address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -248,7 +252,7 @@ def listen(address: str) -> socket.socket:
 
 
 def connect(address: str, port: int) -> socket.socket:
-    """A socket that is being connected; its Peer learns of success and failure."""
+    """A non-blocking socket that is connecting; its Peer notices success or failure. OSError when that fails at once."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setblocking(False)

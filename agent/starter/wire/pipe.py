@@ -1,6 +1,6 @@
-"""A stream socket that never blocks its owner: frames out in one send a turn, frames in as they come.
+"""A non-blocking stream socket for frames: queued frames go out in one send per turn of the loop.
 
-Rule: whoever does not read loses the connection at MAX_WAITING bytes; nobody else waits for them.
+Rule: a peer that does not read is disconnected when MAX_WAITING bytes are queued for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHUNK = 256 * 1024
 
 
 class FramePipe:
-    """Frames over a socket that ``watch`` watches; the owner reads in its call-back and calls ``flush`` once a turn."""
+    """Frames over a socket. The owner adds it to ``watch``, calls ``read`` when it is ready, and ``flush`` once per turn."""
 
     __slots__ = ("_out", "_reader", "_watch", "_writing", "closed", "sock")
 
@@ -31,20 +31,20 @@ class FramePipe:
         self._writing = False
 
     def send(self, obj: object) -> None:
-        """One object, at the next flush."""
+        """Queue an object as a JSON frame for the next flush."""
         self._out += frames.pack(obj)
 
     def send_frame(self, frame: bytes) -> None:
-        """A ready frame, at the next flush."""
+        """Queue an encoded frame for the next flush."""
         self._out += frame
 
     @property
     def waiting(self) -> int:
-        """Bytes not yet taken by the kernel."""
+        """Bytes not yet accepted by the kernel."""
         return len(self._out)
 
     def flush(self) -> bool:
-        """Send what the socket takes now and the rest when it can; False when the peer is gone or does not read."""
+        """Send what the socket accepts; the rest goes out at later flushes. False when the peer is gone or does not read."""
         if self.closed or not self._out:
             return not self.closed
         try:
@@ -60,7 +60,7 @@ class FramePipe:
         return len(self._out) <= MAX_WAITING
 
     def read(self) -> list[Json] | None:
-        """What came; None when the peer closed. FrameError when it sent nonsense."""
+        """The frames received; None when the peer has closed the connection. FrameError when the data is malformed."""
         try:
             data = self.sock.recv(CHUNK)
         except BlockingIOError:
@@ -70,7 +70,7 @@ class FramePipe:
         return self._reader.feed(data) if data else None
 
     def close(self) -> None:
-        """Stop watching, and close."""
+        """Remove the socket from the watch and close it."""
         if not self.closed:
             self.closed = True
             self._watch.remove(self.sock.fileno())
@@ -78,7 +78,7 @@ class FramePipe:
 
 
 def receive(sock: socket.socket, reader: wire.FrameReader) -> tuple[list[wire.Frame], bool]:
-    """(the frames that have come, whether nothing more comes) of a socket that is ready; nonsense is its end."""
+    """(frames received, whether the connection is over) of a socket that is ready; malformed data ends the connection."""
     try:
         data = sock.recv(CHUNK)
         return reader.feed(data), not data

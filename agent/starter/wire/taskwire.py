@@ -1,8 +1,8 @@
 """Frames between the shepherds of one attempt, and between ``blaunch`` and its host's shepherd.
 
-Rule: pure. A frame is its length, then kind, place it is for, place it was asked at, number there, and a body of bytes;
-standard input flows from the asking place to the task, output the other way, and nobody sends more than he was granted.
-``cli/terminal/taskframes.py`` speaks the same for the command.
+Rule: pure. A frame is its length, kind, the index of the host that it is for, the index of the host that requested the task,
+the number of the request there, and a body of bytes. Standard input flows from the requesting host to the task, output the
+other way; nobody sends more bytes than were granted by CREDIT. ``cli/terminal/taskframes.py`` is the command's side of this.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from agent.starter.wire.frames import FrameError
 
 MAX_FRAME = 16 << 20
 WINDOW = 128 * 1024
-"""Bytes of one stream of one task that may be on the way; what lies in between holds no more than this."""
+"""Bytes of one stream of one task that may be in flight, and so must be buffered at most."""
 CHUNK = 32 * 1024
 
 HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
 RANKS, RANK_OUTPUT = 13, 14
-"""Of the job's ranks: a message (JSON), and whole lines of output whose stream stands as the number."""
+"""Of the job's ranks: a message (JSON), and whole lines of output, with the stream in the field ``number``."""
 OF_RANKS = frozenset((RANKS, RANK_OUTPUT))
 IN, OUT, ERR = range(3)
 
@@ -30,7 +30,7 @@ _EXIT = struct.Struct("!i")
 
 
 class Frame(NamedTuple):
-    """One frame. A stream that has ended is DATA without bytes."""
+    """One frame. DATA without bytes ends its stream."""
 
     kind: int
     to: int
@@ -51,12 +51,12 @@ def data(stream: int, content: bytes) -> bytes:
 
 
 def credit(stream: int, count: int) -> bytes:
-    """The body of CREDIT: so many more bytes of the stream may be sent."""
+    """The body of CREDIT: ``count`` more bytes of the stream may be sent."""
     return _CREDIT.pack(stream, count)
 
 
 def read_credit(body: bytes) -> tuple[int, int]:
-    """(stream, bytes) of CREDIT; FrameError when it is none."""
+    """(stream, number of bytes) from the body of CREDIT; FrameError when it is malformed."""
     try:
         stream, count = _CREDIT.unpack(body)
     except struct.error:
@@ -65,12 +65,12 @@ def read_credit(body: bytes) -> tuple[int, int]:
 
 
 def exit_body(code: int) -> bytes:
-    """The body of EXIT: an exit code as a shell has it."""
+    """The body of EXIT: an exit code as a shell reports it (128 + signal)."""
     return _EXIT.pack(code)
 
 
 def is_for_task(frame: Frame) -> bool:
-    """Whether the frame goes to the task, rather than to the one who asked for it."""
+    """Whether the frame goes to the task rather than to the client that requested it."""
     if frame.kind == DATA:
         return frame.body[:1] == b"\0"
     if frame.kind == CREDIT:
@@ -79,13 +79,13 @@ def is_for_task(frame: Frame) -> bool:
 
 
 class FrameReader:
-    """Cuts a byte stream into frames; a partial frame waits for the rest."""
+    """Splits a byte stream into frames and keeps an incomplete frame for the next call."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames completed by ``data``; FrameError when the stream cannot be frames."""
+        """The frames completed by ``data``; FrameError when the stream is malformed."""
         buffer = self._data
         buffer += data
         found: list[Frame] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.launch import launchers, mpi
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site
-from agent.starter.protocol.part import BlaunchSpec, StarLink
+from agent.starter.protocol.part import BlaunchSpec, LinkSpec
 from proto import agent_pb2 as pb
 
 
@@ -66,4 +66,4 @@ def test_a_part_serves_tasks_when_the_job_has_several_slots() -> None:
     assert (launchers.serve(one_slot), mpi.link(one_slot, "10.0.0.1", ranks=False)) == (None, None)
     assert (launchers.serve(one_host), mpi.link(one_host, "10.0.0.1", ranks=False)) == (BlaunchSpec(0, ("h1",)), None)
     assert launchers.serve(two) == BlaunchSpec(1, ("h1", "h2"))
-    assert mpi.link(two, "10.0.0.2", ranks=False) == StarLink(1, "CERT", "KEY", nodes=2, bind="10.0.0.2", ranks=False)
+    assert mpi.link(two, "10.0.0.2", ranks=False) == LinkSpec(1, "CERT", "KEY", nodes=2, bind="10.0.0.2", ranks=False)

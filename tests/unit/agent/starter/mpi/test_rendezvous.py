@@ -80,7 +80,7 @@ KEY = st.sampled_from([b"/a/0", b"/a/1", b"/b/0", b"/c"])
 def test_what_is_kept_is_what_was_put(asks: list[tuple[bytes, bytes, bytes]]) -> None:
     values = Values()
     for verb, path, body in asks:
-        status, _ = values.do(verb, path, body)
+        status, _ = values.request(verb, path, body)
         assert status in (200, 404)
         kept = sum(len(key) + len(value) for scope in values._scopes.values() for key, value in scope.items())
         assert values._size == kept

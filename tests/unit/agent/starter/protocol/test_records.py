@@ -10,7 +10,7 @@ import pytest
 from agent.starter.protocol import orders, part, reports
 from agent.starter.protocol.codec import Json, ProtocolError, write_over
 from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, Renew, Scope, Seat, Signal, StartTask
-from agent.starter.protocol.part import OutputFile, PartSpec, PortsSpec, StarLink, TaskSpec, User
+from agent.starter.protocol.part import LinkSpec, OutputFile, PartSpec, PortsSpec, TaskSpec, User
 from agent.starter.protocol.reports import (
     Address,
     Data,
@@ -135,7 +135,7 @@ def test_a_part_is_its_template_and_what_differs() -> None:
         pre_exec=None,
         input=b"\0in",
         stdout=OutputFile("/out", append=True),
-        link=StarLink(1, "cert", "key", 2),
+        link=LinkSpec(1, "cert", "key", 2),
         ports=PortsSpec(1, 2, 0, 20000, 20000, 12000),
         tasks=(),
     )

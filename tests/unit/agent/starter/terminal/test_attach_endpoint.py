@@ -139,13 +139,13 @@ def test_bytes_come_whole_and_in_order_under_any_grants(grants: list[int], size:
             room[0] -= len(body) - 1
             most[0] = min(most[0], room[0])
 
-    flow = Flow(watch, say, lambda: None, room=0)
+    flow = Flow(watch, say, lambda: None, credit=0)
     content = os.urandom(size)
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     flow.add_output(read_end, wire.OUT)
     sent, turn = 0, 0
-    while not flow.dry:
+    while not flow.is_drained:
         if write_end >= 0 and sent < size:
             try:
                 sent += os.write(write_end, content[sent : sent + 65536])
@@ -157,7 +157,7 @@ def test_bytes_come_whole_and_in_order_under_any_grants(grants: list[int], size:
         grant = grants[turn % len(grants)]
         turn += 1
         room[0] += grant
-        flow.take(wire.Frame(wire.CREDIT, 0, 0, 0, wire.credit(wire.OUT, grant)))
+        flow.on_frame(wire.Frame(wire.CREDIT, 0, 0, 0, wire.credit(wire.OUT, grant)))
         watch.wait(0)
     assert b"".join(came) == content
     assert most[0] == 0
