@@ -314,13 +314,17 @@ class Host:
         self.time.after(down, back)
 
     def boot(self, down: float) -> None:
-        """The host goes down with all that it has, and comes back knowing only what is on its disk."""
+        """The host goes down with all that it has, and comes back knowing only what is on its disk.
+
+        On it are the parts that its starter took, noted before any of them ran, and the ends that it knew of.
+        """
         self.time.tell(f"{self.name}: goes down for {down:.0f} s")
+        self.outbox = []
         for part in self.parts.values():
             if part.state == "running":
                 self.watch.ended(part.uid, self.name, None)
-        self.parts = {uid: part for uid, part in self.parts.items() if part.end is not None}
-        self.outbox = []
+            if part.end is None:
+                part.end = End(at=self.time.now, lost="the starter was restarted")
         for part in self.parts.values():
             part.state = "gone"
             self.outbox.append(self._report("ended", part.key, part.uid, part.end, True))
