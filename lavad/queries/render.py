@@ -13,9 +13,9 @@ from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.queries.admin import badmin, lsacct
 from lavad.queries.frame.request import Request, Shown
 from lavad.queries.frame.view import View
-from lavad.queries.hosts import bhosts, bhpart, brsvs, bslots, lsclusters, lshosts, lsid, lsinfo, lsload, lsplace
-from lavad.queries.jobs import bacct, bhist, bjdep, bjdepinfo, bjgroup, bjobs, bread, why
-from lavad.queries.queues import bapp, bclusters, blimits, bparams, bqueues, bresources, bsla, busers, groups
+from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
+from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, why
+from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups
 
 PIECE = 64 * 1024
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
@@ -25,7 +25,7 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bhist": bhist.show,
     "bhosts": bhosts.show,
     "bqueues": bqueues.show,
-    "bhpart": bhpart.show,
+    "bhpart": groups.show_partitions,
     "why": why.show,
     "busers": busers.show,
     "bparams": bparams.show,
@@ -33,13 +33,13 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bmgroup": groups.show_hosts,
     "bjgroup": bjgroup.show,
     "bjdepinfo": bjdepinfo.show,
-    "bjdep": bjdep.show,
-    "lsid": lsid.show,
+    "bjdep": bjdepinfo.show_conditions,
+    "lsid": clusters.show_lsid,
     "lsload": lsload.show,
-    "lsplace": lsplace.show,
+    "lsplace": lsload.show_places,
     "lshosts": lshosts.show,
     "lsinfo": lsinfo.show,
-    "lsclusters": lsclusters.show,
+    "lsclusters": clusters.show_lsclusters,
     "badmin": badmin.show,
     "bacct": bacct.show,
     "blimits": blimits.show,
@@ -47,11 +47,11 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bread": bread.show,
     "bstatus": bread.show_status,
     "bslots": bslots.show,
-    "bclusters": bclusters.show,
-    "bsla": bsla.show,
+    "bclusters": clusters.show_bclusters,
+    "bsla": clusters.show_bsla,
     "lsacct": lsacct.show,
     "brsvs": brsvs.show,
-    "bresources": bresources.show,
+    "bresources": blimits.show_resources,
 }
 
 
@@ -63,7 +63,7 @@ def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tup
         yield "exit", "255"
         return
     if "V" in query.options:
-        yield "err", f"{lsid.product(view)}\n"
+        yield "err", f"{clusters.product(view)}\n"
         yield "exit", "0"
         return
     yield from _joined(command(Request(view, query, caller, now)))

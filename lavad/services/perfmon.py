@@ -16,7 +16,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang import asks
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
-from lavad.queries.frame import times
+from lavad.queries.frame import formats
 
 PERIOD = 60
 LONGEST = 86_400
@@ -209,4 +209,4 @@ def _line(name: str, numbers: tuple[int, ...]) -> str:
 
 
 def _time(at: float) -> str:
-    return times.full(at)
+    return formats.full_time(at)

@@ -11,7 +11,7 @@ from lavad.core.decide.control.by_time import migrations
 from lavad.core.lang.states import JobState
 from lavad.core.rules.run_settings import run_settings
 from lavad.core.site.pend_reason import PendReason as R
-from lavad.queries.facts import exceptions
+from lavad.queries.facts import queuefacts
 from lavad.queries.frame.view import View
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
@@ -381,8 +381,8 @@ def job_exceptions(site: QueueSite) -> None:
     view = View(site.cluster, site.soft, QueryCluster().store, master="h1", lsf={})
     key = site.bsub()
     site.turn()
-    assert exceptions.of(site.job(key), view, site.now + 59) == []
-    assert exceptions.of(site.job(key), view, site.now + 3601) == ["overrun", "idle"]
+    assert queuefacts.job_exceptions(site.job(key), view, site.now + 59) == []
+    assert queuefacts.job_exceptions(site.job(key), view, site.now + 3601) == ["overrun", "idle"]
     site.later(30)
     site.ends(key)
-    assert exceptions.of(site.cluster.finished[key], view, site.now) == ["underrun"]
+    assert queuefacts.job_exceptions(site.cluster.finished[key], view, site.now) == ["underrun"]

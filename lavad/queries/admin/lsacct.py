@@ -12,10 +12,9 @@ import msgspec
 from lavad.core.lang.asks import Refused
 from lavad.lsb.read import Fields
 from lavad.queries.facts import lsf_log
-from lavad.queries.frame import times
-from lavad.queries.frame.request import Request, Shown, leave, out
-from lavad.queries.frame.wrap import RULE
-from lavad.queries.jobs import bhist
+from lavad.queries.frame import formats
+from lavad.queries.frame.formats import RULE
+from lavad.queries.frame.request import Request, Shown, leave, out, read_period
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ def show(request: Request) -> Iterator[Shown]:
     options = request.options()
     if "f" not in options:
         raise Refused("lsacct: no task log is named; tasks of lava are jobs: see bacct")
-    windows = {letter: bhist.window(request, options.text(letter)) for letter in "CS" if letter in options}
+    windows = {letter: read_period(request, options.text(letter)) for letter in "CS" if letter in options}
     users = options.words("u") or [request.caller.user]
     for word in request.words:
         if not (word.isascii() and word.isdigit()):
@@ -74,8 +73,8 @@ def _tasks(text: str) -> Iterator[Task]:
 
 def _long(task: Task) -> str:
     return (
-        f"Starting time:      {times.full(task.began)}\nEnding time:        {times.full(task.ended)}\nUser and host:      "
-        f"{task.user}@{task.from_host}\nExecution host:     {task.host}\nCommand line:       {task.command}\n"
+        f"Starting time:      {formats.full_time(task.began)}\nEnding time:        {formats.full_time(task.ended)}\n"
+        f"User and host:      {task.user}@{task.from_host}\nExecution host:     {task.host}\nCommand line:       {task.command}\n"
         f"CWD:                {task.cwd}\nProcess ID:         {task.pid}\nExit status:        {task.status}\n"
         f"CPU time:           {task.cpu:.2f} seconds\n{RULE}"
     )
@@ -89,5 +88,6 @@ def _summary(tasks: list[Task]) -> str:
         f" Total number of tasks:      {len(tasks):>7}      Number of failed tasks:     {failed:>7}\n"
         f" Total CPU time consumed:    {sum(cpu):>7.1f}      Average CPU time consumed:  {sum(cpu) / len(cpu):>7.1f}\n"
         f" Maximum CPU time of a task: {max(cpu):>7.1f}      Minimum CPU time of a task: {min(cpu):>7.1f}\n"
-        f" Starting time: {times.full(min(t.began for t in tasks))}      Ending time: {times.full(max(t.ended for t in tasks))}\n"
+        f" Starting time: {formats.full_time(min(t.began for t in tasks))}"
+        f"      Ending time: {formats.full_time(max(t.ended for t in tasks))}\n"
     )

@@ -11,11 +11,12 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import Value, compile_select, value_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
+from lavad.core.site.conf import ResourceConf
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
 from lavad.queries.facts.jobfacts import cpu_factor
 from lavad.queries.facts.slot_reservations import held_slots
-from lavad.queries.frame import times
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import View
 
@@ -92,9 +93,14 @@ def status(view: View, name: str, now: float, slots: Slots) -> str:
     return "closed_Busy" if busy_indices(view, name) else "ok"
 
 
+def limit(value: int | None) -> str:
+    """A limit in a column."""
+    return "-" if value is None or value < 0 else str(value)
+
+
 def _window_open(text: str, now: float) -> bool:
     try:
-        return not text or is_open(parse_windows(text), times.week_second(now))
+        return not text or is_open(parse_windows(text), formats.week_second(now))
     except WindowError:
         return True
 
@@ -125,6 +131,22 @@ def model_of(view: View, name: str) -> str:
 def booleans(view: View, name: str) -> list[str]:
     """Boolean resources (and others, ``name=value``) of the host."""
     return [key if not value else f"{key}={value}" for key, value in conf_of(view, name).resources]
+
+
+def shared_resources(view: View) -> list[ResourceConf]:
+    """The shared resources of the cluster."""
+    return [resource for resource in view.cluster.conf.resources if resource.locations]
+
+
+def reserved_amount(view: View, resource: str, hosts: tuple[str, ...]) -> float:
+    """How much of a resource jobs on these hosts hold."""
+    uses = view.cluster.use.hosts
+    return sum(uses[host].reserved.get(resource, 0.0) for host in hosts if host in uses)
+
+
+def sharing_hosts(view: View, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts of an instance, ``all`` taken apart."""
+    return tuple(all_hosts(view)) if "all" in hosts else hosts
 
 
 def values(view: View, name: str, factor: float) -> dict[str, Value]:

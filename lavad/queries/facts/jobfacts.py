@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from lavad.core.job.job import End, Job, Part
 from lavad.core.job.spec import Spec
+from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage
 from lavad.core.rules.cpu_factor import factor_of, scale
+from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
 
 TERM_TEXTS = {
@@ -98,6 +100,20 @@ def run_limit(job: Job, spec: Spec, view: View) -> float | None:
 def cpu_factor(view: View, name: str) -> float:
     """The CPU factor of a host or model, 1 if unknown."""
     return factor_of(view.cluster, name)
+
+
+def asked_cpu_factor(request: Request, options: Options) -> float:
+    """What -N multiplies CPU times by: a factor, or that of a host or model."""
+    given = options.text("N")
+    if not given:
+        return 1.0
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    if given not in dict(request.cluster.conf.models) and given not in request.cluster.hosts.rows:
+        raise Refused(f"{given}: Bad host specification")
+    return cpu_factor(request.view, given)
 
 
 def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:

@@ -15,12 +15,14 @@ from lavad.core.events.records import stands
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
-from lavad.core.lang.states import FINAL, STARTED, WAITING, JobState
+from lavad.core.lang.states import FINAL, STARTED, SUSPENDED, WAITING, JobState
 from lavad.queries.frame.view import View
 from lavad.store.read import Find
 
 Test = Callable[[Job], bool]
 UNFINISHED = WAITING | STARTED
+STOPPED = SUSPENDED | {JobState.PSUSP}
+"""What listings call suspended: jobs that wait count too."""
 _BY_KEY = attrgetter("key")
 
 

@@ -26,8 +26,7 @@ from lavad.core.lang.states import FINAL, JobState
 from lavad.lsb.read import KINDS, Fields, Runs, job_finish, job_new
 from lavad.queries.facts.history import moves
 from lavad.queries.facts.jobset import Wanted
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request
+from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
 from lavad.store.accounting import Asked, Sums
 from lavad.store.read import Find, Mark

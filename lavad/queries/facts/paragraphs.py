@@ -15,7 +15,7 @@ from lavad.core.lang import gpureq
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.states import JobState, TermReason
 from lavad.queries.facts import jobfacts
-from lavad.queries.frame import times, units
+from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
 
 
@@ -23,9 +23,9 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     """The options of the submission, each with its comma before it."""
     words: list[str] = []
     if spec.begin:
-        words.append(f"Specified Start Time <{times.full(spec.begin)}>")
+        words.append(f"Specified Start Time <{formats.full_time(spec.begin)}>")
     if spec.deadline:
-        words.append(f"Specified Termination Time <{times.full(spec.deadline)}>")
+        words.append(f"Specified Termination Time <{formats.full_time(spec.deadline)}>")
     if text.cwd:
         words.append(f"CWD <{short_path(text.cwd, text.home)}>")
     for title, value, overwrite in (
@@ -129,7 +129,7 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
         tables += "\n" + "".join(f"{' ' + title:<25}" for title, _ in timed)
         tables += "\n" + "".join(f"{value:<25}" for _, value in timed) + "\n"
     sizes = [
-        (f" {title}", units.limit_text(value))
+        (f" {title}", formats.limit_text(value))
         for title, value in (
             ("FILELIMIT", own.file),
             ("DATALIMIT", own.data),
@@ -157,7 +157,7 @@ _COMPUTES = 0.05
 def efficiency(job: Job, spec: Spec, usage: jobfacts.Usage, now: float, lead: str) -> str:
     """What of its memory a job uses, and of its CPUs, if it computes at all; each line begins with ``lead``."""
     share = jobfacts.Efficiency(job, spec, usage, now)
-    peak, mean = units.bytes_text(usage.max_mem), units.bytes_text(usage.avg_mem or usage.max_mem)
+    peak, mean = formats.bytes_text(usage.max_mem), formats.bytes_text(usage.avg_mem or usage.max_mem)
     memory = f"{lead}MEMORY USAGE:\n{lead}MAX MEM: {peak};  AVG MEM: {mean}; MEM Efficiency: {share.memory:.2f}%\n"
     if usage.cpu_peak < _COMPUTES:
         return memory

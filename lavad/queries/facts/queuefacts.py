@@ -1,12 +1,16 @@
-"""What bqueues says about a queue: its status, limits and job slots."""
+"""What listings say about a queue: its status and job slots, the slots that it owns, and the exceptions of its jobs."""
 
 from __future__ import annotations
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
+from lavad.core.job.job import Job
+from lavad.core.lang.states import FINAL
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
+from lavad.core.rules import ownership
+from lavad.queries.facts import jobfacts
 from lavad.queries.facts.slot_reservations import held_slots
-from lavad.queries.frame import times
+from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
 
 
@@ -34,7 +38,7 @@ class QueueRow:
 
     def _is_open(self, text: str) -> bool:
         try:
-            return not text or is_open(parse_windows(text), times.week_second(self.now))
+            return not text or is_open(parse_windows(text), formats.week_second(self.now))
         except WindowError:
             return True
 
@@ -59,3 +63,74 @@ class QueueRow:
 def limit(value: float | None) -> str:
     """A limit in a column."""
     return "-" if value is None else f"{value:g}"
+
+
+def owned_slots(view: View) -> list[tuple[QueueConfig, int, int]]:
+    """(queue, slots that it has, slots that it deserves); empty where no queue owns any."""
+    cluster = view.cluster
+    if not ownership.has_owners(cluster.conf):
+        return []
+    total = ownership.total_slots(cluster)
+    lent = ownership.lent_slots(cluster)
+    waiting = ownership.waiting_slots(cluster, total)
+    deserved = ownership.deal(total, ownership.claims(cluster, waiting))
+    has = {queue.name: ownership.has_slots(cluster, queue.name) - lent.get(queue.name, 0) for queue in cluster.conf.queues}
+    return [(queue, has[queue.name], deserved[queue.name]) for queue in cluster.conf.queues]
+
+
+def owned_line(view: View, name: str) -> str:
+    """One line of bqueues -l; "" where no queue owns slots."""
+    for queue, has, deserved in owned_slots(view):
+        if queue.name == name:
+            most = "-" if queue.capability is None else queue.capability
+            reclaimable = "Y" if queue.reclaimable else "N"
+            return (
+                f"\nOWNED SLOTS:  WEIGHT {queue.weight or 1}  CAPABILITY {most}  GUARANTEE {queue.guarantee}  "
+                f"RECLAIMABLE {reclaimable}  DESERVED {deserved}  USED {has}\n"
+            )
+    return ""
+
+
+def job_exceptions(job: Job, view: View, now: float) -> list[str]:
+    """``overrun``, ``underrun``, ``idle``; nothing for a job that has not started."""
+    queue = view.queue(view.spec(job).queue)
+    if job.run is None or not job.run.started or not _has_thresholds(queue):
+        return []
+    ran = jobfacts.run_time(job, now)
+    found = []
+    if job.state in FINAL:
+        if queue.job_underrun is not None and ran < queue.job_underrun:
+            found.append("underrun")
+        return found
+    if queue.job_overrun is not None and ran > queue.job_overrun:
+        found.append("overrun")
+    looked_at = ran >= view.params.detect_idle_job_after
+    if queue.job_idle is not None and looked_at and jobfacts.Usage(job, view).cpu / ran < queue.job_idle:
+        found.append("idle")
+    return found
+
+
+def _has_thresholds(queue: QueueConfig) -> bool:
+    return (queue.job_overrun, queue.job_underrun, queue.job_idle) != (None, None, None)
+
+
+def exception_table(view: View, queue: str, now: float) -> str:
+    """The paragraph of bqueues -l, "" for a queue without thresholds."""
+    conf = view.queue(queue)
+    if not _has_thresholds(conf):
+        return ""
+    counts = dict.fromkeys(("overrun", "underrun", "idle"), 0)
+    for key in view.cluster.started:
+        job = view.cluster.jobs.rows[key]
+        if view.spec(job).queue == queue:
+            for name in job_exceptions(job, view, now):
+                counts[name] += 1
+    limits = (
+        conf.job_overrun and f"{conf.job_overrun / 60:g}",
+        conf.job_underrun and f"{conf.job_underrun / 60:g}",
+        conf.job_idle and f"{conf.job_idle:.2f}",
+    )
+    cells = [(limit or "-", str(count) if limit else "-") for limit, count in zip(limits, counts.values(), strict=True)]
+    rows = ((" Threshold ", [cell[0] for cell in cells]), (" Jobs      ", [cell[1] for cell in cells]))
+    lines = [f"{title}{values[0]:>8}{values[1]:>16}{values[2]:>18}\n" for title, values in rows]
+    return "\nJOB EXCEPTION PARAMETERS:\n             OVERRUN(min)   UNDERRUN(min)    IDLE(cputime/runtime)\n" + "".join(lines)

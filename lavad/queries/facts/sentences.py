@@ -1,6 +1,7 @@
-"""bhist's sentences: what each event of a job is called in LSF's words.
+"""bhist's sentences: what LSF calls each event of a job, and of hosts, queues and masters.
 
-Rule: a sentence ends in ``;`` and is registered with ``@tells``. An event without one is no part of the history that users read.
+Rule: a sentence of a job ends in ``;`` and is registered with ``@tells``. An event without one is not part of the history
+that users read. What depends on earlier events of the job (submission, attempts, its end) stands in the formatter.
 """
 
 from __future__ import annotations
@@ -17,14 +18,8 @@ from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import signal_name
-from lavad.queries.facts import hangs, jobfacts, paragraphs, resreqs
+from lavad.queries.facts import jobfacts, paragraphs, resources, slot_reservations, tasks
 from lavad.queries.frame.view import View
-
-
-def _said(reason: str) -> str:
-    """What was said with -C."""
-    return f", Reason <{reason}>" if reason else ""
-
 
 Tell = TypeVar("Tell", bound=Callable[..., list[str]])
 _TELLS: dict[type[ev.Event], Callable[[HistoryFormatter, Any], list[str]]] = {}
@@ -59,7 +54,6 @@ class HistoryFormatter:
 
     @tells(ev.JobSubmitted)
     def submitted(self, event: ev.JobSubmitted) -> list[str]:
-        """Submitted from host …"""
         spec = self.view.spec(Job(key=event.key, spec=event.spec, name="", submitted=event.at))
         to = f"{',' if self.view.hpc else ''} to Queue <{spec.queue}>"
         hold = " on hold" if event.held else ""
@@ -68,7 +62,6 @@ class HistoryFormatter:
 
     @tells(ev.JobDispatched)
     def dispatched(self, event: ev.JobDispatched) -> list[str]:
-        """Dispatched to …"""
         parts = tuple(Part(host=placed.host, slots=placed.slots) for placed in event.parts)
         self.first_host = parts[0].host if parts else ""
         self.has_started = False
@@ -76,7 +69,7 @@ class HistoryFormatter:
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
         if self.view.hpc:
-            effective = resreqs.effective(self.view, self.view.spec(self.job), job)
+            effective = resources.effective(self.view, self.view.spec(self.job), job)
             index = index_of(self.job.key)
             verb = f"[{index}] dispatched" if index else "Dispatched"
             return [f"{verb} {places}, Effective RES_REQ <{effective} >;"]
@@ -84,8 +77,12 @@ class HistoryFormatter:
 
     @tells(ev.PartStarted)
     def started(self, event: ev.PartStarted) -> list[str]:
-        """Starting and running, of the first part."""
         return self._start(event.pid, event.cwd or self.text.cwd) if event.host == self.first_host else []
+
+    @tells(ev.PartEnded)
+    def part_ended(self, event: ev.PartEnded) -> list[str]:
+        """The end of a part says when it started, where nothing else did."""
+        return self._short(event.end) if event.host == self.first_host else []
 
     def _start(self, pid: int, cwd: str) -> list[str]:
         self.has_started = True
@@ -100,146 +97,8 @@ class HistoryFormatter:
             return []
         return self._start(end.tasks[0].pid, self.text.cwd)
 
-    @tells(ev.PartEnded)
-    def part_ended(self, event: ev.PartEnded) -> list[str]:
-        """The end of a part says when it started, where nothing else did."""
-        return self._short(event.end) if event.host == self.first_host else []
-
-    @tells(ev.PartRefused)
-    def refused(self, event: ev.PartRefused) -> list[str]:
-        """A host did not start it."""
-        return [f"Host <{event.host}> did not start the job: {event.why};"]
-
-    @tells(ev.JobHeld, ev.ElementsHeld)
-    def held(self, event: ev.JobHeld | ev.ElementsHeld) -> list[str]:
-        """bstop of a pending job."""
-        return [f"Suspended by the user or administrator while pending{_said(event.why)};"]
-
-    @tells(ev.JobReleased, ev.ElementsReleased)
-    def released(self, event: ev.Event) -> list[str]:
-        """bresume of it."""
-        return ["Pending: Waiting for scheduling after resumed by user: 1 host;"]
-
-    @tells(ev.JobSuspended)
-    def suspended(self, event: ev.JobSuspended) -> list[str]:
-        """bstop of a running job, or load."""
-        if event.state is JobState.SSUSP:
-            return [f"Suspended: {event.why or 'by the system'};"]
-        return [f"Suspended by the user or administrator{_said(event.why)};"]
-
-    @tells(ev.JobDeadlocked)
-    def deadlocked(self, event: ev.JobDeadlocked) -> list[str]:
-        """GANG=N: it and others wait for each other."""
-        others = " ".join(f"<{show(key)}>" for key in event.others)
-        return [f"Deadlock: it holds job slots that jobs {others} wait for, and waits for theirs;"]
-
-    @tells(ev.JobResumed, ev.JobFound)
-    def running(self, event: ev.Event) -> list[str]:
-        """It goes on."""
-        return ["Running;"]
-
-    @tells(ev.JobLost)
-    def lost(self, event: ev.JobLost) -> list[str]:
-        """Its host is silent."""
-        return ["Unknown; unable to reach the execution host;"]
-
-    @tells(ev.SignalRequested)
-    def signal_requested(self, event: ev.SignalRequested) -> list[str]:
-        """Something was asked of it."""
-        pending = event.pending
-        by = f"by user or administrator <{pending.by}>{_said(pending.said)};"
-        if pending.kind is SignalKind.MIGRATE:
-            return [f"Migration requested {by}"]
-        if pending.kind is SignalKind.CHECKPOINT:
-            return [f"Checkpoint requested {by}"]
-        return [f"Signal <{signal_name(pending)}> requested {by}"] if pending.by else []
-
-    @tells(ev.CheckpointMade)
-    def checkpointed(self, event: ev.CheckpointMade) -> list[str]:
-        """A checkpoint is on disk."""
-        return [f"Checkpoint succeeded (generation {event.generation});"]
-
-    @tells(ev.RanksSuspected)
-    def suspected(self, event: ev.RanksSuspected) -> list[str]:
-        """Ranks that seem to hang."""
-        if not event.suspects:
-            return ["No rank seems to hang any more;"]
-        return [f"{hangs.words(suspect, event.at)};" for suspect in event.suspects]
-
-    @tells(ev.JobSwitched)
-    def switched(self, event: ev.JobSwitched) -> list[str]:
-        """bswitch."""
-        return [f"Switched to Queue <{event.queue}> by user or administrator <{event.by}>;"]
-
-    @tells(ev.JobMoved)
-    def moved(self, event: ev.JobMoved) -> list[str]:
-        """btop, bbot."""
-        end = "top" if event.top else "bottom"
-        return [f"Job moved to position {event.place} relative to <{end}> by user or administrator <{event.by}>;"]
-
-    @tells(ev.JobModified)
-    def modified(self, event: ev.JobModified) -> list[str]:
-        """bmod; its lines are not wrapped."""
-        changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
-        return [f"Parameters of the job are changed:{changes}"]
-
-    @tells(ev.JobRevived)
-    def revived(self, event: ev.JobRevived) -> list[str]:
-        """brequeue of a finished job."""
-        return [f"Job has been requeued by user or administrator <{event.by}>;"]
-
-    @tells(ev.DependencyJudged)
-    def judged(self, event: ev.DependencyJudged) -> list[str]:
-        """Its condition can never be met (LSF says nothing of one that is)."""
-        return ["Pending: Dependency condition invalid or never satisfied: 1 host;"] if event.stands == NEVER else []
-
-    @tells(ev.MessagePosted)
-    def posted(self, event: ev.MessagePosted) -> list[str]:
-        """bpost."""
-        return [f"Message <{event.message.number}> posted by <{event.message.by}>: <{event.message.text}>;"]
-
-    @tells(ev.TaskStarted)
-    def task_started(self, event: ev.TaskStarted) -> list[str]:
-        """A task of a role runs that was started late, or again."""
-        again = f", start {event.number}" if event.number > 1 else ""
-        return [f"Task {event.name or event.rank} started (Pid {event.pid}){again};"]
-
-    @tells(ev.TaskEnded)
-    def task_ended(self, event: ev.TaskEnded) -> list[str]:
-        """A task of a role ended."""
-        code = os.waitstatus_to_exitcode(event.status)
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}" if code else "ended well"
-        limit = f" ({jobfacts.term_text(event.limit)})" if event.limit is not TermReason.NONE else ""
-        return [f"Task {event.name or event.rank} {how}{limit};"]
-
-    @tells(ev.TaskRetried)
-    def task_retried(self, event: ev.TaskRetried) -> list[str]:
-        """It is to start again."""
-        when = f" in {event.delay:g} seconds" if event.delay else ""
-        return [f"Restarting{when}: {event.why};"]
-
-    @tells(ev.JobJudged)
-    def decided(self, event: ev.JobJudged) -> list[str]:
-        """The tasks' ends have decided the job."""
-        if event.again:
-            return [f"Restarting the whole job: {event.again};"]
-        return [f"Failed: {event.end.first_reason};"] if event.end.status and event.end.first_reason else []
-
-    @tells(ev.SlotsReserved)
-    def reserved(self, event: ev.SlotsReserved) -> list[str]:
-        """Slots are held for it."""
-        total = sum(part.slots for part in event.parts)
-        hosts = " ".join(f"<{part.slots}*{part.host}>" for part in event.parts)
-        return [f"Reserved <{total}> job slot{'s' if total > 1 else ''} on host(s) {hosts};"]
-
-    @tells(ev.SlotsReleased)
-    def released_slots(self, event: ev.SlotsReleased) -> list[str]:
-        """They are held no more."""
-        return [f"Released reserved job slots{': ' + event.why if event.why else ''};"]
-
     @tells(ev.JobRequeued)
     def requeued(self, event: ev.JobRequeued) -> list[str]:
-        """It waits again."""
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
         lines = self._short(event.end)
         if event.end is not None:
@@ -249,12 +108,10 @@ class HistoryFormatter:
 
     @tells(ev.ElementsKilled)
     def killed(self, event: ev.ElementsKilled) -> list[str]:
-        """An element that never ran."""
         return [*_kill(event.by), "Exited;"]
 
     @tells(ev.JobFinished)
     def finished(self, event: ev.JobFinished) -> list[str]:
-        """How it ended."""
         if self.job.outcome is None:
             return []
         lines = _kill(event.by) if self.job.run is None else self._short(event.end)
@@ -264,6 +121,11 @@ class HistoryFormatter:
         elif self.job.state is JobState.DONE:
             lines.append("Post job process done successfully;")
         return lines
+
+
+def _said(reason: str) -> str:
+    """What -C said."""
+    return f", Reason <{reason}>" if reason else ""
 
 
 def _kill(by: str) -> list[str]:
@@ -277,41 +139,198 @@ def _verdict(status: int, seconds: float) -> list[str]:
     return [f"Exited with exit code {status >> 8 & 0xFF}. {used}"]
 
 
+def _places(parts: Sequence[Placed]) -> str:
+    count = sum(placed.slots for placed in parts)
+    named = " ".join(f"<{placed.slots}*{placed.host}>" if placed.slots > 1 else f"<{placed.host}>" for placed in parts)
+    return f"{count} Hosts/Processors {named}"
+
+
+# --- before it runs: held, waiting for jobs or slots
+@tells(ev.JobHeld, ev.ElementsHeld)
+def _held(_: HistoryFormatter, event: ev.JobHeld | ev.ElementsHeld) -> list[str]:
+    return [f"Suspended by the user or administrator while pending{_said(event.why)};"]
+
+
+@tells(ev.JobReleased, ev.ElementsReleased)
+def _released(_: HistoryFormatter, event: ev.Event) -> list[str]:
+    return ["Pending: Waiting for scheduling after resumed by user: 1 host;"]
+
+
+@tells(ev.DependencyJudged)
+def _judged(_: HistoryFormatter, event: ev.DependencyJudged) -> list[str]:
+    # LSF says nothing of a condition that is met
+    return ["Pending: Dependency condition invalid or never satisfied: 1 host;"] if event.stands == NEVER else []
+
+
+@tells(ev.SlotsReserved)
+def _reserved(_: HistoryFormatter, event: ev.SlotsReserved) -> list[str]:
+    return [slot_reservations.sentence([(part.host, part.slots) for part in event.parts])]
+
+
+@tells(ev.SlotsReleased)
+def _released_slots(_: HistoryFormatter, event: ev.SlotsReleased) -> list[str]:
+    return [f"Released reserved job slots{': ' + event.why if event.why else ''};"]
+
+
+# --- while it runs
+@tells(ev.PartRefused)
+def _refused(_: HistoryFormatter, event: ev.PartRefused) -> list[str]:
+    return [f"Host <{event.host}> did not start the job: {event.why};"]
+
+
+@tells(ev.JobSuspended)
+def _suspended(_: HistoryFormatter, event: ev.JobSuspended) -> list[str]:
+    if event.state is JobState.SSUSP:
+        return [f"Suspended: {event.why or 'by the system'};"]
+    return [f"Suspended by the user or administrator{_said(event.why)};"]
+
+
+@tells(ev.JobResumed, ev.JobFound)
+def _running(_: HistoryFormatter, event: ev.Event) -> list[str]:
+    return ["Running;"]
+
+
+@tells(ev.JobLost)
+def _lost(_: HistoryFormatter, event: ev.JobLost) -> list[str]:
+    return ["Unknown; unable to reach the execution host;"]
+
+
+@tells(ev.JobDeadlocked)
+def _deadlocked(_: HistoryFormatter, event: ev.JobDeadlocked) -> list[str]:
+    others = " ".join(f"<{show(key)}>" for key in event.others)
+    return [f"Deadlock: it holds job slots that jobs {others} wait for, and waits for theirs;"]
+
+
+@tells(ev.RanksSuspected)
+def _suspected(_: HistoryFormatter, event: ev.RanksSuspected) -> list[str]:
+    if not event.suspects:
+        return ["No rank seems to hang any more;"]
+    return [f"{tasks.suspicion(suspect, event.at)};" for suspect in event.suspects]
+
+
+@tells(ev.CheckpointMade)
+def _checkpointed(_: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
+    return [f"Checkpoint succeeded (generation {event.generation});"]
+
+
+@tells(ev.PartLeft)
+def _left(_: HistoryFormatter, event: ev.PartLeft) -> list[str]:
+    why = f": {event.why}" if event.why else ""
+    return [f"Host <{event.host}> has left the job{why};"]
+
+
+# --- what users ask for
+@tells(ev.SignalRequested)
+def _signal_requested(_: HistoryFormatter, event: ev.SignalRequested) -> list[str]:
+    pending = event.pending
+    by = f"by user or administrator <{pending.by}>{_said(pending.said)};"
+    if pending.kind is SignalKind.MIGRATE:
+        return [f"Migration requested {by}"]
+    if pending.kind is SignalKind.CHECKPOINT:
+        return [f"Checkpoint requested {by}"]
+    return [f"Signal <{signal_name(pending)}> requested {by}"] if pending.by else []
+
+
+@tells(ev.JobSwitched)
+def _switched(_: HistoryFormatter, event: ev.JobSwitched) -> list[str]:
+    return [f"Switched to Queue <{event.queue}> by user or administrator <{event.by}>;"]
+
+
+@tells(ev.JobMoved)
+def _moved(_: HistoryFormatter, event: ev.JobMoved) -> list[str]:
+    end = "top" if event.top else "bottom"
+    return [f"Job moved to position {event.place} relative to <{end}> by user or administrator <{event.by}>;"]
+
+
+@tells(ev.JobModified)
+def _modified(_: HistoryFormatter, event: ev.JobModified) -> list[str]:
+    changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
+    return [f"Parameters of the job are changed:{changes}"]
+
+
+@tells(ev.JobRevived)
+def _revived(_: HistoryFormatter, event: ev.JobRevived) -> list[str]:
+    return [f"Job has been requeued by user or administrator <{event.by}>;"]
+
+
+@tells(ev.MessagePosted)
+def _posted(_: HistoryFormatter, event: ev.MessagePosted) -> list[str]:
+    return [f"Message <{event.message.number}> posted by <{event.message.by}>: <{event.message.text}>;"]
+
+
+# --- resizing
+@tells(ev.ResizeAsked)
+def _asked(_: HistoryFormatter, event: ev.ResizeAsked) -> list[str]:
+    if not event.most:
+        return [f"Resize request cancelled by user or administrator <{event.by}>;"]
+    return [f"Resize request for up to {event.most} slots by user or administrator <{event.by}>;"]
+
+
 @tells(ev.JobGrew)
 def _grew(_: HistoryFormatter, event: ev.JobGrew) -> list[str]:
-    """Hosts or slots were added."""
     return [f"Additional allocation on {_places(event.parts)};"]
 
 
 @tells(ev.JobShrank)
 def _shrank(_: HistoryFormatter, event: ev.JobShrank) -> list[str]:
-    """Hosts or slots are given back."""
     why = f" by user or administrator <{event.by}>" if event.by else f": {event.why}" if event.why else ""
     return [f"Release allocation on {_places(event.parts)}{why};"]
 
 
 @tells(ev.JobResized)
 def _resized(_: HistoryFormatter, event: ev.JobResized) -> list[str]:
-    """It is done, or was refused by its command."""
     return ["Resize notification accepted;" if event.ok else f"Resize notification rejected: {event.why or 'it failed'};"]
 
 
-@tells(ev.PartLeft)
-def _left(_: HistoryFormatter, event: ev.PartLeft) -> list[str]:
-    """A host is no longer the job's."""
-    why = f": {event.why}" if event.why else ""
-    return [f"Host <{event.host}> has left the job{why};"]
+# --- tasks of roles
+@tells(ev.TaskStarted)
+def _task_started(_: HistoryFormatter, event: ev.TaskStarted) -> list[str]:
+    again = f", start {event.number}" if event.number > 1 else ""
+    return [f"Task {event.name or event.rank} started (Pid {event.pid}){again};"]
 
 
-@tells(ev.ResizeAsked)
-def _asked(_: HistoryFormatter, event: ev.ResizeAsked) -> list[str]:
-    """bresize request or cancel."""
-    if not event.most:
-        return [f"Resize request cancelled by user or administrator <{event.by}>;"]
-    return [f"Resize request for up to {event.most} slots by user or administrator <{event.by}>;"]
+@tells(ev.TaskEnded)
+def _task_ended(_: HistoryFormatter, event: ev.TaskEnded) -> list[str]:
+    code = os.waitstatus_to_exitcode(event.status)
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}" if code else "ended well"
+    limit = f" ({jobfacts.term_text(event.limit)})" if event.limit is not TermReason.NONE else ""
+    return [f"Task {event.name or event.rank} {how}{limit};"]
 
 
-def _places(parts: Sequence[Placed]) -> str:
-    count = sum(placed.slots for placed in parts)
-    named = " ".join(f"<{placed.slots}*{placed.host}>" if placed.slots > 1 else f"<{placed.host}>" for placed in parts)
-    return f"{count} Hosts/Processors {named}"
+@tells(ev.TaskRetried)
+def _task_retried(_: HistoryFormatter, event: ev.TaskRetried) -> list[str]:
+    when = f" in {event.delay:g} seconds" if event.delay else ""
+    return [f"Restarting{when}: {event.why};"]
+
+
+@tells(ev.JobJudged)
+def _decided(_: HistoryFormatter, event: ev.JobJudged) -> list[str]:
+    if event.again:
+        return [f"Restarting the whole job: {event.again};"]
+    return [f"Failed: {event.end.first_reason};"] if event.end.status and event.end.first_reason else []
+
+
+# --- hosts, queues and masters
+_QUEUE_CHANGES = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
+
+
+def _queue_state(event: ev.QueueSwitched) -> str:
+    known = _QUEUE_CHANGES.get(event.what)
+    return known or f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
+
+
+def cluster_sentence(event: ev.Event) -> str:
+    """What bhist -t and badmin hist say of a host, a queue or the master; "" for an event of another kind."""
+    if isinstance(event, ev.MasterStarted):
+        return f"mbatchd started on host <{event.host}>."
+    if isinstance(event, ev.HostSwitched):
+        verb = "closed" if event.closed else "opened"
+        return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
+    if isinstance(event, ev.QueueSwitched):
+        comment = f" {event.comment}" if event.comment else ""
+        return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
+    if isinstance(event, ev.HostLeft):
+        return f"Host <{event.host}> has left the cluster: {event.why}."
+    if isinstance(event, ev.HostDown):
+        return f"Host <{event.host}> is unavailable."
+    return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""

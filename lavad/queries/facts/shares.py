@@ -1,6 +1,6 @@
-"""The share tables of bqueues -r and -l and of bhpart: what each user or group may have and has, and what comes of it.
+"""Who is served first: the share tables of bqueues -r and -l and of bhpart, and the absolute priority of waiting jobs.
 
-Rule: the numbers are those of the scheduler's own tree, made anew from the replica's accounts at the time of the query.
+Rule: the numbers are the scheduler's own, computed from this version of the cluster at the time of the query.
 """
 
 from __future__ import annotations
@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.model.values import Shares
+from lavad.core.job.job import Job
+from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
+from lavad.sched.line.queue_iterator import absolute_priority
 from lavad.sched.order.fairshare import make_tree
 from lavad.sched.order.share_tree import Node, Policy, Tree
+from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 HEADER = "USER/GROUP   SHARES  PRIORITY  STARTED  RESERVED  CPU_TIME  RUN_TIME   ADJUST"
 
@@ -62,3 +67,19 @@ def _line(tree: Tree, node: Node) -> str:
 def text(shares: Shares) -> str:
     """``[ann, 1] [dev, 3] ``."""
     return "".join(f"[{name}, {count}] " for name, count in shares)
+
+
+class AbsolutePriorities:
+    """APS of waiting jobs, as the scheduler computes it."""
+
+    def __init__(self, view: View, now: float) -> None:
+        self._state = CycleState(view.cluster, view.soft, now, formats.week_second(now), SchedulerCache())
+
+    def find(self, job: Job) -> float | None:
+        """The job's; None where its queue has no APS_PRIORITY."""
+        return absolute_priority(self._state, job.spec, job.submitted)
+
+
+def priority_text(value: float | None) -> str:
+    """Two decimals; "" for none."""
+    return "" if value is None else f"{value:.2f}"

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from lavad.core.lang.asks import Refused
+from lavad.queries.frame.request import Options, Request, Shown, out
 
+Row = TypeVar("Row")
 MAX_TEXT = 16_384
 MAX_WIDTH = 4096
 _DELIMITER = re.compile(r"""delimiter\s*=\s*(?:'([^']*)'|"([^"]*)"|(\S+))""", re.IGNORECASE)
@@ -23,11 +25,11 @@ _UNIT = re.compile(r"([KMGTPEZ])B?|S", re.ASCII | re.IGNORECASE)
 
 
 class Field(Protocol):
-    """A field of a table of fields."""
+    """What ``-o`` must know of a field."""
 
     @property
     def name(self) -> str:
-        """Its name, in small letters."""
+        """In small letters."""
 
     @property
     def width(self) -> int:
@@ -39,14 +41,14 @@ class Field(Protocol):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """What most fields are made of: the title is the name in capitals."""
+    """A field whose title is its name in capitals."""
 
     name: str
     width: int
 
     @property
     def header(self) -> str:
-        """``JOBID``."""
+        """Its title: ``JOBID``."""
         return self.name.upper()
 
 
@@ -169,3 +171,57 @@ def record(custom: Custom, row: Sequence[str]) -> dict[str, str]:
         column.header: _cell(column, value, 0) if column.width else value
         for column, value in zip(custom.columns, row, strict=True)
     }
+
+
+class RowField(msgspec.Struct, Generic[Row], frozen=True):
+    """A field of the rows of one command; ``value`` gets a row and the unit asked for."""
+
+    name: str
+    width: int
+    value: Callable[[Row, str], object]
+    header: str
+
+
+def row_fields(
+    table: Iterable[tuple[str, int, Callable[[Row, str], object]]], *, capitals: bool = False
+) -> dict[str, RowField[Row]]:
+    """Names and aliases to fields, from (names, width, value).
+
+    The first of the names is the field's own, and the title: as it is written (``HOST_NAME``, ``r15s``), or in capitals.
+    """
+    found: dict[str, RowField[Row]] = {}
+    for names, width, value in table:
+        title, *aliases = names.split()
+        for alias in (title.lower(), *aliases):
+            found[alias] = RowField(title.lower(), width, value, title.upper() if capitals else title)
+    return found
+
+
+def find_format(request: Request, options: Options, default: str, *own: str) -> str | None:
+    """The format of -o, or of LSB_BHOSTS_FORMAT and its like, which the caller's environment can set.
+
+    None: the options name one of the command's ``own`` formats, or nothing.
+    """
+    name = f"{'LSF' if options.command.startswith('ls') else 'LSB'}_{options.command.upper()}_FORMAT"
+    given = options.find("o") or options.text(name) or request.view.lsf.get(name, "")
+    is_asked = options.any("o", "json") or (given and not options.any(*own))
+    return (given or default) if is_asked else None
+
+
+def refuse_json_without_header(options: Options) -> None:
+    """JSON has no header that could be left out; raises Refused."""
+    if "json" in options and "noheader" in options:
+        raise Refused(f"{options.command}: -json and -noheader cannot be used together")
+
+
+def show_rows(
+    options: Options, counted: str, known: Mapping[str, RowField[Row]], given: str, rows: Iterable[Row]
+) -> Iterator[Shown]:
+    """The table of a format, or JSON with the number of rows under ``counted``; raises Refused."""
+    custom = parse(options.command, given, known)
+    lines = [[str(known[column.name].value(row, column.unit)) for column in custom.columns] for row in rows]
+    if "json" in options:
+        pieces = json_pieces(options.command, counted, [record(custom, line) for line in lines])
+    else:
+        pieces = table(custom, lines, "noheader" not in options)
+    yield from map(out, pieces)

@@ -1,15 +1,16 @@
-"""bhosts: hosts with their status and job slots."""
+"""bhosts: hosts with their status and job slots; -s: the resources that hosts share. With -l: ``bhosts_long``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from lavad.core.cluster.usage_index import EXCLUSIVE_GPU
 from lavad.core.lang.asks import Refused
-from lavad.queries.facts import hostfacts
+from lavad.queries.facts import hostfacts, jobfacts
 from lavad.queries.facts.hostfacts import Slots
 from lavad.queries.frame import columns
-from lavad.queries.frame.request import Request, Shown, out
-from lavad.queries.hosts import bhosts_custom, bhosts_long, bhosts_shared, hostgpus
+from lavad.queries.frame.request import Request, Shown, err, out
+from lavad.queries.hosts import bhosts_long, hostgpus
 
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV \n"
@@ -19,7 +20,7 @@ def show(request: Request) -> Iterator[Shown]:
     """The pieces of a listing."""
     options = request.options()
     if options.any("s", "sl"):
-        yield from bhosts_shared.show(request, "noheader" not in options)
+        yield from _show_shared(request, "noheader" not in options)
         return
     names = hostfacts.named(request, request.words)
     if "R" in options:
@@ -32,7 +33,6 @@ def show(request: Request) -> Iterator[Shown]:
         return
     if not names:
         raise Refused("No suitable host found" if "R" in options else "No host found")
-    given = options.find("o") or options.text("LSB_BHOSTS_FORMAT") or request.view.lsf.get("LSB_BHOSTS_FORMAT", "")
     if "e" in options:
         yield out("No host is exported to another cluster\n")
     elif options.any("gpu") and "l" in options:
@@ -41,18 +41,12 @@ def show(request: Request) -> Iterator[Shown]:
         yield from hostgpus.show_use(request, names, "noheader" not in options)
     elif "l" in options:
         yield from bhosts_long.show(request, names, "aff" in options)
-    elif options.any("o", "json") or (given and "w" not in options):
-        custom = columns.parse("bhosts", given or bhosts_custom.DEFAULT, bhosts_custom.FIELDS)
-        if "json" in options and "noheader" in options:
-            raise Refused("bhosts: -json and -noheader cannot be used together")
-        yield from bhosts_custom.show(request, names, custom, "json" in options, "noheader" not in options)
+    elif given := columns.find_format(request, options, DEFAULT, "w"):
+        columns.refuse_json_without_header(options)
+        rows = [HostRow(request, name) for name in names]
+        yield from columns.show_rows(options, "HOSTS", FIELDS, given, rows)
     else:
         yield from _rows(request, names, "w" in options, "noheader" not in options)
-
-
-def limit(value: int | None) -> str:
-    """A limit in a column."""
-    return "-" if value is None or value < 0 else str(value)
 
 
 def _rows(request: Request, names: list[str], wide: bool, header: bool) -> Iterator[Shown]:
@@ -62,9 +56,108 @@ def _rows(request: Request, names: list[str], wide: bool, header: bool) -> Itera
     for name in names:
         slots = Slots(view, name)
         state = hostfacts.status(view, name, request.now, slots)
-        per_user = limit(hostfacts.conf_of(view, name).user_job_limit)
+        per_user = hostfacts.limit(hostfacts.conf_of(view, name).user_job_limit)
         lead = f"{name:<18} {state:<15}" if wide else f"{name:<18.18} {state.partition('_')[0]:<12.12}"
         yield out(
-            f"{lead} {per_user:>4} {limit(slots.max):>6} {slots.all:>6} {slots.run:>6} {slots.ssusp:>6} "
+            f"{lead} {per_user:>4} {hostfacts.limit(slots.max):>6} {slots.all:>6} {slots.run:>6} {slots.ssusp:>6} "
             f"{slots.ususp:>6} {slots.rsv:>6}\n"
         )
+
+
+def _show_shared(request: Request, header: bool) -> Iterator[Shown]:
+    """-s: one line for each instance."""
+    view = request.view
+    wanted = [r for r in hostfacts.shared_resources(view) if not request.words or r.name in request.words]
+    if not wanted:
+        yield err("No shared resources defined")
+        return
+    if header:
+        yield out("RESOURCE                 TOTAL       RESERVED       LOCATION\n")
+    for resource in wanted:
+        for amount, hosts in resource.locations:
+            where = hostfacts.sharing_hosts(view, hosts)
+            held = hostfacts.reserved_amount(view, resource.name, where)
+            line = f"{resource.name:<20} {amount:>9g} {held:>14.1f}       {' '.join(where)} "
+            yield out(line + "\n")
+
+
+DEFAULT = "host_name status jl_u max njobs run ssusp ususp rsv"
+
+
+class HostRow:
+    """The host whose fields are read."""
+
+    def __init__(self, request: Request, name: str) -> None:
+        self.request = request
+        self.view = request.view
+        self.name = name
+        self.slots = Slots(request.view, name)
+        self.conf = hostfacts.conf_of(request.view, name)
+        self.host = hostfacts.host_of(request.view, name)
+        use = request.cluster.use.hosts.get(name)
+        self.held = use.reserved if use is not None else {}
+        self.gpus = use.gpus if use is not None else {}
+
+
+def _bound(value: int | None) -> object:
+    return "" if value is None or value < 0 else value
+
+
+def _memory(row: HostRow, _: str) -> object:
+    value = row.view.soft.load.get(row.name, {}).get("mem")
+    return "" if value is None else f"{value:.0f}M"
+
+
+def _gpus(row: HostRow, kind: str) -> int:
+    """GPUs that jobs hold: ``excl``, ``shared``, and ``jexcl``, those of the shared that a job has to itself."""
+    use = row.view.cluster.use.hosts.get(row.name)
+    held: set[str] = set()
+    for key, part in use.jobs.items() if use is not None else ():
+        job = row.view.cluster.jobs.rows.get(key)
+        asked = row.view.spec(job).gpu if job is not None else None
+        exclusive = asked is not None and asked.mode == "exclusive_process"
+        alone = asked is not None and bool(asked.j_exclusive) and not exclusive
+        if exclusive is (kind == "excl") and (alone or kind != "jexcl"):
+            held.update(part.gpus)
+    return len(held)
+
+
+def _free(row: HostRow, _: str) -> int:
+    return len(row.host.facts.gpus) - len(row.gpus)
+
+
+def _shareable(row: HostRow, _: str) -> int:
+    """GPUs on which there is room for another job that shares."""
+    return len(row.host.facts.gpus) - sum(weight >= EXCLUSIVE_GPU for weight in row.gpus.values())
+
+
+_TABLE: tuple[tuple[str, int, Callable[[HostRow, str], object]], ...] = (
+    ("host_name hname", 20, lambda row, _: row.name),
+    ("status stat", 15, lambda row, _: hostfacts.status(row.view, row.name, row.request.now, row.slots)),
+    ("cpuf", 10, lambda row, _: f"{jobfacts.cpu_factor(row.view, row.name):.2f}"),
+    ("jl_u jlu", 8, lambda row, _: _bound(row.conf.user_job_limit)),
+    ("max", 8, lambda row, _: _bound(row.slots.max)),
+    ("njobs", 8, lambda row, _: row.slots.all),
+    ("run", 8, lambda row, _: row.slots.run),
+    ("ssusp", 8, lambda row, _: row.slots.ssusp),
+    ("ususp", 8, lambda row, _: row.slots.ususp),
+    ("rsv", 8, lambda row, _: row.slots.rsv),
+    ("dispatch_window dispwin", 30, lambda row, _: row.conf.dispatch_window),
+    ("slots", 8, lambda row, _: _bound(row.slots.max)),
+    ("slots_alloc", 8, lambda row, _: row.slots.all),
+    ("comments", 30, lambda row, _: row.host.comment),
+    ("available_mem", 15, _memory),
+    ("reserved_mem", 15, lambda row, _: f"{row.held.get('mem', 0.0):.0f}M"),
+    ("total_mem", 15, lambda row, _: f"{row.host.facts.max_mem}M" if row.host.facts.max_mem else ""),
+    ("ngpus ng", 5, lambda row, _: len(row.host.facts.gpus)),
+    ("ngpus_alloc ngu", 5, lambda row, _: len(row.gpus)),
+    ("ngpus_excl_alloc ngx", 5, lambda row, _: _gpus(row, "excl")),
+    ("ngpus_shared_alloc ngs", 5, lambda row, _: _gpus(row, "shared")),
+    ("ngpus_shared_jexcl_alloc ngsjx", 5, lambda row, _: _gpus(row, "jexcl")),
+    ("ngpus_excl_avail ngfx", 5, _free),
+    ("ngpus_shared_avail ngfs", 5, _shareable),
+    ("attribute attr", 50, lambda row, _: " ".join(hostfacts.booleans(row.view, row.name))),
+    ("mig_alloc", 5, lambda row, _: ""),
+)
+
+FIELDS = columns.row_fields(_TABLE, capitals=True)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.queries.facts import affinity, hostfacts, jobfacts, thresholds
+from lavad.queries.facts import hostfacts, jobfacts, resources
 from lavad.queries.facts.hostfacts import Slots
-from lavad.queries.facts.thresholds import site_indices
-from lavad.queries.frame import units
+from lavad.queries.facts.load import BUILT_IN, load_text, site_indices, threshold_table
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.frame.view import View
-from lavad.queries.hosts.bhosts_shared import places, reserved, shared
 
 _HEADER = "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV DISPATCH_WINDOW\n"
 _LOAD = "              r15s   r1m  r15m    ut    pg    io   ls    it   tmp   swp   mem"
 _WIDTHS = (7, 6, 6, 6, 6, 6, 5, 6, 6, 6, 6)
-MB = frozenset({"tmp", "swp", "mem"})
 
 
 def show(request: Request, names: list[str], processors: bool) -> Iterator[Shown]:
     """A record for each host; ``processors``: with its sockets and cores."""
     for at, name in enumerate(names):
         lead = "\n" if at else ""
-        yield out(lead + _record(request, name) + (affinity.of_host(request.view, name) if processors else ""))
-
-
-def _limit(value: int | None) -> str:
-    return "-" if value is None or value < 0 else str(value)
+        yield out(lead + _record(request, name) + (resources.host_affinity(request.view, name) if processors else ""))
 
 
 def _record(request: Request, name: str) -> str:
@@ -34,13 +28,14 @@ def _record(request: Request, name: str) -> str:
     slots, conf, host = Slots(view, name), hostfacts.conf_of(view, name), hostfacts.host_of(view, name)
     status = hostfacts.status(view, name, request.now, slots)
     row = (
-        f"{status:<14} {jobfacts.cpu_factor(view, name):>6.2f} {_limit(conf.user_job_limit):>5} {_limit(slots.max):>6} "
+        f"{status:<14} {jobfacts.cpu_factor(view, name):>6.2f} {hostfacts.limit(conf.user_job_limit):>5} "
+        f"{hostfacts.limit(slots.max):>6} "
         f"{slots.all:>6} {slots.run:>6} {slots.ssusp:>6} {slots.ususp:>6} {slots.rsv:>6}      "
         f"{conf.dispatch_window or '-'}\n"
     )
     parts = [f"HOST  {name}\n", _HEADER, row, "\n CURRENT LOAD USED FOR SCHEDULING:\n", _load(view, name)]
     parts += [_shared(view, name), "\n LOAD THRESHOLD USED FOR SCHEDULING:\n"]
-    parts += [thresholds.table(view.cluster.conf, conf.thresholds), "\n"]
+    parts += [threshold_table(view.cluster.conf, conf.thresholds), "\n"]
     parts += [_gpus(view, name)]
     if host.closed:
         parts.append(f'\nADMIN ACTION MESSAGE: "{host.comment}"\n')
@@ -55,10 +50,7 @@ def _load(view: View, name: str) -> str:
     widths = [max(len(index), 6) + 1 for index in extra]
     lines = [_LOAD + "".join(f" {index:>{w - 1}}" for index, w in zip(extra, widths, strict=True)) + "\n"]
     for title, numbers, missing in ((" Total     ", load, "-"), (" Reserved  ", held, None)):
-        cells = [
-            f"{_value(index, numbers.get(index), missing):>{width}}"
-            for index, width in zip(thresholds.BUILT_IN, _WIDTHS, strict=True)
-        ]
+        cells = [f"{_value(index, numbers.get(index), missing):>{width}}" for index, width in zip(BUILT_IN, _WIDTHS, strict=True)]
         for index, width in zip(extra, widths, strict=True):
             value = numbers.get(index, 0.0 if missing is None else None)
             cells.append(f" {'-' if value is None else f'{value:.1f}':>{width - 1}}")
@@ -74,24 +66,13 @@ def _value(index: str, value: float | None, missing: str | None) -> str:
     return load_text(index, value)
 
 
-def load_text(index: str, value: float) -> str:
-    """A load index as lsload and bhosts print it: sizes from MB, ``ut`` in percent."""
-    if index in MB:
-        return units.mb_text(value)
-    if index == "ut":
-        return f"{value * 100:.0f}%"
-    if index in ("io", "ls", "it"):
-        return f"{value:.0f}" if value < 100_000 else f"{value:.0e}"
-    return f"{value:.1f}"
-
-
 def _shared(view: View, name: str) -> str:
     """The tables of shared resources that the host may use."""
     found = [
-        (resource.name, amount, reserved(view, resource.name, places(view, hosts)))
-        for resource in shared(view)
+        (resource.name, amount, hostfacts.reserved_amount(view, resource.name, hostfacts.sharing_hosts(view, hosts)))
+        for resource in hostfacts.shared_resources(view)
         for amount, hosts in resource.locations
-        if name in places(view, hosts)
+        if name in hostfacts.sharing_hosts(view, hosts)
     ]
     if not found:
         return ""
@@ -109,5 +90,5 @@ def _gpus(view: View, name: str) -> str:
     lines = ["\n GPU ALLOCATION:\n  ID MODEL                           MEMORY  JOBS UUID\n"]
     for gpu in host.facts.gpus:
         jobs = sum(gpu.uuid in part.gpus for part in use.jobs.values()) if use is not None else 0
-        lines.append(f" {gpu.index:>3} {gpu.model or '-':<30} {units.mb_text(gpu.memory):>7} {jobs:>5} {gpu.uuid}\n")
+        lines.append(f" {gpu.index:>3} {gpu.model or '-':<30} {formats.mb_text(gpu.memory):>7} {jobs:>5} {gpu.uuid}\n")
     return "".join(lines)

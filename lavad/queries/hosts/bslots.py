@@ -70,9 +70,9 @@ def _free(request: Request) -> Iterator[tuple[str, int]]:
 def _held(request: Request) -> Iterator[tuple[str, int, float]]:
     """Host, slots and when they are taken (0: not known) of all that is held."""
     cluster = request.cluster
-    for promise in request.view.soft.promises.values():
-        for host, slots in promise.held:
-            yield host, slots, promise.start
+    for reserved in request.view.soft.promises.values():
+        for host, slots in reserved.held:
+            yield host, slots, reserved.start
     for key in cluster.promised:
         for part in cluster.jobs.rows[key].promised:
             used = cluster.use.hosts[part.host].slots if part.host in cluster.use.hosts else 0

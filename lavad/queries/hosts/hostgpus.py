@@ -9,8 +9,8 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import SUSPENDED, HostState
 from lavad.core.site.host import Gpu
 from lavad.queries.facts import hostfacts
-from lavad.queries.facts.gpus import gpu_links
-from lavad.queries.frame import units
+from lavad.queries.facts.resources import gpu_links
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
 
 USE = "HOST_NAME              ID           MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV\n"
@@ -42,7 +42,7 @@ def show_use(request: Request, names: Iterable[str], header: bool) -> Iterator[S
         for gpu in hostfacts.host_of(request.view, name).facts.gpus:
             counts = jobs.get(gpu.uuid, Counter())
             yield out(
-                f"{name:<18} {gpu.index:>6} {_model(gpu):>15} {units.mb_text(counts['MUSED']):>9} {'0M':>9} "
+                f"{name:<18} {gpu.index:>6} {_model(gpu):>15} {formats.mb_text(counts['MUSED']):>9} {'0M':>9} "
                 f"{counts['RUN'] + counts['SUSP']:>6} {counts['RUN']:>6} {counts['SUSP']:>6} {0:>6}\n"
             )
 
@@ -117,8 +117,8 @@ def show_load(request: Request, names: Iterable[str], header: bool, wide: bool) 
                 f"{min(use['UT'], 100)}%",
                 f"{share:.0f}%",
                 "-",
-                units.mb_text(gpu.memory),
-                units.mb_text(use["MUSED"]),
+                formats.mb_text(gpu.memory),
+                formats.mb_text(use["MUSED"]),
                 "-",
                 "ok",
                 "-",
@@ -159,15 +159,15 @@ def show_long(request: Request, name: str) -> str:
     for gpu in gpus:
         node = gpu.numa if gpu.numa >= 0 else "-"
         links = gpu_links(gpu, gpus)
-        text += f"{gpu.index:<7} {_model(gpu):<16.16} {units.mb_text(gpu.memory):<7} {'-':<7} {'0M':<5} {node:<7} {links}\n"
+        text += f"{gpu.index:<7} {_model(gpu):<16.16} {formats.mb_text(gpu.memory):<7} {'-':<7} {'0M':<5} {node:<7} {links}\n"
     text += "\nDYNAMIC ATTRIBUTES\nGPU_ID  MODE       MUSED   MRSV  TEMP  ECC  UT    MUT   PSTATE  STATUS  ERROR\n"
     for gpu in gpus:
         use = jobs.get(gpu.uuid, Counter())
         share = 100 * use["MUSED"] / gpu.memory if gpu.memory else 0.0
         mode = "EXCLUSIVE" if use["MODE"] else "SHARED"
         text += (
-            f"{gpu.index:<7} {mode:<10} {units.mb_text(use['MUSED']):<7} {'0M':<5} {'-':<5} {'-':<4} {min(use['UT'], 100):>3}%  "
-            f"{share:>3.0f}%  {'-':<7} {'ok':<7} -\n"
+            f"{gpu.index:<7} {mode:<10} {formats.mb_text(use['MUSED']):<7} {'0M':<5} {'-':<5} {'-':<4} "
+            f"{min(use['UT'], 100):>3}%  {share:>3.0f}%  {'-':<7} {'ok':<7} -\n"
         )
     text += "\nGPU JOB INFORMATION\nGPU_ID  JEXCL  RUNJOBIDS            SUSPJOBIDS           RSVJOBIDS\n"
     for gpu in gpus:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
-from lavad.queries.facts import affinity, hostfacts, jobfacts
-from lavad.queries.facts.thresholds import BUILT_IN, site_indices
-from lavad.queries.frame import rowfields, units
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.facts import hostfacts, jobfacts, resources
+from lavad.queries.facts.load import BUILT_IN, site_indices
+from lavad.queries.frame import columns, formats
+from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import hostgpus
-from lavad.queries.hosts.bhosts_shared import places, shared
 
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
 DEFAULT = "host_name type model cpuf ncpus maxmem maxswp server resources"
@@ -30,14 +28,14 @@ def show(request: Request) -> Iterator[Shown]:
     names = _names(request, options)
     if options.any("T", "gpu"):
         if "T" in options:
-            yield out("\n".join(affinity.topology(request.view, name) for name in names))
+            yield out("\n".join(resources.host_topology(request.view, name) for name in names))
         else:
             yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
         return
-    given = options.find("o") or options.text("LSF_LSHOSTS_FORMAT") or request.view.lsf.get("LSF_LSHOSTS_FORMAT", "")
-    if options.any("o", "json") or (given and not options.any("l", "w")):
-        table = rowfields.fields(_table(request))
-        yield from rowfields.show("lshosts", "HOSTS", table, given or DEFAULT, options, list(names))
+    given = columns.find_format(request, options, DEFAULT, "l", "w")
+    if given is not None:
+        columns.refuse_json_without_header(options)
+        yield from columns.show_rows(options, "HOSTS", columns.row_fields(_table(request)), given, list(names))
         return
     if "l" in options:
         for name in names:
@@ -71,8 +69,8 @@ def _row(request: Request, name: str, wide: bool) -> str:
     cpus = str(facts.ncpus) if known else "-"
     server = "Yes" if hostfacts.conf_of(view, name).server else "No"
     return (
-        f"{lead} {jobfacts.cpu_factor(view, name):>5.1f} {cpus:>5} {units.max_text(facts.max_mem):>6} "
-        f"{units.max_text(facts.max_swap):>6} {server:>6} ({' '.join(hostfacts.booleans(view, name))})\n"
+        f"{lead} {jobfacts.cpu_factor(view, name):>5.1f} {cpus:>5} {formats.max_text(facts.max_mem):>6} "
+        f"{formats.max_text(facts.max_swap):>6} {server:>6} ({' '.join(hostfacts.booleans(view, name))})\n"
     )
 
 
@@ -87,8 +85,8 @@ def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], ob
         def read(host: str, unit: str) -> object:
             value = getattr(hostfacts.host_of(view, host).facts, name)
             if value and unit:
-                return units.unit_text(value * 1024, unit)
-            return "" if not value else units.max_text(value)
+                return formats.unit_text(value * 1024, unit)
+            return "" if not value else formats.max_text(value)
 
         return read
 
@@ -129,9 +127,9 @@ def _record(request: Request, name: str) -> str:
     )
     found = [
         (resource.name, amount)
-        for resource in shared(view)
+        for resource in hostfacts.shared_resources(view)
         for amount, hosts in resource.locations
-        if name in places(view, hosts)
+        if name in hostfacts.sharing_hosts(view, hosts)
     ]
     static = "".join(f"  {title}\n    {amount:g}\n" for title, amount in found)
     values = dict(conf.thresholds.sched)
@@ -148,12 +146,12 @@ def _record(request: Request, name: str) -> str:
 
 def _gpus(request: Request, name: str) -> str:
     gpus = hostfacts.host_of(request.view, name).facts.gpus
-    return "".join(f"GPU {gpu.index}: {gpu.model} {units.mb_text(gpu.memory)} {gpu.uuid}\n" for gpu in gpus)
+    return "".join(f"GPU {gpu.index}: {gpu.model} {formats.mb_text(gpu.memory)} {gpu.uuid}\n" for gpu in gpus)
 
 
 def _shared(request: Request) -> Iterator[Shown]:
     view = request.view
     yield out("RESOURCE                                VALUE       LOCATION\n")
-    for resource in shared(view):
+    for resource in hostfacts.shared_resources(view):
         for amount, hosts in resource.locations:
-            yield out(f"{resource.name:<30} {amount:>14g}       {' '.join(places(view, hosts))} \n")
+            yield out(f"{resource.name:<30} {amount:>14g}       {' '.join(hostfacts.sharing_hosts(view, hosts))} \n")

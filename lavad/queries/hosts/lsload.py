@@ -1,4 +1,4 @@
-"""lsload: load of each host, the least loaded first."""
+"""lsload: the load of each host, the least loaded first; lsplace: hosts where tasks would be well placed now."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts
-from lavad.queries.facts.thresholds import BUILT_IN, site_indices
-from lavad.queries.frame import rowfields, units
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.facts.load import BUILT_IN, MB, load_text, site_indices
+from lavad.queries.frame import columns, formats
+from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import hostgpus
-from lavad.queries.hosts.bhosts_long import MB, load_text
 
 _DEFAULT = ("r15s", "r1m", "r15m", "ut", "pg", "ls", "it", "tmp", "swp", "mem")
 DEFAULT = "host_name status " + " ".join(_DEFAULT)
@@ -21,7 +19,7 @@ _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """A line for each host."""
+    """lsload: a line for each host."""
     options = request.options()
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
@@ -34,10 +32,10 @@ def show(request: Request) -> Iterator[Shown]:
         else:
             yield from hostgpus.show_sums(request, names, header)
         return
-    given = options.find("o") or options.text("LSF_LSLOAD_FORMAT") or request.view.lsf.get("LSF_LSLOAD_FORMAT", "")
-    if options.any("o", "json") or (given and not options.any("l", "w", "I", "N", "E")):
-        known = rowfields.fields(_table(request, options))
-        yield from rowfields.show("lsload", "HOSTS", known, given or DEFAULT, options, names)
+    given = columns.find_format(request, options, DEFAULT, "l", "w", "I", "N", "E")
+    if given is not None:
+        columns.refuse_json_without_header(options)
+        yield from columns.show_rows(options, "HOSTS", columns.row_fields(_table(request, options)), given, list(names))
         return
     indices = _indices(request, options)
     column = 23 if "l" in options else max([15, *map(len, names)] if "w" in options else [15])
@@ -68,10 +66,7 @@ def _hosts(request: Request, options: Options) -> list[str]:
 
 
 def _weight(request: Request, name: str) -> tuple[bool, float, float, str]:
-    view = request.view
-    load = view.soft.load.get(name, {})
-    down = hostfacts.host_of(view, name).state is not HostState.OK
-    return down, round(load.get("r15s", 0.0), 1), round(load.get("pg", 0.0), 1), name
+    return hostfacts.host_of(request.view, name).state is not HostState.OK, *_load_order(request, name)
 
 
 def _indices(request: Request, options: Options) -> list[str]:
@@ -139,7 +134,7 @@ def _reader(request: Request, options: Options, index: str) -> Callable[[str, st
     def read(name: str, unit: str) -> object:
         value = request.view.soft.load.get(name, {}).get(index)
         if index in MB and value is not None and _status(request, name) != "unavail":
-            return units.unit_text(value * 1024, unit) if unit else f"{value:.1f}M"
+            return formats.unit_text(value * 1024, unit) if unit else f"{value:.1f}M"
         return _text(request, options, name, index)
 
     return read
@@ -152,3 +147,56 @@ def _queue_length(value: float, options: Options, factor: float, cpus: int) -> f
     if "N" in options:
         return value / max(cpus, 1) / (factor or 1.0)
     return value
+
+
+FEW = "lsplace: Not enough host(s) currently eligible"
+
+
+def show_places(request: Request) -> Iterator[Shown]:
+    """lsplace: one line of names, a blank behind each."""
+    options = request.options()
+    least, most = _host_count(options, "n"), _host_count(options, "w")
+    chosen = _places(request, options.text("R"), request.words, "L" in options)
+    wanted = 0 if 0 in (least, most) else max(least or 1, most or 1)
+    if not chosen or len(chosen) < (least or 1):
+        raise Refused(FEW, 1)
+    yield out("".join(f"{name} " for name in (chosen[:wanted] if wanted else chosen)) + "\n")
+
+
+def _host_count(options: Options, name: str) -> int | None:
+    text = options.text(name)
+    if name not in options:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise Refused(f"lsplace: bad number of hosts: {text[:80]}")
+    return int(text)
+
+
+def _places(request: Request, resreq: str, words: list[str], packed: bool) -> list[str]:
+    """Names in the order of placement; ``packed``: as few hosts as possible."""
+    view = request.view
+    known = hostfacts.all_hosts(view)
+    for name in words:
+        if name not in known:
+            raise Refused(f"main: invalid hostname {name}")
+    names = [name for name in (words or known) if _is_eligible(request, name)]
+    if resreq:
+        names = hostfacts.fitting(request, names, resreq)
+    names.sort(key=lambda name: _load_order(request, name))
+    cpus = {name: max(1, hostfacts.host_of(view, name).facts.ncpus) for name in names}
+    if packed:
+        return [name for name in sorted(names, key=lambda name: -cpus[name]) for _ in range(cpus[name])]
+    turns = range(max(cpus.values(), default=0))
+    return [name for turn in turns for name in names if turn < cpus[name]]
+
+
+def _is_eligible(request: Request, name: str) -> bool:
+    view = request.view
+    host = hostfacts.host_of(view, name)
+    ready = host.state is HostState.OK and not host.closed and hostfacts.conf_of(view, name).server
+    return ready and not hostfacts.busy_indices(view, name)
+
+
+def _load_order(request: Request, name: str) -> tuple[float, float, str]:
+    load = request.view.soft.load.get(name, {})
+    return round(load.get("r15s", 0.0), 1), round(load.get("pg", 0.0), 1), name

@@ -13,13 +13,11 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts import affinity, exceptions, jobfacts, lsf_log, paragraphs, resreqs
-from lavad.queries.facts import gpus as gpus_shown
-from lavad.queries.frame import times, units
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, out
-from lavad.queries.frame.wrap import RULE, wrap
-from lavad.queries.jobs import bhist, bjobs, bjobs_long
+from lavad.queries.facts import jobfacts, lsf_log, paragraphs, queuefacts, resources
+from lavad.queries.frame import formats
+from lavad.queries.frame.formats import RULE, wrap
+from lavad.queries.frame.request import Options, Request, Shown, out, read_period
+from lavad.queries.jobs import bjobs_long
 from lavad.store.accounting import Asked, Sums
 
 BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
@@ -48,9 +46,9 @@ class _Report:
         self.view = request.view
         self.options = options
         self.plain = "UF" in options
-        self.factor = bjobs.cpu_factor(request, options)
+        self.factor = jobfacts.asked_cpu_factor(request, options)
         self.keys = _keys(request.words)
-        self.windows = {letter: bhist.window(request, options.text(letter)) for letter in "CSD" if letter in options}
+        self.windows = {letter: read_period(request, options.text(letter)) for letter in "CSD" if letter in options}
         self.users = self._users()
         self.asked = self._asked()
         self.test = self._spec_test() or ((lambda job: True) if one_by_one else None)
@@ -101,7 +99,7 @@ class _Report:
             spec = self.view.spec(job)
             fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
             fits = fits and (bool(spec.reservation) or not anybody)
-            return fits and (not exceptional or bool(exceptions.of(job, self.view, now)))
+            return fits and (not exceptional or bool(queuefacts.job_exceptions(job, self.view, now)))
 
         return test
 
@@ -124,7 +122,8 @@ class _Report:
         for letter, verb in (("C", "completed"), ("S", "submitted"), ("D", "dispatched")):
             if letter in self.windows:
                 begin, end = self.windows[letter]
-                yield f"  - {verb} between  {times.year(begin)}\n                  ,and   {times.year(end)}\n"
+                yield f"  - {verb} between  {formats.time_with_year(begin)}\n"
+                yield f"                  ,and   {formats.time_with_year(end)}\n"
         yield _about("executed on", "hosts", options.words("m"), "executed on all hosts.")
         yield _about("submitted to", "queues", options.words("q"), "submitted to all queues.")
         if "app" in options:
@@ -145,13 +144,13 @@ class _Report:
         head = head.replace(", Command <", f", Status <{job.state.name}>, Queue <{spec.queue}>, Command <", 1)
         options = paragraphs.submission(self.view, spec, text, job.depend)
         lines = ["\n", wrap(head, self.plain)]
-        lines.append(wrap(f"{times.full(job.submitted)}: Submitted from host <{spec.from_host}>{options};", self.plain))
+        lines.append(wrap(f"{formats.full_time(job.submitted)}: Submitted from host <{spec.from_host}>{options};", self.plain))
         if job.run is not None:
-            lines.append(wrap(f"{times.full(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
-        lines.append(wrap(f"{times.full(job.since)}: {_completed(job)}", self.plain))
+            lines.append(wrap(f"{formats.full_time(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
+        lines.append(wrap(f"{formats.full_time(job.since)}: {_completed(job)}", self.plain))
         if "gpu" in self.options:
-            lines.append(gpus_shown.allocation(self.view, job))
-        if "aff" in self.options and (table := affinity.of_job(self.view, spec, job)):
+            lines.append(resources.gpu_allocation(self.view, job))
+        if "aff" in self.options and (table := resources.job_affinity(self.view, spec, job)):
             lines.append(f"\n{table}")
         return "".join([*lines, "\nAccounting information about this job:\n", self._figures(job), RULE])
 
@@ -160,7 +159,7 @@ class _Report:
         index = job.key >> 32
         verb = f"[{index}] dispatched" if index else "Dispatched"
         if self.view.hpc:
-            return f"{verb} {places}, Effective RES_REQ <{resreqs.effective(self.view, self.view.spec(job), job)} >"
+            return f"{verb} {places}, Effective RES_REQ <{resources.effective(self.view, self.view.spec(job), job)} >"
         return f"{verb} to {places.removeprefix('on ')}"
 
     def _figures(self, job: Job) -> str:
@@ -196,7 +195,7 @@ class _Report:
             return value if wide else value[:width]
 
         return (
-            f"{cut(spec.user, 9):<9} {cut(spec.queue, 10):<10} {times.short(job.submitted):<12} {cpu:>6.2f} {wait:>8} "
+            f"{cut(spec.user, 9):<9} {cut(spec.queue, 10):<10} {formats.short_time(job.submitted):<12} {cpu:>6.2f} {wait:>8} "
             f"{turnaround:>11}  {cut(spec.from_host, 10):<10} {cut(host, 10):<10} {cut(job.name, 20)}"
             f"{f' {show_key(job.key)}' if wide else ''}\n"
         )
@@ -235,7 +234,7 @@ class _Report:
             hours = (end - begin) / 3600
             text += (
                 f" Total throughput: {count / hours:>16.2f} (jobs/hour)  during {hours:>7.2f} hours\n"
-                f" Beginning time: {times.short(begin):>18}      Ending time: {times.short(end):>21}\n"
+                f" Beginning time: {formats.short_time(begin):>18}      Ending time: {formats.short_time(end):>21}\n"
             )
         return text + "\n"
 
@@ -266,7 +265,7 @@ def _completed(job: Job) -> str:
 def _size(kb: float) -> str:
     if not kb:
         return "-"
-    return f"{kb / 1024:.0f}M" if kb < 1024**2 else units.unit_text(kb, "S")
+    return f"{kb / 1024:.0f}M" if kb < 1024**2 else formats.unit_text(kb, "S")
 
 
 def _four(values: list[float]) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""bhist: what jobs went through. The default is a line a job, -b and -l tell everything, -t goes by time."""
+"""bhist: what jobs went through. The default is a line a job; -b and -l have every event in LSF's sentences, -t goes by time."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ import re
 from collections.abc import Iterator
 from itertools import groupby, islice
 
+from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
-from lavad.core.lang.states import FINAL, WAITING, JobState
-from lavad.core.lang.when import WhenError, parse_interval
-from lavad.local_time import local_time
-from lavad.queries.facts import lsf_log
+from lavad.core.lang.states import FINAL, JobState
+from lavad.queries.facts import jobfacts, lsf_log, paragraphs, resources
 from lavad.queries.facts.history import COLUMNS, History, Times
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, leave, out
-from lavad.queries.jobs import bhist_long, bhist_time, bjobs, bjobs_filters
+from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
+from lavad.queries.frame import formats
+from lavad.queries.frame.formats import RULE, wrap
+from lavad.queries.frame.request import Options, Request, Shown, leave, out, read_period
+from lavad.queries.jobs import bjobs_filters, bjobs_long
+from lavad.store.read import Find
 
-_STATES = {
-    "d": FINAL,
-    "e": frozenset({JobState.EXIT}),
-    "p": WAITING,
-    "s": bjobs.SUSPENDED,
-    "r": frozenset({JobState.RUN, JobState.UNKWN, JobState.ZOMBI}),
-}
+_STATES = {**bjobs_filters.STATES, "e": frozenset({JobState.EXIT})}
 Window = tuple[float, float]
 TOGETHER = 200
 """Jobs whose histories are read in one go."""
@@ -36,26 +32,26 @@ def show(request: Request) -> Iterator[Shown]:
     """The pieces of a history."""
     options = request.options()
     request, log = lsf_log.opened(request, options)
-    period = window(request, options.text("T") or ".-7/,.")
+    period = read_period(request, options.text("T") or ".-7/,.")
     if "n" in options and not re.fullmatch(r"\d+(,\d*)?", options.text("n")):
         raise Refused(f"{options.text('n')}: Bad number of event log files")
     if "t" in options:
-        yield from bhist_time.show(request, period)
+        yield from _show_by_time(request, period)
         return
     wanted = _wanted(request, options)
     found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0) if log is None else log.chosen(wanted))
     if options.any("Jd", "hostfile"):
         found = bjobs_filters.by_text(request, options, found)
     jobs = sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))
-    windows = {letter: window(request, options.text(letter)) for letter in "CSDT" if letter in options}
+    windows = {letter: read_period(request, options.text(letter)) for letter in "CSDT" if letter in options}
     rows = _rows(request, jobs, windows)
     first = next(rows, None)
     if first is None:
         yield out("No matching job found\n")
         yield leave(255)
     elif options.any("l", "b", "UF"):
-        factor = bjobs.cpu_factor(request, options)
-        yield from bhist_long.show(request, _chain(first, rows), options, factor)
+        factor = jobfacts.asked_cpu_factor(request, options)
+        yield from _show_long(request, _chain(first, rows), options, factor)
     else:
         yield from _table(request, _chain(first, rows), "w" in options)
 
@@ -69,7 +65,7 @@ def _chain(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
 
 
 def _wanted(request: Request, options: Options) -> Wanted:
-    wanted = bjobs.read_wanted(request, options)
+    wanted = bjobs_filters.read_wanted(request, options)
     asked = [states for letter, states in _STATES.items() if letter in options]
     if "a" in options or (wanted.ids is not None and not asked):
         wanted.states = UNFINISHED | FINAL
@@ -78,16 +74,6 @@ def _wanted(request: Request, options: Options) -> Wanted:
         if "C" in options or "T" in options:
             wanted.states |= FINAL
     return wanted
-
-
-def window(request: Request, text: str) -> Window:
-    """``t0,t1`` of -T, -C, -S, -D as seconds; raises Refused."""
-    local = local_time(request.now)
-    try:
-        begin, end = parse_interval(text, local)
-    except WhenError:
-        raise Refused(f"{text[:80]}: Bad time specification") from None
-    return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + 1 if end is not None else request.now)
 
 
 def _rows(request: Request, jobs: list[Job], windows: dict[str, Window]) -> Iterator[Row]:
@@ -123,3 +109,107 @@ def _table(request: Request, rows: Iterator[Row], wide: bool) -> Iterator[Shown]
         lead = f"{key:<7} {user:<7} {name:<9} " if wide else f"{key:<7.7} {user:<7.7} {name:<9.9} "
         yield out(f"{lead}{''.join(f'{times.seconds[column]:<8}' for column in COLUMNS)}{times.total:<10}\n")
     yield out("\n")
+
+
+def _show_long(request: Request, rows: Iterator[tuple[Job, History, Times]], options: Options, factor: float) -> Iterator[Shown]:
+    """-l and -b: a record a job; CPU times are multiplied by ``factor``."""
+    brief = "b" in options
+    first = True
+    while batch := list(islice(rows, TOGETHER)):
+        texts = request.view.texts([job for job, _, _ in batch])
+        for job, history, spent in batch:
+            formatter = HistoryFormatter(request.view, job, texts[job.key], brief, factor)
+            yield out(("" if first else RULE) + _record(request, formatter, history, spent, options))
+            first = False
+    yield out("\n")
+
+
+def _record(request: Request, formatter: HistoryFormatter, history: History, spent: Times, options: Options) -> str:
+    view, job, plain = request.view, formatter.job, "UF" in options
+    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), formatter.text, ""), plain)]
+    for event in history.of(job.key):
+        for sentence in formatter.sentences(event):
+            first, newline, rest = sentence.partition("\n")
+            parts.append(wrap(f"{formats.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else ""))
+        if isinstance(event, ev.JobSubmitted) and not formatter.brief:
+            spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
+            parts.append(paragraphs.limits(spec))
+    parts += _more(request, job, options)
+    parts += [_peaks(request, job), _state_times(spent)]
+    return "".join(parts)
+
+
+def _more(request: Request, job: Job, options: Options) -> Iterator[str]:
+    """-gpu, -aff and -hostfile."""
+    spec = request.view.spec(job)
+    if "gpu" in options:
+        yield resources.gpu_requirement(spec) + resources.gpu_allocation(request.view, job)
+    if "aff" in options:
+        table = resources.job_affinity(request.view, spec, job)
+        yield f"\n{table}" if table else ""
+    if "hostfile" in options:
+        yield paragraphs.host_file(spec)
+
+
+def _peaks(request: Request, job: Job) -> str:
+    usage = jobfacts.Usage(job, request.view)
+    if not usage.max_mem:
+        return ""
+    text = "\n" + paragraphs.efficiency(job, request.view.spec(job), usage, request.now, "")
+    ends = [(part.host, part.end) for part in jobfacts.parts_of(job) if part.end is not None]
+    if len(ends) > 1:
+        text += "\n HOST USAGE:\n HOST               CPU_TIME    MAX_MEM   MAX_SWAP PROCESSES  THREADS\n"
+        for host, end in ends:
+            sizes = [formats.unit_text(size, "S") if size else "-" for size in (end.max_mem, end.max_swap)]
+            text += (
+                f" {host:<16} {end.utime + end.stime:>9.1f}s {sizes[0]:>10} {sizes[1]:>10} {end.max_processes:>9} "
+                f"{end.max_threads:>8}\n"
+            )
+    return text
+
+
+def _state_times(spent: Times) -> str:
+    """The table of seconds in each state."""
+    numbers = "".join(f"{spent.seconds[column]:<9}" for column in COLUMNS)
+    return (
+        f"\nSummary of time in seconds spent in various states by  {formats.full_time(spent.end)}\n"
+        "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
+        f"  {numbers}{spent.total:<12}\n"
+    )
+
+
+def _show_by_time(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
+    """-t: a paragraph an event of jobs, hosts and queues, in order."""
+    formatters: dict[int, HistoryFormatter] = {}
+    found = False
+    for _, event in request.view.reader.events_between(*window):
+        for sentence in _sentences(request, event, formatters):
+            found = True
+            yield out(wrap(f"{formats.full_time(event.at)}: {sentence}"))
+    if not found:
+        yield out("No matching event found\n")
+        yield leave(255)
+
+
+def _sentences(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> list[str]:
+    if not isinstance(event, ev.JobEvent):
+        sentence = cluster_sentence(event)
+        return [sentence] if sentence else []
+    formatter = formatters.get(event.key)
+    if formatter is None:
+        formatter = formatters[event.key] = _formatter(request, event)
+    name = show_key(event.key)
+    return [f"Job <{name}> {sentence[0].lower()}{sentence[1:]}" for sentence in formatter.sentences(event)]
+
+
+def _formatter(request: Request, event: ev.JobEvent) -> HistoryFormatter:
+    view, cluster = request.view, request.cluster
+    job_id = job_of(event.key)
+    live = cluster.jobs.rows.get(event.key)
+    found = [live] if live is not None else view.reader.finished_jobs(Find(keys=(event.key,)))
+    spec = event.spec if isinstance(event, ev.JobSubmitted) else 0
+    array = cluster.arrays.rows.get(job_id) or view.reader.finished_array(job_id)
+    if not spec and array is not None:
+        spec = array.spec
+    job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
+    return HistoryFormatter(view, job, view.texts([job])[job.key], True)

@@ -1,17 +1,21 @@
-"""bjdepinfo: what a job waits for (its parents), or with -c what waits for it (its children), level by level."""
+"""bjdepinfo: what a job waits for (its parents) or what waits for it (-c, its children), level by level; bjdep: its condition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.decide.depend.depend import local_of
 from lavad.core.events.records import stands
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.dependency import parse, questions_of
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import JobState
+from lavad.core.rules.dependency_eval import answer_of
+from lavad.local_time import local_time
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.store.read import Find
 
@@ -23,20 +27,20 @@ def show(request: Request) -> Iterator[Shown]:
     options = request.options()
     if len(request.words) != 1:
         raise Refused("bjdepinfo: one job ID is needed")
-    family = Family(request)
-    root = family.find(request.words[0])
+    relations = Relations(request)
+    root = relations.find(request.words[0])
     children = "c" in options
     levels = _levels(options.find("r") or options.find("c"), "r" in options)
-    rows = list(family.relations(root, children, levels))
+    rows = list(relations.walk(root, children, levels))
     if not rows:
         raise Refused(f"Job <{request.words[0]}> has no {'children' if children else 'dependencies'}")
     if "l" in options:
         for key in dict.fromkeys(other if children else of for of, other, _ in rows):
-            yield out(family.sentence(show_key(key)))
+            yield out(relations.sentence(show_key(key)))
     kind = "CHILD" if children else "PARENT"
     yield out(HEADER.format("JOBID", kind, f"{kind}_STATUS", f"{kind}_NAME", "LEVEL"))
     for of, other, level in rows:
-        state, name = family.facts(other)
+        state, name = relations.facts(other)
         name = name if len(name) <= 11 else "*" + name[-10:]
         yield out(HEADER.format(show_key(of), show_key(other), state, name, level))
 
@@ -49,7 +53,7 @@ def _levels(given: str | None, deep: bool) -> int:
     return int(given)
 
 
-class Family:
+class Relations:
     """Parents and children of jobs, live or finished."""
 
     def __init__(self, request: Request) -> None:
@@ -89,7 +93,7 @@ class Family:
         running = self.cluster.use.array_running.get(row.job, 0)
         return (JobState.RUN if running else JobState.PSUSP if row.held and not row.pending else JobState.PEND).name, row.name
 
-    def relations(self, root: int, children: bool, levels: int) -> Iterator[tuple[int, int, int]]:
+    def walk(self, root: int, children: bool, levels: int) -> Iterator[tuple[int, int, int]]:
         """(job, its parent or child, level), each pair once, level by level."""
         edge, seen, level = [root], {root}, 1
         while edge and level <= levels:
@@ -125,3 +129,23 @@ class Family:
         if isinstance(row, Array) and key >> 32:
             waits = stands(row, key >> 32)
         return f"The dependency condition of job <{word}> is {'not ' if waits else ''}satisfied: {depend.text}\n"
+
+
+def show_conditions(request: Request) -> Iterator[Shown]:
+    """bjdep (OpenLava's): each question of a job's dependency condition, and whether it is met."""
+    request.options()
+    if len(request.words) != 1:
+        raise Refused("bjdep: one job ID is needed")
+    relations = Relations(request)
+    key = relations.find(request.words[0])
+    depend = relations.depend(key)
+    if depend is None:
+        raise Refused("bjdep: Job has no dependencies.")
+    yield out(f"Dependencies of job {request.words[0]}\n")
+    yield out("DEPENDENCY  JOBID  JOB_STATUS   DEPENDENCY_STATUS\n")
+    local = local_of(local_time(request.now))
+    for question, ids in zip(questions_of(parse(depend.text)), depend.ids, strict=False):
+        for job in ids:
+            met = answer_of(request.cluster, question, (job,), local)
+            state, _ = relations.facts(job)
+            yield out(f"{question.function:<11} {show_key(job):<7} {state:<12} {'true' if met else 'false'}\n")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from lavad.core.job.groups import lineage, read_path
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import SUSPENDED, JobState
+from lavad.core.lang.states import JobState
+from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.store.read import Mark
 
 HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
-_SUSPENDED = SUSPENDED | {JobState.PSUSP}
 COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
 
 
@@ -59,7 +59,7 @@ def _live(request: Request) -> dict[int, Counter[str]]:
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for job in request.cluster.jobs.rows.values():
         kind = "RUN" if job.run is not None else "PEND"
-        found[job.spec]["SUSP" if job.state in _SUSPENDED else kind] += 1
+        found[job.spec]["SUSP" if job.state in STOPPED else kind] += 1
     return found
 
 

@@ -10,23 +10,11 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import name_of_command, one_line
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.queries.facts import (
-    affinity,
-    hangs,
-    jobfacts,
-    paragraphs,
-    reasons,
-    resreqs,
-    roles,
-    slot_reservations,
-    tasks,
-    thresholds,
-)
-from lavad.queries.facts import gpus as gpus_shown
-from lavad.queries.frame import times, units
+from lavad.queries.facts import jobfacts, load, paragraphs, reasons, resources, slot_reservations, tasks
+from lavad.queries.frame import formats
+from lavad.queries.frame.formats import INDENT, RULE, wrap
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.frame.view import View
-from lavad.queries.frame.wrap import INDENT, RULE, wrap
 from lavad.queries.jobs.bjobs_rows import Form
 
 _BATCH = 200
@@ -92,7 +80,7 @@ class Record:
 
     def line(self, at: float, words: str) -> str:
         """A dated paragraph."""
-        return wrap(f"{times.full(at)}: {words}", self.plain)
+        return wrap(f"{formats.full_time(at)}: {words}", self.plain)
 
     def all(self) -> str:
         """The whole record."""
@@ -101,14 +89,14 @@ class Record:
                 "\n",
                 wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
                 self.submitted(),
-                self.promised(),
+                self.reserved(),
                 paragraphs.limits(self.spec),
                 self.started(),
                 self.used(),
                 self.hung(),
                 self.ended(),
                 self.why(),
-                roles.table(self.job, self.spec),
+                tasks.role_tables(self.job, self.spec),
                 self.memory(),
                 self.scheduling(),
                 self.requirements(),
@@ -122,14 +110,14 @@ class Record:
         words = f"Submitted from host <{self.spec.from_host}>{hold}{options};"
         return self.line(self.job.submitted, words)
 
-    def promised(self) -> str:
+    def reserved(self) -> str:
         """What is held for a job that waits, and when it starts at the latest."""
         if self.job.state is not JobState.PEND:
             return ""
-        promise, held = slot_reservations.find(self.view, self.job), slot_reservations.held_text(self.view, self.job)
+        found, held = slot_reservations.find(self.view, self.job), slot_reservations.held_sentence(self.view, self.job)
         lines = self.line(self.now, held) if held else ""
-        if promise is not None and promise.start:
-            lines += self.line(promise.start, "Job will start no sooner than indicated time stamp;")
+        if found is not None and found.start:
+            lines += self.line(found.start, "Job will start no sooner than indicated time stamp;")
         return lines
 
     def started(self) -> str:
@@ -146,14 +134,14 @@ class Record:
         lines = []
         if usage.cpu >= 1:
             lines.append(f"The CPU time used is {usage.cpu:.0f} seconds.")
-        lines.append(f"MEM: {units.bytes_text(usage.mem)};  SWAP: {units.bytes_text(usage.swap)};  NTHREAD: {usage.threads}")
+        lines.append(f"MEM: {formats.bytes_text(usage.mem)};  SWAP: {formats.bytes_text(usage.swap)};  NTHREAD: {usage.threads}")
         for part in usage.parts.values():
             pids = " ".join(map(str, part.pids))
             lines.append(f"PGID: {', '.join(map(str, part.pgids[:1])) or '-'};  PIDs: {pids} ")
         if self.plain:
             return self.line(usage.at, f"Resource usage collected. {' '.join(lines)}") + "\n\n"
         block = self.line(usage.at, "Resource usage collected.") + "".join(_indented(line) for line in lines)
-        ranks = tasks.table(usage)
+        ranks = tasks.usage_table(usage)
         return f"{block}\n\n{ranks}" if not ranks else f"{block}\n\n{ranks}\n"
 
     def hung(self) -> str:
@@ -161,7 +149,7 @@ class Record:
         run = self.job.run
         if run is None or self.job.state is not JobState.RUN:
             return ""
-        return "".join(self.line(suspect.since, f"{hangs.words(suspect, self.now)};") for suspect in run.suspects)
+        return "".join(self.line(suspect.since, f"{tasks.suspicion(suspect, self.now)};") for suspect in run.suspects)
 
     def ended(self) -> str:
         """How it ended."""
@@ -194,20 +182,20 @@ class Record:
 
     def scheduling(self) -> str:
         """Load thresholds of the queue."""
-        table = thresholds.table(self.view.cluster.conf, self.view.queue(self.spec.queue).thresholds)
+        table = load.threshold_table(self.view.cluster.conf, self.view.queue(self.spec.queue).thresholds)
         lead = "" if self.usage.parts and not self.job.outcome and not self.usage.max_mem else "\n"
         return f"{lead} SCHEDULING PARAMETERS:\n{table}"
 
     def requirements(self) -> str:
         """Combined and effective resource requirements, and GPUs."""
-        effective = resreqs.effective(self.view, self.spec, self.job) or "-"
+        effective = resources.effective(self.view, self.spec, self.job) or "-"
         lines = ["\n RESOURCE REQUIREMENT DETAILS:\n"]
-        lines.append(wrap(f" Combined: {resreqs.combined(self.view, self.spec)}", self.plain))
+        lines.append(wrap(f" Combined: {resources.combined(self.view, self.spec)}", self.plain))
         lines.append(wrap(f" Effective: {effective}", self.plain))
         if "aff" in self.options:
-            lines.append("\n" + affinity.of_job(self.view, self.spec, self.job))
+            lines.append("\n" + resources.job_affinity(self.view, self.spec, self.job))
         if "gpu" in self.options:
-            lines += [gpus_shown.requirement(self.spec), gpus_shown.allocation(self.view, self.job)]
+            lines += [resources.gpu_requirement(self.spec), resources.gpu_allocation(self.view, self.job)]
         else:
             lines += self.gpus()
         if "hostfile" in self.options:

@@ -1,6 +1,6 @@
-"""The one-line formats of bjobs: default, -w, -W, -WL, -WP, -WF, and the reasons behind -p and -s.
+"""The one-line formats of bjobs: default, -w, -W, -WL, -WP, -WF, the reasons behind -p and -s, and -aps.
 
-Rule: the middle of a row (owner, state, queue, submission host) is made once a spec and state.
+Rule: the middle of a row (owner, state, queue, submission host) is made once for each spec and state.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import msgspec
 
 from lavad.core.job.job import Job
 from lavad.core.lang.states import WAITING, JobState
-from lavad.queries.facts import jobfacts, reasons
-from lavad.queries.frame import times
+from lavad.queries.facts import jobfacts, reasons, shares
+from lavad.queries.frame import formats
 from lavad.queries.frame.columns import Custom
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.frame.request import Options, Request, Shown, out
+from lavad.queries.frame.view import View
 
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
 _WIDE = "  PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME FINISH_TIME"
@@ -57,6 +57,25 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     yield from rows
 
 
+class _Middles(dict[tuple[int, JobState], str]):
+    """Owner, state, queue and submission host of a row by spec and state; ``wide``: nothing is cut off."""
+
+    def __init__(self, view: View, wide: bool = False) -> None:
+        super().__init__()
+        self._view = view
+        self._wide = wide
+
+    def __missing__(self, key: tuple[int, JobState]) -> str:
+        number, state = key
+        spec = self._view.spec(Job(key=0, spec=number, name="", submitted=0.0))
+        if self._wide:
+            made = f"{spec.user:<7} {state.name:<5} {spec.queue:<10} {spec.from_host:<11}"
+        else:
+            made = f"{spec.user:<7.7} {state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11}"
+        self[key] = made
+        return made
+
+
 def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
     """What follows a row: pend reasons with -p, suspend reasons with -s."""
     level = form.level
@@ -76,19 +95,11 @@ def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
 
 def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     view = request.view
-    middles: dict[tuple[int, JobState], str] = {}
-    short, after, short_hosts, header = times.short, _after(request, form), view.short_hosts, form.header
+    middles, after, short_hosts, header = _Middles(view), _after(request, form), view.short_hosts, form.header
     for job in jobs:
-        middle = middles.get((job.spec, job.state))
-        if middle is None:
-            spec = view.spec(job)
-            middle = middles[job.spec, job.state] = (
-                f"{spec.user:<7.7} {job.state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11}"
-            )
-        name = job.name
-        if len(name) > 10:
-            name = "*" + name[-9:]
-        when = short(job.submitted)
+        middle = middles[job.spec, job.state]
+        name = tail(job.name)
+        when = formats.short_time(job.submitted)
         if job.run is None:
             text = f"{job.key & _JOB:<7} {middle}             {name:<10} {when}  \n"
         else:
@@ -101,38 +112,32 @@ def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
         yield "out", text
 
 
-def _wide_middle(request: Request, job: Job) -> str:
-    spec = request.view.spec(job)
-    return f"{spec.user:<7} {job.state.name:<5} {spec.queue:<10} {spec.from_host:<11}"
+def _wide_lead(view: View, middles: _Middles, job: Job) -> str:
+    """The columns up to the name, with all hosts in one."""
+    hosts = jobfacts.exec_hosts(job, view) if job.run is not None else "   -    "
+    return f"{job.key & _JOB:<7} {middles[job.spec, job.state]} {hosts:<11} {job.name:<10}"
 
 
 def _wide_rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    view = request.view
-    middles: dict[tuple[int, JobState], str] = {}
-    short, after = times.short, _after(request, form)
+    view, middles, after = request.view, _Middles(request.view, wide=True), _after(request, form)
     for job in jobs:
-        middle = middles.get((job.spec, job.state))
-        if middle is None:
-            middle = middles[job.spec, job.state] = _wide_middle(request, job)
-        hosts = jobfacts.exec_hosts(job, view) if job.run is not None else "   -    "
-        text = f"{job.key & _JOB:<7} {middle} {hosts:<11} {job.name:<10} {short(job.submitted)}\n"
+        text = f"{_wide_lead(view, middles, job)} {formats.short_time(job.submitted)}\n"
         if after is not None:
             text += "".join(after(job))
         yield "out", text
 
 
 def _usage_rows(request: Request, jobs: Iterator[Job]) -> Iterator[Shown]:
-    view = request.view
+    view, middles = request.view, _Middles(request.view, wide=True)
     for job in jobs:
-        hosts = jobfacts.exec_hosts(job, view) if job.run is not None else "   -    "
         usage = jobfacts.Usage(job, view)
         row = (
-            f"{job.key & _JOB:<7} {_wide_middle(request, job)} {hosts:<11} {job.name:<10} {times.wide(job.submitted)} "
+            f"{_wide_lead(view, middles, job)} {formats.wide_time(job.submitted)} "
             f"{view.spec(job).project:<10} {cpu_text(usage.cpu):<10} "
         )
         mem, swap = (f"{usage.mem:<6}", f"{usage.swap:<6}") if usage.known else (f"{'-':<6}", f"{'-':<6}")
         pids = ",".join(map(str, usage.pids)) or "-"
-        start, finish = times.wide(jobfacts.start_of(job)), times.wide(jobfacts.end_of(job))
+        start, finish = formats.wide_time(jobfacts.start_of(job)), formats.wide_time(jobfacts.end_of(job))
         yield out(f"{row}{mem} {swap} {pids} {start} {finish}\n")
 
 
@@ -143,13 +148,13 @@ def cpu_text(seconds: float) -> str:
 
 
 def _time_rows(request: Request, jobs: Iterator[Job], what: str) -> Iterator[Shown]:
+    middles = _Middles(request.view)
     for job in jobs:
         hosts = jobfacts.host_slots(job, request.view.short_hosts)
-        spec = request.view.spec(job)
         value = _time_value(request, job, what)
         yield out(
-            f"{job.key & _JOB:<7} {spec.user:<7.7} {job.state.name:<5.5} {spec.queue:<10.10} {spec.from_host:<11.11} "
-            f"{hosts[0] if hosts else '':<11.11} {tail(job.name):<10} {times.short(job.submitted):<14}{value}\n"
+            f"{job.key & _JOB:<7} {middles[job.spec, job.state]} "
+            f"{hosts[0] if hosts else '':<11.11} {tail(job.name):<10} {formats.short_time(job.submitted):<14}{value}\n"
         )
 
 
@@ -173,8 +178,27 @@ def finish_text(request: Request, job: Job) -> str:
     """When it finished, or will at the latest (`` L``, `` E``, `` X``); ``-`` if nothing says so."""
     end = jobfacts.end_of(job)
     if end:
-        return times.short(end)
+        return formats.short_time(end)
     found = jobfacts.expected(job, request.view.spec(job), request.view, request.now)
     if found is None or job.run is None:
         return "-"
-    return f"{times.short(jobfacts.start_of(job) + found[0])} {found[1]}"
+    return f"{formats.short_time(jobfacts.start_of(job) + found[0])} {found[1]}"
+
+
+_APS_HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   JOB_NAME   SUBMIT_TIME    APS"
+
+
+def show_priorities(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    """-aps and -prio: waiting jobs in the order of their absolute priority, those of other queues after them."""
+    priorities, middles = shares.AbsolutePriorities(request.view, request.now), _Middles(request.view)
+    rows: list[tuple[tuple[bool, float, float, int], Job, str]] = []
+    for job in jobs:
+        if job.state in WAITING:
+            value = priorities.find(job)
+            place = (value is None, -(value or 0.0), job.submitted, job.key)
+            rows.append((place, job, shares.priority_text(value) or "-"))
+    if form.header:
+        yield out(_APS_HEADER + "\n")
+    for _, job, shown in sorted(rows, key=lambda row: row[0]):
+        lead = f"{job.key & _JOB:<7} {middles[job.spec, job.state]}"
+        yield out(f"{lead} {tail(job.name):<10} {formats.short_time(job.submitted):<14} {shown}\n")

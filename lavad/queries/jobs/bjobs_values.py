@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.arrays import one_line
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import WAITING, JobState, TermReason
-from lavad.queries.facts import jobfacts, paragraphs, reasons, slot_reservations
+from lavad.queries.facts import jobfacts, paragraphs, reasons, shares, slot_reservations
 from lavad.queries.facts.jobfacts import Usage
-from lavad.queries.frame import times, units
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import NO_TEXT
 from lavad.queries.jobs.bjobs_rows import finish_text, left_text
-from lavad.sched.line.queue_iterator import absolute_priority
-from lavad.sched.state.cycle_state import CycleState
-from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
 class Row:
@@ -57,13 +55,18 @@ class Row:
         """A duration: ``12 second(s)``, or hh:mm:ss with -hms, where a part of a second counts as one."""
         if not self.hms:
             return f"{value:.{digits}f} second(s)"
-        return f"{'-' if value < 0 else ''}{times.hms(math.ceil(abs(value)) if digits else abs(value))}"
+        return f"{'-' if value < 0 else ''}{formats.hms(math.ceil(abs(value)) if digits else abs(value))}"
 
     def size(self, kb: float, unit: str) -> str:
         """A size, in the unit asked for."""
         if not kb:
             return ""
-        return units.unit_text(kb, unit) if unit else units.bytes_text(kb)
+        return formats.unit_text(kb, unit) if unit else formats.bytes_text(kb)
+
+    @cached_property
+    def priorities(self) -> shares.AbsolutePriorities:
+        """Absolute priorities at the time of the query."""
+        return shares.AbsolutePriorities(self.view, self.now)
 
     @property
     def gpu(self) -> GpuReq | None:
@@ -72,6 +75,18 @@ class Row:
 
 
 Value = Callable[[Row, str], str]
+_FROM_TEXT: set[Value] = set()
+
+
+def from_text(value: Value) -> Value:
+    """Marks a value that is read off the job's text: the store is asked for texts only where a field needs them."""
+    _FROM_TEXT.add(value)
+    return value
+
+
+def reads_text(value: Value) -> bool:
+    """Whether a value is read off the job's text."""
+    return value in _FROM_TEXT
 
 
 def none(row: Row, unit: str) -> str:
@@ -82,15 +97,20 @@ def spec(name: str) -> Value:
     return lambda row, unit: str(getattr(row.spec, name))
 
 
-def promised(row: Row, unit: str) -> str:
-    promise = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
-    return times.short(promise.start) if promise is not None and promise.start else ""
+def _reserved_start(row: Row) -> float:
+    """When a waiting job starts at the latest by its slot reservation; 0: it has none."""
+    found = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
+    return found.start if found is not None else 0.0
 
 
-def planned_end(row: Row, unit: str) -> str:
-    promise = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
-    limit = row.spec.limits.run
-    return times.short(promise.start + limit) if promise is not None and promise.start and limit else ""
+def reserved_start(row: Row, unit: str) -> str:
+    start = _reserved_start(row)
+    return formats.short_time(start) if start else ""
+
+
+def reserved_end(row: Row, unit: str) -> str:
+    start, limit = _reserved_start(row), row.spec.limits.run
+    return formats.short_time(start + limit) if start and limit else ""
 
 
 def is_orphan(row: Row) -> bool:
@@ -101,6 +121,7 @@ def cluster(row: Row, unit: str) -> str:
     return row.view.name if row.job.run is not None else ""
 
 
+@from_text
 def warn_time(row: Row, unit: str) -> str:
     return f"{row.text.warn_before / 60:.1f}" if row.text.warn_before else ""
 
@@ -114,11 +135,11 @@ def pend_limit(field: str, left: bool = False) -> Value:
             return ""
         return row.seconds(limit - (int(row.now) - int(row.job.submitted)) if left else limit)
 
-    return value
+    return from_text(value)
 
 
 def text(name: str) -> Value:
-    return lambda row, unit: one_line(str(getattr(row.text, name)))
+    return from_text(lambda row, unit: one_line(str(getattr(row.text, name))))
 
 
 def of_job(read: Callable[[Job], object]) -> Value:
@@ -164,13 +185,13 @@ def first_host(row: Row, unit: str) -> str:
 
 def start(row: Row, unit: str) -> str:
     at = jobfacts.start_of(row.job)
-    return times.short(at) if at else ""
+    return formats.short_time(at) if at else ""
 
 
 def at(name: str) -> Value:
     def read(row: Row, unit: str) -> str:
         at: float = getattr(row.spec, name)
-        return times.short(at) if at else ""
+        return formats.short_time(at) if at else ""
 
     return read
 
@@ -179,7 +200,7 @@ def time_left(row: Row, unit: str) -> str:
     left = jobfacts.time_left(row.job, row.spec, row.view, row.now)
     if left is None:
         return ""
-    return f"{times.hms(left[0]) if row.hms else left_text(left[0])} {left[1]}"
+    return f"{formats.hms(left[0]) if row.hms else left_text(left[0])} {left[1]}"
 
 
 def finish(row: Row, unit: str) -> str:
@@ -234,10 +255,12 @@ def usage(name: str) -> Value:
     return value
 
 
+@from_text
 def sub_cwd(row: Row, unit: str) -> str:
     return paragraphs.short_path(row.text.cwd, row.text.home)
 
 
+@from_text
 def image(row: Row, unit: str) -> str:
     return next((step[1] for step in row.text.software if step[0] == "container"), "")
 
@@ -245,9 +268,7 @@ def image(row: Row, unit: str) -> str:
 def aps(row: Row, unit: str) -> str:
     if row.job.state not in WAITING:
         return ""
-    view = CycleState(row.view.cluster, row.view.soft, row.now, times.week_second(row.now), SchedulerCache())
-    value = absolute_priority(view, row.job.spec, row.job.submitted)
-    return "" if value is None else f"{value:.2f}"
+    return shares.priority_text(row.priorities.find(row.job))
 
 
 def limit(name: str) -> Value:
@@ -267,7 +288,7 @@ def _minutes_of(row: Row, limit: int | None) -> str:
     if not limit:
         return ""
     if row.hms:
-        return times.hms(limit)
+        return formats.hms(limit)
     host = row.spec.run_host or ("" if row.view.params.abs_runlimit else row.spec.from_host)
     return f"{limit / 60:.1f}/{host}" if host else f"{limit / 60:.1f}"
 

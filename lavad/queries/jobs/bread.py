@@ -12,11 +12,10 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL
 from lavad.queries.facts.jobset import UNFINISHED, JobSet
-from lavad.queries.frame import times
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, out
-from lavad.queries.jobs import bjobs
-from lavad.queries.jobs.bjdepinfo import Family
+from lavad.queries.frame import formats
+from lavad.queries.frame.request import Options, Request, Shown, out
+from lavad.queries.jobs import bjobs_filters
+from lavad.queries.jobs.bjdepinfo import Relations
 
 UNKNOWN = "lsb_getmsgjob(): XDR encode/decode error"
 
@@ -29,7 +28,7 @@ def _messages(request: Request, unknown: str) -> tuple[str, str, tuple[Message, 
         job, indices = parse_job_id(word)
     except ArrayError as error:
         raise Refused(f"{error}.") from None
-    row = Family(request).row(key_of(job, indices.min() if indices else 0))
+    row = Relations(request).row(key_of(job, indices.min() if indices else 0))
     if row is None:
         raise Refused(unknown)
     return word, request.view.spec(row).user, row.messages
@@ -63,7 +62,7 @@ def show(request: Request) -> Iterator[Shown]:
 
 def _named(request: Request, options: Options) -> str:
     """The id of the caller's newest job of this name."""
-    wanted = bjobs.read_wanted(request, options)
+    wanted = bjobs_filters.read_wanted(request, options)
     wanted.states = UNFINISHED | FINAL
     jobs = list(JobSet(request.view, wanted, request.now - request.view.params.clean_period))
     if not jobs:
@@ -81,4 +80,4 @@ def show_status(request: Request) -> Iterator[Shown]:
     if status is None:
         raise Refused(f"Job <{word}> has no external status")
     yield out("JOBID      FROM       UPDATE_TIME     STATUS\n")
-    yield out(f"{word:<10} {status.by:<10} {times.short(status.at):<15} {status.text}\n")
+    yield out(f"{word:<10} {status.by:<10} {formats.short_time(status.at):<15} {status.text}\n")

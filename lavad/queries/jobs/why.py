@@ -14,7 +14,7 @@ from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobset, reasons
-from lavad.queries.frame import times
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.sched.ask.estimate import Estimate, estimate, get_queue_position
 from lavad.sched.ask.trial import Moment, starts
@@ -70,7 +70,9 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
         known = {JobState.PSUSP: "it is held (bresume releases it)", JobState.RUN: "it runs"}
         yield out(f"{head}: {known.get(job.state, f'it is {job.state.name}')}\n")
         return
-    yield out(f"{head}: {spec.slots} {'slot' if spec.slots == 1 else 'slots'}, waiting since {times.full(job.submitted)}\n")
+    yield out(
+        f"{head}: {spec.slots} {'slot' if spec.slots == 1 else 'slots'}, waiting since {formats.full_time(job.submitted)}\n"
+    )
     if job.blocked:
         yield out("Position: not in line, as it waits for other jobs\n")
     else:
@@ -88,7 +90,7 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
 
 
 def _moment(request: Request) -> Moment:
-    return Moment(request.cluster, request.view.soft, request.now, times.week_second(request.now))
+    return Moment(request.cluster, request.view.soft, request.now, formats.week_second(request.now))
 
 
 def _element(array: Array, key: int) -> Job:
@@ -120,7 +122,7 @@ def _times(request: Request, found: Estimate) -> Iterator[Shown]:
     if found.soonest is None and found.latest is None:
         yield out("\nEstimated start: not known (no run limit says when what it needs becomes free)\n")
         return
-    soonest = "not known" if found.soonest is None else times.full(found.soonest)
-    latest = "not known" if found.latest is None else times.full(found.latest)
+    soonest = "not known" if found.soonest is None else formats.full_time(found.soonest)
+    latest = "not known" if found.latest is None else formats.full_time(found.latest)
     yield out(f"\nEstimated start: from {soonest} to {latest}\n")
     yield out("  (by run limits; the first if no other job takes what becomes free, the second if all before it go first)\n")

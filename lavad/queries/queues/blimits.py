@@ -1,21 +1,24 @@
-"""blimits: the limits of lsb.resources, and how much of each is used now; -c as they are configured."""
+"""The limits of lsb.resources: blimits has how much of each is used now, bresources how they are configured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from config.model.cluster import Limit
+from lavad.core.lang.asks import Refused
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits, Sum
+from lavad.core.rules.ownership import total_slots
 from lavad.core.site.limit_book import Consumer, LimitBook
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.facts import queuefacts
+from lavad.queries.frame.request import Request, Shown, err, leave, out
 
 COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS")
 _NOBODY = ("", "", "", "")
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """A line for each limit, or where it is per user or host for each of these that uses it."""
+    """blimits: a line for each limit, or where it is per user or host for each of these that uses it."""
     options = request.options()
     conf = request.cluster.conf
     names = options.words("n")
@@ -59,3 +62,67 @@ def _words(names: tuple[str, ...], each: bool = False) -> str:
     if not names:
         return "each" if each else "-"
     return " ".join(names)
+
+
+POOLS = f"{'POOL_NAME':<20} {'TYPE':<6} {'STATUS':<11} {'TOTAL':>6} {'FREE':>6} {'GUAR CONFIG':>12} {'GUAR USED':>10}\n"
+
+
+def show_resources(request: Request) -> Iterator[Shown]:
+    """bresources: a section for each limit, or with -g a row for each queue that has slots guaranteed."""
+    options = request.options()
+    if options.any("s", "p", "m"):
+        raise Refused("bresources: only -g is supported by lava")
+    if "g" in options:
+        yield from _guarantees(request)
+        return
+    limits = {limit.name: limit for limit in request.cluster.conf.limits}
+    for word in request.words or limits:
+        if word in limits:
+            yield out(_section(limits[word]))
+        else:
+            yield err(f"{word}: No such limit")
+            yield leave(255)
+
+
+def _guarantees(request: Request) -> Iterator[Shown]:
+    rows = [row for row in queuefacts.owned_slots(request.view) if row[0].guarantee]
+    if not rows:
+        raise Refused("No guaranteed resource pool is configured")
+    total = total_slots(request.cluster)
+    free = max(0, total - sum(has for _, has, _ in queuefacts.owned_slots(request.view)))
+    yield out(POOLS)
+    for queue, has, _ in rows:
+        kept = queue.guarantee
+        status = "ok" if min(has, kept) + free >= kept else "overcommit"
+        yield out(f"{queue.name:<20} {'slots':<6} {status:<11} {total:>6} {free:>6} {kept:>12} {min(has, kept):>10}\n")
+
+
+def _section(limit: Limit) -> str:
+    lines = [f"NAME = {limit.name}"]
+    per = {
+        "USERS": limit.per_user,
+        "HOSTS": limit.per_host,
+        "QUEUES": limit.per_queue,
+        "PROJECTS": limit.per_project,
+        "APPS": limit.per_app,
+    }
+    for title, names in (
+        ("USERS", limit.users),
+        ("QUEUES", limit.queues),
+        ("HOSTS", limit.hosts),
+        ("PROJECTS", limit.projects),
+        ("APPS", limit.apps),
+    ):
+        if names or per.get(title):
+            lines.append(f"{'PER_' + title[:-1] if per.get(title) else title} = {' '.join(names) or 'all'}")
+    for title, amount in (
+        ("SLOTS", limit.slots),
+        ("SLOTS_PER_PROCESSOR", limit.slots_per_processor),
+        ("JOBS", limit.jobs),
+        ("MEM", limit.mem),
+    ):
+        if amount is not None:
+            lines.append(f"{title} = {amount:g}{'%' if title.lower() in limit.percent else ''}")
+    if limit.resources:
+        lines.append("RESOURCE = " + " ".join(f"[{name}, {amount:g}]" for name, amount in limit.resources))
+    return "\nBegin Limit\n" + "\n".join(lines) + "\nEnd Limit\n"

@@ -1,15 +1,15 @@
-"""bqueues -l: one queue at length, in LSF's paragraphs."""
+"""bqueues -l: one queue at length, in LSF's paragraphs; -r: with the share trees of groups within groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from config.model.queue import QueueConfig
-from config.model.values import Interactive, JobAction
+from config.model.values import Aps, Interactive, JobAction
 from config.values.parameters import QUEUE_PARAMETERS
-from lavad.queries.facts import exceptions, owned, paragraphs, thresholds
+from lavad.queries.facts import load, paragraphs, queuefacts, shares
 from lavad.queries.facts.queuefacts import QueueRow
-from lavad.queries.queues import bqueues_shares
+from lavad.sched.order.fairshare import queue_policies
 
 _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
 
@@ -22,17 +22,17 @@ def record(row: QueueRow, deep: bool = False) -> str:
         f"{_number(conf.ujob_limit, 4)} {_number(conf.pjob_limit, 4, 1)} {_number(conf.hjob_limit, 4)}"
         f"{row.njobs:>5} {row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}\n"
     )
-    table = thresholds.table(row.view.cluster.conf, conf.thresholds)
+    table = load.threshold_table(row.view.cluster.conf, conf.thresholds)
     return "".join(
         [
             f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
             *_intervals(row),
             *_limits(conf),
             f"\nSCHEDULING PARAMETERS\n{table}",
-            exceptions.table(row.view, conf.name, row.now),
-            owned.words(row.view, conf.name),
+            queuefacts.exception_table(row.view, conf.name, row.now),
+            queuefacts.owned_line(row.view, conf.name),
             *_policies(conf),
-            *bqueues_shares.section(row, deep),
+            *_share_section(row, deep),
             *_windows(conf),
             "\n",
             *_members(row),
@@ -88,7 +88,7 @@ def _limits(conf: QueueConfig) -> Iterator[str]:
 
 
 def _policies(conf: QueueConfig) -> Iterator[str]:
-    words = bqueues_shares.words(conf)
+    words = _share_policies(conf)
     if conf.backfill:
         words.append("BACKFILL")
     if conf.ignore_deadline:
@@ -142,3 +142,48 @@ def _controls(conf: QueueConfig) -> Iterator[str]:
                 yield f"    {action + ':':<14}[{conf.control(action)}]\n"
     if conf.terminate_when:
         yield f"\nTERMINATE_WHEN = {' '.join(conf.terminate_when)}\n"
+
+
+def _share_policies(conf: QueueConfig) -> list[str]:
+    """Names for SCHEDULING POLICIES."""
+    found = []
+    if conf.aps_priority is not None:
+        found.append("APS_PRIORITY")
+    if conf.share is not None and conf.share.round_robin:
+        found.append("ROUND_ROBIN_POLICY")
+    elif conf.share is not None and conf.share.shares != (("others", 1),):
+        found.append("FAIRSHARE")
+    return found
+
+
+def _share_section(row: QueueRow, deep: bool) -> Iterator[str]:
+    """What follows the policies; nothing for a queue without any."""
+    conf = row.conf
+    if conf.aps_priority is not None:
+        yield _aps(conf.aps_priority)
+    policy = queue_policies(row.view.cluster.conf).get(conf.name)
+    if policy is None or ("FAIRSHARE" not in _share_policies(conf) and "ROUND_ROBIN_POLICY" not in _share_policies(conf)):
+        if policy is not None and policy.name != conf.name:
+            yield f"FAIRSHARE:  by queue {policy.name}\n"
+        return
+    share = policy.share
+    if len(policy.queues) > 1:
+        title = "QUEUE_GROUP" if conf.aps_priority is not None else "FAIRSHARE_QUEUES"
+        yield f"{title}:  {' '.join(policy.queues)}\n"
+    if share.by_queue:
+        yield "DISPATCH_ORDER:  QUEUE\n"
+    if share.dominant_resources:
+        yield f"DOMINANT_RESOURCES:  {' '.join(share.dominant_resources)}\n"
+    yield f"USER_SHARES:  {shares.text(policy.shares)}\n"
+    yield from shares.tables(row.view, policy, row.now, conf.name, deep)
+
+
+def _aps(aps: Aps) -> str:
+    lines = ["APS_PRIORITY:\n"]
+    weights, limits, graces = dict(aps.weights), dict(aps.limits), dict(aps.graces)
+    lines.append(f"{'FACTOR':<14}{'WEIGHT':>10}{'LIMIT':>10}{'GRACE_PERIOD':>14}\n")
+    for name in dict.fromkeys((*weights, *limits, *graces)):
+        grace = f"{graces[name]:g}s" if name in graces else "-"
+        cells = (f"{weights[name]:g}" if name in weights else "-", f"{limits[name]:g}" if name in limits else "-")
+        lines.append(f"{name:<14}{cells[0]:>10}{cells[1]:>10}{grace:>14}\n")
+    return "".join(lines)

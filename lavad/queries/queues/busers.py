@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+
+import msgspec
 
 from config.model.cluster import UserConfig
 from lavad.core.cluster.cluster import Cluster
@@ -13,21 +15,34 @@ from lavad.core.site.rights import expand_users
 from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, out
-from lavad.queries.queues import busers_custom
-from lavad.queries.queues.busers_custom import UserRow
 
 HEADER = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV \n"
 WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV  PJOBS MPJOBS\n"
+
+
+class UserRow(msgspec.Struct, frozen=True):
+    """A user or group: limits, slots by state (None: not counted), pending jobs."""
+
+    name: str
+    conf: UserConfig
+    counts: list[int] | None
+    pending_jobs: int
+    gpus: Callable[[], Counter[str]] = Counter
+    """How many GPUs the jobs that run hold: ``shared``, ``excl``, and ``jexcl`` of the shared ones. Counted when asked for."""
+
+    @property
+    def njobs(self) -> int:
+        """All slots."""
+        return sum(self.counts or ())
 
 
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
     options = request.options()
     rows = [_row(request, name) for name in _names(request)]
-    given = options.find("o") or options.text("LSB_BUSERS_FORMAT") or request.view.lsf.get("LSB_BUSERS_FORMAT", "")
-    if options.any("o", "json") or (given and "w" not in options):
-        custom = columns.parse("busers", given or busers_custom.DEFAULT, busers_custom.FIELDS)
-        yield from busers_custom.show(rows, custom, "json" in options, "noheader" not in options)
+    given = columns.find_format(request, options, DEFAULT, "w")
+    if given is not None:
+        yield from columns.show_rows(options, "USERS", FIELDS, given, rows)
         return
     wide = "w" in options
     if "noheader" not in options:
@@ -98,3 +113,53 @@ def _line(row: UserRow, wide: bool) -> str:
     if wide:
         line += f" {row.pending_jobs:>6} {row.conf.max_pend_slots if row.conf.max_pend_slots is not None else '-':>6}"
     return line + "\n"
+
+
+DEFAULT = "user jl/p max njobs pend run ssusp ususp rsv"
+
+
+Value = Callable[[UserRow, str], object]
+
+
+def _count(*states: int) -> Value:
+    return lambda row, _: "" if row.counts is None else sum(row.counts[state] for state in states)
+
+
+def _limit(name: str) -> Value:
+    def read(row: UserRow, _: str) -> object:
+        value = getattr(row.conf, name)
+        return "" if value is None else f"{value:g}"
+
+    return read
+
+
+def _held(*kinds: str) -> Value:
+    def read(row: UserRow, _: str) -> object:
+        held = row.gpus()
+        return "" if row.counts is None else sum(held[kind] for kind in kinds)
+
+    return read
+
+
+_TABLE: tuple[tuple[str, int, Value], ...] = (
+    ("user", 20, lambda row, _: row.name),
+    ("jl/p jlp", 8, _limit("slots_per_processor")),
+    ("max", 8, _limit("max_jobs")),
+    ("nstart", 8, _count(RUN, SSUSP, USUSP, RSV)),
+    ("pend", 8, _count(PEND, PSUSP)),
+    ("run", 8, _count(RUN)),
+    ("ssusp", 8, _count(SSUSP)),
+    ("ususp", 8, _count(USUSP)),
+    ("rsv", 8, _count(RSV)),
+    ("njobs", 8, lambda row, _: "" if row.counts is None else row.njobs),
+    ("pjobs", 8, lambda row, _: row.pending_jobs),
+    ("mpend", 8, lambda row, _: ""),
+    ("mpjobs", 8, _limit("max_pend_slots")),
+    ("priority", 10, lambda row, _: ""),
+    ("ngpus", 8, _held("shared", "excl")),
+    ("ngpus_shared", 8, _held("shared")),
+    ("ngpus_excl", 8, _held("excl")),
+    ("ngpus_shared_jexcl", 8, _held("jexcl")),
+)
+
+FIELDS = columns.row_fields(_TABLE, capitals=True)

@@ -1,4 +1,4 @@
-"""bugroup and bmgroup: user groups and host groups with their members."""
+"""bugroup and bmgroup: user groups and host groups with their members; bhpart: host partitions with their shares."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from lavad.core.lang.asks import Refused
 from lavad.core.site.host_names import members
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.facts import shares
+from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.sched.order.fairshare import partition_policies
 
 Groups = Sequence[tuple[str, tuple[str, ...]]]
 
 
 def show_users(request: Request) -> Iterator[Shown]:
-    """bugroup."""
     options = request.options()
     yield from _show(request, request.cluster.conf.user_groups, "USERS", "all users", "r" in options)
 
 
 def show_hosts(request: Request) -> Iterator[Shown]:
-    """bmgroup."""
     options = request.options()
     if "cu" in options:
         yield from _show_units(request)
@@ -70,3 +70,26 @@ def _members(known: dict[str, tuple[str, ...]], name: str, seen: frozenset[str])
         else:
             found.append(word)
     return found
+
+
+def show_partitions(request: Request) -> Iterator[Shown]:
+    """bhpart: a record for each partition; ``-r`` shows groups within groups as well."""
+    options = request.options()
+    conf = request.cluster.conf
+    if not conf.partitions:
+        raise Refused("No host partition is defined in the system")
+    hosts = {part.name: part.hosts for part in conf.partitions}
+    groups = {name for name, _ in conf.host_groups}
+    known = {policy.name: policy for policy in partition_policies(conf)}
+    names = list(known) if not request.words or "all" in request.words else request.words
+    for at, name in enumerate(names):
+        policy = known.get(name)
+        if policy is None:
+            yield err(f"{name}: No such host partition")
+            yield leave(255)
+            continue
+        listed = " ".join(f"{host}/" if host in groups else host for host in hosts[name])
+        yield out("\n" if at else "")
+        yield out(f"HOST_PARTITION_NAME: {name}\nHOSTS: {listed}\n")
+        for piece in shares.tables(request.view, policy, request.now, name, "r" in options):
+            yield out(piece)

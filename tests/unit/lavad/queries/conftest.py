@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lavad.queries.frame import times
+from lavad.queries.frame import formats
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -16,11 +16,11 @@ def utc() -> Iterator[None]:
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()
-    times._short.cache_clear()
+    formats._short_time.cache_clear()
     yield
     if before is None:
         del os.environ["TZ"]
     else:
         os.environ["TZ"] = before
     time.tzset()
-    times._short.cache_clear()
+    formats._short_time.cache_clear()

@@ -11,7 +11,7 @@ import pytest
 
 from cli.options.options import read_letters, table_of
 from lavad.core.lang.asks import Refused
-from lavad.queries.frame.options import Options
+from lavad.queries.frame.request import Options
 from lavad.queries.render import RENDERERS
 from proto.commands import COMMANDS, INSTALLED
 

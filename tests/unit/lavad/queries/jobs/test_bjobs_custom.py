@@ -16,9 +16,9 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import PartUsage
 from lavad.queries.frame import columns
-from lavad.queries.hosts import bhosts_custom
-from lavad.queries.jobs import bjobs_fields
-from lavad.queries.queues import bqueues_custom, busers_custom
+from lavad.queries.hosts import bhosts
+from lavad.queries.jobs import bjobs_custom
+from lavad.queries.queues import bqueues, busers
 from tests.support.worlds.query_cluster import QueryCluster, at, element
 
 PUBLISHED = [
@@ -77,7 +77,7 @@ def test_every_published_field_and_alias_is_known(name: str) -> None:
     c = two()
     c.finish(2, "11:39:30", status=9, reason=TermReason.TERM_RUNLIMIT)
     found = rows(c, f"{name} jobid", a=True)
-    assert found[0].split()[0] == bjobs_fields.FIELDS[name].name.upper()  # an alias shows the field's own title
+    assert found[0].split()[0] == bjobs_custom.FIELDS[name].name.upper()  # an alias shows the field's own title
     assert len(found) == 3
 
 
@@ -256,15 +256,15 @@ def test_a_bad_format_is_refused(text: str, why: str) -> None:
     assert err.startswith("bjobs: ")
 
 
-_WORDS = st.sampled_from([*bjobs_fields.FIELDS, "all", "nosuch", "delimiter='^'", 'delimiter="', "delimiter=|", ""])
+_WORDS = st.sampled_from([*bjobs_custom.FIELDS, "all", "nosuch", "delimiter='^'", 'delimiter="', "delimiter=|", ""])
 _TAILS = st.sampled_from(["", ":", ":-", ":5", ":-12", ":3:M", "::G", ":x", ":0", ":4097", "::", ":-:S", ":::"])
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.builds("{}{}".format, _WORDS, _TAILS), max_size=8).map(" ".join)))
 def test_any_format_is_parsed_or_refused(text: str) -> None:
     for command, fields in (
-        ("bjobs", bjobs_fields.FIELDS), ("bhosts", bhosts_custom.FIELDS), ("bqueues", bqueues_custom.FIELDS),
-        ("busers", busers_custom.FIELDS),
+        ("bjobs", bjobs_custom.FIELDS), ("bhosts", bhosts.FIELDS), ("bqueues", bqueues.FIELDS),
+        ("busers", busers.FIELDS),
     ):  # fmt: skip
         try:
             custom = columns.parse(command, text, fields)
@@ -278,7 +278,7 @@ def test_any_format_is_parsed_or_refused(text: str) -> None:
 
 
 def test_a_row_is_never_wider_than_its_columns() -> None:
-    custom = columns.parse("bjobs", "jobid:3 job_name:6 stat:-8", bjobs_fields.FIELDS)
+    custom = columns.parse("bjobs", "jobid:3 job_name:6 stat:-8", bjobs_custom.FIELDS)
     line = next(columns.table(custom, [["12345", "a long name", "PEND"]], False))
     assert re.fullmatch(r"123 \*name +PEND\n|123 \* name     PEND\n", line)
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lavad.core.job.job import Attempt, Job, Outcome, Part, TaskRun
 from lavad.core.job.spec import Policy, Role, Spec
 from lavad.core.lang.states import JobState, TaskState
-from lavad.queries.facts import roles
+from lavad.queries.facts import tasks
 
 SPEC = Spec(
     user="ann",
@@ -38,7 +38,7 @@ JOB = Job(
 
 
 def names(job: Job) -> list[tuple[float, str, str]]:
-    return roles.conditions(job, SPEC)
+    return tasks.role_conditions(job, SPEC)
 
 
 def test_conditions_go_along_the_jobs_life() -> None:
@@ -59,13 +59,13 @@ def test_conditions_go_along_the_jobs_life() -> None:
 
 def test_each_role_is_counted() -> None:
     """Active, succeeded, failed of each role."""
-    assert roles.table(JOB, replace(SPEC, roles=())) == ""
-    rows = [line.split() for line in roles.table(JOB, SPEC).partition("ROLES:\n")[2].splitlines()]
+    assert tasks.role_tables(JOB, replace(SPEC, roles=())) == ""
+    rows = [line.split() for line in tasks.role_tables(JOB, SPEC).partition("ROLES:\n")[2].splitlines()]
     assert rows == [
         ["NAME", "TASKS", "WAITING", "ACTIVE", "SUCCEEDED", "FAILED", "RESTARTS"],
         ["chief", "1", "0", "1", "0", "0", "0"],
         ["worker", "2", "1", "1", "0", "0", "3"],
     ]
     over = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
-    assert roles.table(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3"]
-    assert roles.table(replace(JOB, run=None), SPEC).splitlines()[-1].split()[:2] == ["worker", "2"]
+    assert tasks.role_tables(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3"]
+    assert tasks.role_tables(replace(JOB, run=None), SPEC).splitlines()[-1].split()[:2] == ["worker", "2"]

@@ -1,4 +1,4 @@
-"""bjobs -A: one line for each array, with its elements counted by state."""
+"""bjobs counting instead of listing: -A the elements of arrays, -sum job slots by state, -psum what jobs wait for."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from collections.abc import Iterator
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
+from lavad.queries.facts import jobfacts, reasons
 from lavad.queries.facts.jobset import Wanted
-from lavad.queries.frame.options import Options
-from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.frame import formats
+from lavad.queries.frame.request import Options, Request, Shown, err, leave, out
+from lavad.queries.jobs.bjobs_rows import Form
 
-HEADER = "JOBID    ARRAY_SPEC  OWNER   NJOBS PEND DONE  RUN EXIT SSUSP USUSP PSUSP"
+_ARRAY_HEADER = "JOBID    ARRAY_SPEC  OWNER   NJOBS PEND DONE  RUN EXIT SSUSP USUSP PSUSP"
 _ORDER = ("PEND", "DONE", "RUN", "EXIT", "SSUSP", "USUSP", "PSUSP")
 
 
-def show(request: Request, options: Options, wanted: Wanted) -> Iterator[Shown]:
-    """The arrays of the caller, or the ones that are named."""
+def show_arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[Shown]:
+    """-A: the arrays of the caller, or the ones that are named."""
     arrays = list(_arrays(request, options, wanted))
     missing = [str(job) for job in wanted.ids or () if job not in {array.job for array in arrays}]
     if arrays and "noheader" not in options:
-        yield out(HEADER + "\n")
+        yield out(_ARRAY_HEADER + "\n")
     for array in arrays:
         yield out(_row(request, array))
     for word in missing:
@@ -82,3 +84,50 @@ def _row(request: Request, array: Array) -> str:
     widths = (4, 4, 4, 4, 5, 5, 5)
     cells = " ".join(f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
     return f"{array.job:<7}  {array.spec_text or array.name:<8.8} {owner:>8.8}   {len(array.indices):>5} {cells}\n"
+
+
+_COLUMNS = (
+    ("RUN", "RUN", 11),
+    ("SSUSP", "SSUSP", 12),
+    ("USUSP", "USUSP", 11),
+    ("UNKNOWN", "UNKWN", 11),
+    ("PEND", "PEND", 11),
+    ("FWD_PEND", "", 10),
+    ("PSUSP", "PSUSP", 9),
+)
+_HOSTS = "Individual host based reasons"
+
+
+def show_sum(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    """-sum: job slots by state."""
+    counts: Counter[str] = Counter()
+    for job in jobs:
+        counts[job.state.name] += jobfacts.slots_of(job, request.view.spec(job))
+    if form.header:
+        yield out("".join(f"{title:<{width}}" for title, _, width in _COLUMNS) + "\n")
+    yield out("".join(f"{counts[state]:<{width}}" for _, state, width in _COLUMNS) + "\n")
+
+
+def show_reasons(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
+    """-psum: how many jobs wait for what, and of what is about hosts how often it was found, the most frequent first."""
+    counts: Counter[str] = Counter()
+    on_hosts: Counter[str] = Counter()
+    total = 0
+    for job in jobs:
+        total += 1
+        found = reasons.of(request.view, job)
+        counts.update({reasons.text_of(request.view, code) if not hosts else _HOSTS for code, hosts, _ in found})
+        for code, hosts, _ in found:
+            if hosts:
+                on_hosts[reasons.text_of(request.view, code)] += hosts
+    width = max((len(words) for words in (*counts, *on_hosts)), default=0) + 3
+    yield out(f"Pending reason summary: published {formats.time_with_year(request.now)}\n")
+    yield out(f"Summarizing {total} pending jobs in cluster ({request.view.name}):\n")
+    yield out("".join(_counted(counts, width, "jobs")))
+    if on_hosts:
+        yield out(f"\n{_HOSTS}\n{''.join(_counted(on_hosts, width, 'occurrences'))}")
+
+
+def _counted(counts: Counter[str], width: int, what: str) -> Iterator[str]:
+    for words, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
+        yield f"    {words + ':':<{width}}{count} {what}\n"

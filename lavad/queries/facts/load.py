@@ -1,4 +1,4 @@
-"""The tables of load thresholds that bjobs -l, bqueues -l and bhosts -l share."""
+"""Load indices: how lsload and bhosts print a value, and the table of thresholds of bjobs -l, bqueues -l and bhosts -l."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Mapping
 
 from config.model.values import Thresholds
 from lavad.core.site.conf import Conf
+from lavad.queries.frame import formats
 
 BUILT_IN = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 _HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
 _CELLS = ((6, 3), (6, 3), (6, 3), (6, 3), (8, 5), (6, 3), (5, 2), (6, 3), (7, 3), (7, 3), (6, 3))
 """Width of each cell, and where its dash stands; a value ends one or two columns behind the dash."""
+
+
+MB = frozenset({"tmp", "swp", "mem"})
+"""Indices in MB."""
 
 
 def site_indices(conf: Conf) -> list[str]:
@@ -22,7 +27,18 @@ def site_indices(conf: Conf) -> list[str]:
     ]
 
 
-def table(conf: Conf, thresholds: Thresholds) -> str:
+def load_text(index: str, value: float) -> str:
+    """A load index as lsload and bhosts print it: sizes from MB, ``ut`` in percent."""
+    if index in MB:
+        return formats.mb_text(value)
+    if index == "ut":
+        return f"{value * 100:.0f}%"
+    if index in ("io", "ls", "it"):
+        return f"{value:.0f}" if value < 100_000 else f"{value:.0e}"
+    return f"{value:.1f}"
+
+
+def threshold_table(conf: Conf, thresholds: Thresholds) -> str:
     """loadSched and loadStop for all indices."""
     rows = ((" loadSched", dict(thresholds.sched)), (" loadStop ", dict(thresholds.stop)))
     lines = [_HEADER]
@@ -51,7 +67,7 @@ def _cell(name: str, cell: tuple[int, int], values: Mapping[str, float]) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    if name in ("tmp", "swp", "mem"):
+    if name in MB:
         return f"{value:.0f}M" if value < 1024 else f"{value / 1024:.0f}G"
     if name == "ut":
         return f"{value:.1f}"
