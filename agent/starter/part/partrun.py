@@ -15,12 +15,13 @@ from agent.starter.part import task_start
 from agent.starter.part.ending import LOOK_AT_LEASE, Ending, Lease
 from agent.starter.part.part_resources import PartResources
 from agent.starter.part.part_tasks import PartTasks
-from agent.starter.process import account, prepare
+from agent.starter.process import prepare
+from agent.starter.process.account import EncodedEnd, encode_end
 from agent.starter.process.progress import Phase, Progress, Timer, Timers
 from agent.starter.process.spec import Spec
 from agent.starter.protocol import reports
 from agent.starter.protocol.orders import Scope
-from agent.starter.protocol.reports import Ended, FirstFailure, FromShepherd, Root
+from agent.starter.protocol.reports import EncodedReport, FirstFailure, FromShepherd, Root
 from agent.starter.system import kernel
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
@@ -38,7 +39,7 @@ class PartRun:
         self.uid = spec.uid
         self.silent = False
         """The starter is gone: a kill leaves no end on disk."""
-        self.reports: list[FromShepherd] = []
+        self.reports: list[FromShepherd | EncodedReport] = []
         self._end_fd = end_fd
         self._progress = Progress(spec.title)
         self._lease = Lease(spec.part.deadline)
@@ -49,7 +50,7 @@ class PartRun:
         self.resources = PartResources(spec, host, watch, self._progress)
         self._tasks = PartTasks(spec, self.resources, self._timers)
         self._ending = Ending(self._timers)
-        self._ended: Ended | None = None
+        self._ended: EncodedEnd | None = None
         """Its end, on disk and not told yet."""
 
     @property
@@ -323,13 +324,13 @@ class PartRun:
         if self._gang and not force and not self.killing and not self._gang.over():
             return
         self._progress.phase = Phase.ENDED
-        self._ended = Ended(self.uid, self._tasks.end(self._expired))
+        self._ended = encode_end(self.uid, self._tasks.end(self._expired))
         if not self.silent:
-            account.write_end(self._end_fd, self._ended)
+            self._ended.write(self._end_fd)
 
     def _tell_end(self, gone: bool) -> None:
         if self._ended is not None:
-            self._tell(self._ended._replace(gone=gone))
+            self.reports.append(self._ended.report(gone))
         self._ended = None
 
     def _gone(self) -> None:
@@ -347,13 +348,14 @@ class PartRun:
 
     def take_events(self) -> None:
         """Act on the events of gang and terminal, and report single tasks."""
-        gang, terminal = self._gang, self.terminal
+        gang, terminal = self.resources.gang, self.resources.terminal
         while gang and gang.events:
             self._take_of_gang(gang.events.pop(0))
         while terminal and terminal.events:
             self._take_of_user(terminal.events.pop(0))
-        self.reports += self._tasks.reports
-        self._tasks.reports.clear()
+        if self._tasks.reports:
+            self.reports += self._tasks.reports
+            self._tasks.reports.clear()
 
     def _take_of_gang(self, event: GangEvent) -> None:
         if event is GangEvent.READY:

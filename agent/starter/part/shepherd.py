@@ -17,7 +17,7 @@ from agent.starter.protocol import orders
 from agent.starter.protocol.codec import ProtocolError
 from agent.starter.protocol.orders import ToPart, ToShepherd, read_order
 from agent.starter.protocol.part import uid_of
-from agent.starter.protocol.reports import FromShepherd, Gone, Killing, Refused, write_report
+from agent.starter.protocol.reports import EncodedReport, FromShepherd, Gone, Killing, Refused, write_report
 from agent.starter.system import kernel
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.terminal.terminal import Terminal
@@ -79,13 +79,16 @@ class Shepherd:
 
     def _settle(self) -> None:
         """Send what the part has to tell; when it is gone, be free for the next one."""
-        if self._part:
-            reports, self._part.reports = self._part.reports, []
+        part = self._part
+        if part is None:
+            return
+        if part.reports:
+            reports, part.reports = part.reports, []
             for report in reports:
                 self._tell(report)
-        if self._part and self._part.phase is Phase.GONE:
-            if self._part.terminal and not self._part.terminal.done:
-                self._terminals.append(self._part.terminal)
+        if part.phase is Phase.GONE:
+            if part.terminal and not part.terminal.done:
+                self._terminals.append(part.terminal)
             self._part = None
 
     def _from_starter(self, _: int) -> None:
@@ -113,8 +116,12 @@ class Shepherd:
             self._part.kill()
             self._settle()
 
-    def _tell(self, report: FromShepherd) -> None:
-        if not self._alone:
+    def _tell(self, report: FromShepherd | EncodedReport) -> None:
+        if self._alone:
+            return
+        if isinstance(report, bytes):
+            self._starter.send_frame(frames.frame(report))
+        else:
             self._starter.send(write_report(report))
 
     def _obey(self, order: orders.Order | ToShepherd) -> None:

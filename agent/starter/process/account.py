@@ -9,9 +9,20 @@ import json
 import os
 import resource
 import time
+from typing import NamedTuple
 
 from agent.starter.protocol.codec import ProtocolError, read, text
-from agent.starter.protocol.reports import End, Ended, EndedTask, HostEnd, HostUse, RunningTask, Started, write_report
+from agent.starter.protocol.reports import (
+    EncodedReport,
+    End,
+    Ended,
+    EndedTask,
+    HostEnd,
+    HostUse,
+    RunningTask,
+    Started,
+    write_report,
+)
 from agent.starter.system import kernel, proctree
 from agent.starter.system.stdio import append
 
@@ -97,13 +108,27 @@ def _own_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def write_end(fd: int, ended: Ended) -> None:
-    """Append an end and wait for the disk. A full disk is ignored: the end is reported all the same."""
-    try:
-        append(fd, text(write_report(ended)) + b"\n")
-        os.fdatasync(fd)
-    except OSError:
-        pass
+class EncodedEnd(NamedTuple):
+    """The report of an end, encoded once for the disk and for the starter."""
+
+    text: bytes
+
+    def write(self, fd: int) -> None:
+        """Append it to the end file and wait for the disk. A full disk is ignored: the end is reported all the same."""
+        try:
+            append(fd, self.text + b"\n")
+            os.fdatasync(fd)
+        except OSError:
+            pass
+
+    def report(self, gone: bool) -> EncodedReport:
+        """It as it is told; ``gone``: nothing else of the part is left."""
+        return EncodedReport(self.text[:-1] + b',"gone":true}' if gone else self.text)
+
+
+def encode_end(uid: str, end: End) -> EncodedEnd:
+    """The end of a part, for the disk and for the report."""
+    return EncodedEnd(text(write_report(Ended(uid, end))))
 
 
 def read_ends(path: str) -> dict[str, End]:

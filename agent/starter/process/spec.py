@@ -44,7 +44,9 @@ class Spec:
         self._template = template
         self.part: PartSpec = read_over(template.part, own)
         self.uid = self.part.uid
-        self.env: Env = {**template.env, **encode_env(self.part.env)}
+        self.env: Env = template.env.copy()
+        if self.part.env is not template.part.env:
+            self.env |= encode_env(self.part.env)
         self.env["LAVA_ATTEMPT"] = os.fsencode(f"LAVA_ATTEMPT={self.uid}")
         path = self.env.get("PATH")
         self.path = os.fsdecode(path[5:]) if path is not None else None

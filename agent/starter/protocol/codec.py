@@ -13,7 +13,8 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeVar, get_args, get_origin
+from functools import cache
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
 Json = dict[str, object]
 R = TypeVar("R", bound=tuple[object, ...])
@@ -33,33 +34,77 @@ class _Required:
 _REQUIRED = _Required()
 
 
-class _Codec:
-    """What is known of one class of records, made once: this is on the way of every part and every report."""
+class _Fields:
+    """What is known of the fields of one class of records."""
 
     def __init__(self, kind: Any) -> None:
         fields = kind.__annotations__
         # ``from_`` is "from" on the wire.
-        keys = [name.rstrip("_") for name in fields]
+        self.keys = [name.rstrip("_") for name in fields]
         defaults = kind._field_defaults
-        missing = [defaults[name] if name in defaults else _when_missing(of) for name, of in fields.items()]
-        exact = [of if of in (int, str, float) else None for of in fields.values()]
-        readers = [_reader(of) for of in fields.values()]
-        self.read: list[tuple[str, object, Read, object]] = list(zip(keys, exact, readers, missing, strict=True))
-        """Key, the type of a value that needs no reading, how else it is read, what it is when it is not there."""
-        self.read_by_key = {key: (at, exact, read, missing) for at, (key, exact, read, missing) in enumerate(self.read)}
-        written = [defaults.get(name, _REQUIRED) for name in fields]
-        self.write = list(zip(keys, written, [_writer(of) for of in fields.values()], strict=True))
-        """Key, the value that is left out, how others are written."""
+        self.missing = [defaults[name] if name in defaults else _when_missing(of) for name, of in fields.items()]
+        """What a field is that is not there."""
+        self.exact = [_as_it_is(of) for of in fields.values()]
+        """The type of values that need no reading, None where all do."""
+        self.readers = [_reader(of) for of in fields.values()]
+        self.left_out = [defaults.get(name, _REQUIRED) for name in fields]
+        """The value that is not written."""
+        self.writers = [_writer(of) for of in fields.values()]
+        rows = enumerate(zip(self.keys, self.exact, self.readers, self.missing, strict=True))
+        self.by_key = {key: (at, exact, read, missing) for at, (key, exact, read, missing) in rows}
 
 
-_codecs: dict[object, _Codec] = {}
+@cache
+def _fields(kind: type) -> _Fields:
+    return _Fields(kind)
 
 
-def _codec(kind: object) -> _Codec:
-    found = _codecs.get(kind)
-    if found is None:
-        found = _codecs[kind] = _Codec(kind)
-    return found
+# Reading and writing are on the way of every part and every report: like the methods of a NamedTuple, the functions are made from
+# text once for each class, so that no call looks at a table of fields.
+
+
+@cache
+def _read_function(kind: type) -> Callable[[object], Any]:
+    """read(obj) of one class."""
+    fields = _fields(kind)
+    space: dict[str, Any] = {"_kind": kind, "_missing": _missing, "_new": tuple.__new__, "_no_object": _no_object}
+    space["_value"] = _value
+    lines = ["def read(obj):", " if not isinstance(obj, dict): _no_object(_kind)", " get = obj.get"]
+    rows = zip(fields.keys, fields.exact, fields.readers, fields.missing, strict=True)
+    for at, (key, exact, reader, missing) in enumerate(rows):
+        space |= {f"r{at}": reader, f"d{at}": missing, f"t{at}": exact}
+        none = f"_missing(_kind, {key!r})" if missing is _REQUIRED else f"d{at}"
+        otherwise = f"v{at} = {none} if v{at} is None else _value(_kind, {key!r}, r{at}, v{at})"
+        lines.append(f" v{at} = get({key!r})")
+        lines.append(f" {otherwise}" if exact is None else f" if type(v{at}) is not t{at}: {otherwise}")
+    values = "".join(f"v{at}," for at in range(len(fields.keys)))
+    exec("\n".join([*lines, f" return _new(_kind, ({values}))"]), space)
+    made: Callable[[object], Any] = space["read"]
+    return made
+
+
+@cache
+def _write_function(kind: type) -> Callable[[Any, Json], Json]:
+    """write(record, found) of one class: adds the fields to ``found``."""
+    fields = _fields(kind)
+    space: dict[str, Any] = {}
+    values = "".join(f"v{at}, " for at in range(len(fields.keys)))
+    lines = ["def write(record, found):", f" [{values}] = record"]
+    for at, (key, left_out, writer) in enumerate(zip(fields.keys, fields.left_out, fields.writers, strict=True)):
+        space |= {f"w{at}": writer, f"d{at}": left_out}
+        when = "" if left_out is _REQUIRED else f"if v{at} is not None: " if left_out is None else f"if v{at} != d{at}: "
+        written = f"v{at}" if writer is None else f"None if v{at} is None else w{at}(v{at})"
+        lines.append(f" {when}found[{key!r}] = {written}")
+    exec("\n".join([*lines, " return found"]), space)
+    made: Callable[[Any, Json], Json] = space["write"]
+    return made
+
+
+def prepare(*kinds: type) -> None:
+    """Make the functions of these classes now: what is forked afterwards has them."""
+    for kind in kinds:
+        _read_function(kind)
+        _write_function(kind)
 
 
 # -- from JSON -----------------------------------------------------------------------------------------------------------
@@ -67,26 +112,22 @@ def _codec(kind: object) -> _Codec:
 
 def read(kind: type[R], obj: object) -> R:
     """The record that an object is; ProtocolError when it is none."""
-    if not isinstance(obj, dict):
-        raise ProtocolError(f"{kind.__name__} is not an object")
-    values: list[object] = []
-    for key, exact, reader, missing in _codec(kind).read:
-        value = obj.get(key)
-        if type(value) is exact:
-            values.append(value)
-        elif value is not None:
-            values.append(_value(kind, key, reader, value))
-        elif missing is _REQUIRED:
-            raise ProtocolError(f"{kind.__name__} has no {key}")
-        else:
-            values.append(missing)
-    return tuple.__new__(kind, values)
+    found: R = _read_function(kind)(obj)
+    return found
+
+
+def _no_object(kind: type) -> NoReturn:
+    raise ProtocolError(f"{kind.__name__} is not an object")
+
+
+def _missing(kind: type, key: str) -> NoReturn:
+    raise ProtocolError(f"{kind.__name__} has no {key}")
 
 
 def read_over(base: R, obj: Json) -> R:
     """A record with the fields that an object has, and those of ``base`` where it has none; null is the field's default."""
     kind, values = type(base), list[object](base)
-    by_key = _codec(kind).read_by_key
+    by_key = _fields(kind).by_key
     for key, value in obj.items():
         if (field := by_key.get(key)) is None:
             continue
@@ -96,6 +137,12 @@ def read_over(base: R, obj: Json) -> R:
         else:
             values[at] = missing if value is None else _value(kind, key, reader, value)
     return tuple.__new__(kind, values)
+
+
+def _as_it_is(kind: Any) -> type | None:
+    """The type whose values are values of a field already, None where each is read."""
+    of = [one for one in get_args(kind) if one is not types.NoneType] if get_origin(kind) is types.UnionType else [kind]
+    return _AS_THEY_ARE.get(of[0]) if len(of) == 1 else None
 
 
 def _value(kind: type, key: str, reader: Read, value: object) -> object:
@@ -115,32 +162,32 @@ def _reader(kind: Any) -> Read:
             return _kinds_of[records[0]].get
         return _reader(records[0])
     if origin is tuple:
-        return _list_reader(_reader(args[0]), _SCALARS_AS_THEY_ARE.get(args[0]), types.NoneType in get_args(args[0]))
+        return _list_reader(_reader(args[0]), _AS_THEY_ARE.get(args[0]), types.NoneType in get_args(args[0]))
     if origin is not None:
-        return _mapping_reader(_reader(args[1]), _SCALARS_AS_THEY_ARE.get(args[1]))
+        return _mapping_reader(_reader(args[1]), _AS_THEY_ARE.get(args[1]))
     if issubclass(kind, Enum):
         return lambda value: kind(value)
     if hasattr(kind, "from_json"):
         from_json: Read = kind.from_json
         return from_json
-    return lambda value: read(kind, value)
+    return lambda value: _read_function(kind)(value)
 
 
-def _list_reader(item: Read, exact: set[type] | None, nulls: bool) -> Read:
+def _list_reader(item: Read, exact: type | None, nulls: bool) -> Read:
     def read_list(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
             raise TypeError("not a list")
-        if exact is not None and exact.issuperset(map(type, value)):
+        if exact is not None and {exact}.issuperset(map(type, value)):
             return tuple(value)
         return tuple([None if one is None and nulls else item(one) for one in value])
 
     return read_list
 
 
-def _mapping_reader(item: Read, exact: set[type] | None) -> Read:
+def _mapping_reader(item: Read, exact: type | None) -> Read:
     def read_mapping(value: object) -> Mapping[str, object]:
         found = _object(value)
-        if exact is not None and exact.issuperset(map(type, found.values())):
+        if exact is not None and {exact}.issuperset(map(type, found.values())):
             return found
         return {name: item(one) for name, one in found.items()}
 
@@ -178,7 +225,7 @@ def _object(value: object) -> Json:
 _SCALARS: dict[object, Read] = {int: _int, float: _float, str: _str, bool: bool, bytes: _bytes, Json: _object}
 
 
-_SCALARS_AS_THEY_ARE: dict[object, set[type]] = {int: {int}, str: {str}}
+_AS_THEY_ARE: dict[object, type] = {int: int, float: float, str: str, bool: bool, Json: dict}
 """Values of JSON that need no reading."""
 
 
@@ -196,17 +243,14 @@ def _when_missing(kind: Any) -> object:
 
 def write(record: tuple[object, ...]) -> Json:
     """A record as an object, without the fields that have their defaults."""
-    found: Json = {}
-    for (key, default, writer), value in zip(_codec(type(record)).write, record, strict=True):
-        if value != default:
-            found[key] = value if writer is None or value is None else writer(value)
-    return found
+    return _write_function(type(record))(record, {})
 
 
 def write_over(base: R, record: R) -> Json:
     """The fields of a record in which it differs from ``base``: ``read_over`` gives the record again."""
     found: Json = {}
-    for (key, _, writer), was, value in zip(_codec(type(record)).write, base, record, strict=True):
+    fields = _fields(type(record))
+    for key, writer, was, value in zip(fields.keys, fields.writers, base, record, strict=True):
         if value is not was and value != was:
             found[key] = value if writer is None or value is None else writer(value)
     return found
@@ -297,7 +341,8 @@ class Kinds:
 
     def write(self, record: tuple[object, ...]) -> Json:
         """A record as an object, with its kind."""
-        return {self._key: self._names[type(record)], **write(record)}
+        kind = type(record)
+        return _write_function(kind)(record, {self._key: self._names[kind]})
 
 
 _kinds_of: dict[object, Kinds] = {}

@@ -7,7 +7,7 @@ told again in ``Hello``. A part that was refused or lost has no other end. Parts
 # No "from __future__ import annotations": the codec reads the annotations.
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 from agent.starter.protocol.codec import Json, Kinds
 
@@ -365,6 +365,8 @@ class Reports(NamedTuple):
 
 
 FromShepherd = PartReport | Killing | Stuck | Data | Folders
+EncodedReport = NewType("EncodedReport", bytes)
+"""A report of a shepherd as JSON."""
 FromStarter = Hello | Listed | Reports | Data | Folders
 Report = PartReport | FromShepherd | FromStarter
 

@@ -13,10 +13,21 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.starter.protocol import orders
-from agent.starter.protocol.codec import Json, ProtocolError, text
+from agent.starter.protocol.codec import Json, ProtocolError, prepare, text
 from agent.starter.protocol.orders import Order, ToPart, ToShepherd
 from agent.starter.protocol.part import PartSpec, User, read_part, read_template, template_of, uid_of
-from agent.starter.protocol.reports import Hello, Listed, PartStatus, Refused, Wrote
+from agent.starter.protocol.reports import (
+    End,
+    Ended,
+    EndedTask,
+    Hello,
+    Listed,
+    PartStatus,
+    Refused,
+    RunningTask,
+    Started,
+    Wrote,
+)
 from agent.starter.supervisor import leftovers
 from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
@@ -57,6 +68,8 @@ class Starter:
     def __init__(self, host: str, folder: str, socket_path: str) -> None:
         self._boot = kernel.boot_id()
         self._watch = Watch()
+        # Before the first fork: every shepherd has the functions that each part needs.
+        prepare(PartSpec, orders.Begin, orders.Template, Ended, End, EndedTask, RunningTask, Started)
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, host)

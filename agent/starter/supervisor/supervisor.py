@@ -59,6 +59,10 @@ NONSENSE = (FrameError, ProtocolError)
 """What a shepherd that breaks the protocol raises: it is the user's process, and loses its part."""
 
 
+_ANSWERS = (Data, Folders, Wrote)
+"""To work beside parts."""
+
+
 class Due(Enum):
     """What is checked when its time comes."""
 
@@ -119,7 +123,7 @@ class Supervisor:
         return None if said is None else len(said)
 
     def _take(self, shepherd: ShepherdHandle, report: Report) -> None:
-        if isinstance(report, Data | Folders | Wrote):
+        if isinstance(report, _ANSWERS):
             self._answered(shepherd, report)
         elif isinstance(report, FromShepherd) and report.uid == shepherd.busy and (part := self.parts.get(report.uid)):
             self._take_of(shepherd, part, report)
