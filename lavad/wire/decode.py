@@ -16,7 +16,7 @@ from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 from lavad.core.site.gpu_links import LETTERS
 from lavad.core.site.host import Facts, Gpu
-from lavad.wire.byname import record_of
+from lavad.wire.byname import record_of, records_of
 from lavad.wire.records import Heartbeat, Hello, PartStatus, PeekData
 from proto import agent_pb2 as pb
 
@@ -34,7 +34,7 @@ class Reports(msgspec.Struct, frozen=True):
 def hello(message: FromAgent) -> Hello:
     """The greeting, with which a stream begins."""
     found = message.hello
-    return record_of(Hello, found, facts=facts(found.facts), parts=tuple(record_of(PartStatus, one) for one in found.parts))
+    return record_of(Hello, found, facts=facts(found.facts), parts=records_of(PartStatus, found.parts))
 
 
 def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None:
@@ -71,7 +71,7 @@ def facts(message: pb.Facts) -> Facts:
 
 def usage(message: pb.Usage) -> PartUsage:
     """What a part uses now."""
-    return record_of(PartUsage, message, tasks=tuple(record_of(TaskUsage, task) for task in message.tasks))
+    return record_of(PartUsage, message, tasks=records_of(TaskUsage, message.tasks))
 
 
 def end(message: pb.Ended) -> End:
@@ -79,7 +79,7 @@ def end(message: pb.Ended) -> End:
     return record_of(
         End,
         message,
-        tasks=tuple(record_of(TaskEnd, task) for task in message.tasks),
+        tasks=records_of(TaskEnd, message.tasks),
         first_rank=message.first_rank if message.first_reason else -1,
         limit=_limit(message.limit),
     )
