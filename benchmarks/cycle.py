@@ -20,7 +20,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
-from lavad.core.lang.arrays import Ranges
+from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts

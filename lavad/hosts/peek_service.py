@@ -12,9 +12,9 @@ from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.answers import Piece
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import job_of, key_of, show
+from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
 from lavad.hosts.peek_requests import NoOutput, PeekRequests

@@ -25,9 +25,8 @@ from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
 from lavad.rpc.agents import Agents
-from lavad.rpc.auth import PeerAuth
 from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.server import serve
+from lavad.rpc.server import PeerAuth, serve
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.loops import Loops
@@ -36,11 +35,10 @@ from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits
-from lavad.store.founding import newest_answers, secret
 from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.read import Reader
-from lavad.store.writer import Store
+from lavad.store.writer import Store, newest_answers, secret
 
 log = logging.getLogger(__name__)
 

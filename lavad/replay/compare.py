@@ -20,12 +20,11 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import restore, take
 from lavad.core.site.conf import Conf
 from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
-from lavad.replay.measures import Measures, measure
+from lavad.replay.history import read_source
+from lavad.replay.measures import Measures, fields, measure, table
 from lavad.replay.past import Guess, Past, read_past
 from lavad.replay.plot import draw
 from lavad.replay.simulate import Run
-from lavad.replay.source import read_source
-from lavad.replay.tables import fields, table
 from lavad.replay.virtual import Virtual
 
 

@@ -6,12 +6,16 @@ Rule: a plan stands behind the event that is its version, before the next one. A
 
 from __future__ import annotations
 
+import argparse
 import gzip
+import os
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, NoReturn
 
 import msgspec
 
+from config.read.load import load
+from lavad.configure.database import database_url
 from lavad.core.events import AnyEvent
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store.read import Reader
@@ -124,3 +128,35 @@ def _open(path: str, mode: str = "rb") -> IO[bytes]:
         return gzip.open(path, mode) if path.endswith(".gz") else open(path, mode)  # type: ignore[return-value]
     except ValueError:
         raise HistoryError(f"{path!r}: not a file name") from None
+
+
+class Parser(argparse.ArgumentParser):
+    """The command line of a tool."""
+
+    def error(self, message: str) -> NoReturn:
+        """One line, as every other complaint."""
+        self.exit(1, f"{self.prog}: {message}\n")
+
+
+def add_source(options: argparse.ArgumentParser) -> None:
+    """The options that say where."""
+    options.add_argument("--dir", default="", help="the folder of a cluster of lava up")
+    options.add_argument("--database", default="", metavar="URL", help="the SQLAlchemy URL of a store")
+    options.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help=argparse.SUPPRESS)
+    options.add_argument("--database-file", default="", help=argparse.SUPPRESS)
+
+
+def read_source(options: argparse.Namespace, file: str) -> Iterator[Item]:
+    """Of ``file`` if one is named, else of the store. Raises ``HistoryError``, ``StoreError`` or OSError."""
+    if file:
+        yield from of_file(file)
+        return
+    url = options.database
+    if not url:
+        named = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
+        url = database_url(load(options.conf).config.params, "", named)
+    reader = Reader.open(url)
+    try:
+        yield from of_store(reader)
+    finally:
+        reader.close()

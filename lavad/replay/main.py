@@ -14,13 +14,11 @@ from typing import Any
 from lavad.replay import compare
 from lavad.replay.changes import POLICIES as CLUSTER_POLICIES
 from lavad.replay.changes import ChangeError
-from lavad.replay.history import HistoryError
-from lavad.replay.measures import Measures, measure
+from lavad.replay.history import HistoryError, Parser, add_source
+from lavad.replay.measures import Measures, fields, measure, table
 from lavad.replay.plot import draw
 from lavad.replay.simulate import POLICIES, simulate
-from lavad.replay.source import Parser, add_source
 from lavad.replay.swf import Trace, TraceError, TraceJob, read_trace
-from lavad.replay.tables import fields, table
 from lavad.store.errors import StoreError
 
 LARGER = "larger than the machine"

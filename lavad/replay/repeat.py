@@ -13,8 +13,7 @@ import msgspec
 
 from lavad.local_time import local_time
 from lavad.replay.again import Difference, Outcome, Replay
-from lavad.replay.history import HistoryError, write
-from lavad.replay.source import Parser, add_source, read_source
+from lavad.replay.history import HistoryError, Parser, add_source, read_source, write
 from lavad.store.errors import StoreError
 
 

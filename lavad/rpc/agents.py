@@ -26,8 +26,8 @@ from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
-from lavad.rpc.auth import PeerAuth
 from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.server import PeerAuth
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent

@@ -17,7 +17,7 @@ from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
-from lavad.core.decide.control.restart_source import find_restart_source
+from lavad.core.decide.control.revive import find_restart_source
 from lavad.core.decide.depend.depend import judge, local_of
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit

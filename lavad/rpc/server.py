@@ -1,12 +1,13 @@
-"""The gRPC server for agents: TLS with certificates of both sides at a site, the cluster key on loopback otherwise."""
+"""The gRPC server for agents, and who an agent is: TLS with certificates of both sides at a site, else the cluster key."""
 
 from __future__ import annotations
 
+import hmac
 from pathlib import Path
+from typing import Any
 
 import grpc
 
-from lavad.rpc.agents import Agents
 from proto import agent_pb2_grpc
 
 MAX_MESSAGE = 256 << 20
@@ -35,13 +36,43 @@ def credentials(folder: str) -> grpc.ServerCredentials:
     return grpc.ssl_server_credentials([(parts[0], parts[1])], parts[2], require_client_auth=True)
 
 
-async def serve(agents: Agents, address: str, tls_folder: str) -> grpc.aio.Server:
+async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folder: str) -> grpc.aio.Server:
     """Start serving; without TLS only on loopback."""
     server = grpc.aio.server(options=OPTIONS)
-    agent_pb2_grpc.add_AgentsServicer_to_server(agents, server)  # type: ignore[no-untyped-call]
+    agent_pb2_grpc.add_AgentsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     secure = credentials(tls_folder) if tls_folder else None
     port = server.add_secure_port(address, secure) if secure else server.add_insecure_port(address)
     if not port:
         raise NoTls(f"cannot listen on {address}")
     await server.start()
     return server
+
+
+ROLE = b"agent:"
+
+
+class PeerAuth:
+    """``key``: the shared key of a cluster on one machine; None: certificates decide."""
+
+    def __init__(self, key: bytes | None) -> None:
+        self._key = key
+
+    def why_not_host(self, context: Any, host: str) -> str:
+        """Why the peer is not the agent of ``host``; "" if it is."""
+        known = self.host_of(context)
+        if known is None:
+            return "the cluster key is wrong" if self._key is not None else "no certificate of an agent"
+        return "" if known == host else f"the peer is host {known}, and says that it is {host}"
+
+    def host_of(self, context: Any) -> str | None:
+        """The host whose agent the peer is, None if it is none."""
+        if self._key is not None:
+            metadata = dict(context.invocation_metadata() or ())
+            given = metadata.get("lava-key", "")
+            given = given.encode() if isinstance(given, str) else given
+            return metadata.get("lava-host") if hmac.compare_digest(given, self._key) else None
+        auth = context.auth_context()
+        for name in auth.get("x509_common_name", ()):
+            if name.startswith(ROLE):
+                return str(name[len(ROLE) :].decode())
+        return None

@@ -6,6 +6,9 @@ would block a standby for good), and no store that may lose what it has committe
 
 from __future__ import annotations
 
+import fcntl
+import os
+import socket
 from typing import Any
 
 import psycopg
@@ -14,7 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
-from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
+from lavad.store.errors import StoreCorrupt, StoreHeld, StoreRefused, refusal
 
 _BUSY_MS = 10_000
 _CONNECT_S = 10
@@ -118,3 +121,35 @@ def _prove_durable(connection: sa.Connection) -> None:
             if connection.exec_driver_sql(f"SHOW {name}").scalar() == "off":
                 connection.close()
                 raise StoreRefused(f"store: PostgreSQL has {name} off and may lose what it has committed; set it on")
+
+
+class FileLock:
+    """An exclusive lock on ``path``.lock, held until ``release``."""
+
+    def __init__(self, path: str) -> None:
+        self.path = f"{path}.lock"
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreRefused(f"store {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._file, 200, 0).decode(errors="replace").strip()
+            os.close(self._file)
+            raise StoreHeld(f"store {path} is in use by lavad ({holder or 'holder unknown'})") from error
+        self._sign()
+
+    def _sign(self) -> None:
+        """Say who holds it; only a courtesy, so a full disk does not matter."""
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except OSError:
+            pass
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, as removing it would let two processes hold two files of one name."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -7,6 +7,7 @@ and find by uuid which of its asks were answered.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from typing import Any
 
@@ -15,11 +16,9 @@ import sqlalchemy as sa
 from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
-from lavad.store.connect import connect, make_engine
+from lavad.store.connect import FileLock, connect, make_engine
 from lavad.store.errors import Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
-from lavad.store.lock import FileLock
-from lavad.store.rows import Rows
-from lavad.store.statements import Statements
+from lavad.store.rows import Rows, Statements
 from lavad.store.upgrade import upgrade
 
 _MAX_NAMES = 100_000
@@ -209,3 +208,32 @@ def _forget_job(connection: sa.Connection, job: int) -> None:
     connection.execute(schema.jobs.delete().where(rows))
     connection.execute(schema.arrays.delete().where(schema.arrays.c.job == job))
     connection.execute(schema.texts.delete().where(schema.texts.c.job == job))
+
+
+_NAME = "secret"
+
+
+def secret(store: Store) -> bytes:
+    """32 random bytes that live as long as the store; keys of single attempts are derived from them."""
+    name, value = schema.meta.c.name, schema.meta.c.value
+    try:
+        with connect(store.engine) as connection, connection.begin():
+            found = connection.execute(sa.select(value).where(name == _NAME)).scalar()
+            if found is None:
+                found = secrets.token_hex(32)
+                connection.execute(sa.insert(schema.meta).values(name=_NAME, value=found))
+    except sa.exc.DBAPIError as error:
+        raise refusal(error) from error
+    return bytes.fromhex(str(found))
+
+
+def newest_answers(store: Store, count: int) -> dict[str, bytes]:
+    """Client uuid to answer, oldest first."""
+    answers = schema.answers.c
+    query = sa.select(answers.uuid, answers.data).order_by(answers.at.desc()).limit(count)
+    try:
+        with connect(store.engine) as connection, connection.begin():
+            rows = connection.execute(query).all()
+    except sa.exc.DBAPIError as error:
+        raise refusal(error) from error
+    return {uuid: bytes(data) for uuid, data in reversed(rows)}

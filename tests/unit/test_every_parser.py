@@ -23,10 +23,10 @@ from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang import gpureq, job_names
-from lavad.core.lang.arrays import ArrayError, parse_job_id, parse_job_name
 from lavad.core.lang.asks import Modify, Refused, Submit
 from lavad.core.lang.dependency import DependencyError
 from lavad.core.lang.dependency import parse as parse_dependency
+from lavad.core.lang.job_names import ArrayError, parse_job_id, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
 from lavad.core.lang.windows import WindowError, parse_windows

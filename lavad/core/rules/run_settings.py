@@ -16,8 +16,6 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
-from lavad.core.rules.cpu_factor import scale
-from lavad.core.site.mail_to import mail_to
 
 LEAVE_GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL on a host that leaves a job, where DJOB_RESIZE_GRACE_PERIOD does not say otherwise."""
@@ -143,3 +141,40 @@ def _uses(req: ResReq) -> Iterator[RusageItem]:
         yield from _uses(part)
     for rusage in req.rusage:
         yield from rusage.uses
+
+
+def factor_of(cluster: Cluster, name: str) -> float:
+    """The CPU factor of a host or model; 1.0: it is not known."""
+    return find_factor(cluster, name) or 1.0
+
+
+def find_factor(cluster: Cluster, name: str) -> float | None:
+    """The CPU factor of a host or model; None for a name that is neither, or a host that has not joined."""
+    models = dict(cluster.conf.models)
+    if name in models:
+        return models[name]
+    conf = cluster.host_conf.get(name)
+    if conf is not None and conf.model in models:
+        return models[conf.model]
+    host = cluster.hosts.rows.get(name)
+    if host is None:
+        return None
+    return models.get(host.facts.model, host.facts.cpu_factor or 1.0)
+
+
+def scale(cluster: Cluster, given_for: str, on: str) -> float:
+    """The factor for a time limit given for one host or model (``-W 10/hostA``) on a host; 1.0 where one is not known."""
+    if not given_for or given_for == on:
+        return 1.0
+    given, own = find_factor(cluster, given_for), find_factor(cluster, on)
+    return given / own if given and own else 1.0
+
+
+def mail_to(spec: Spec, text: JobText, pattern: str) -> str:
+    """Who gets mail of a job: ``-u``, else its user as LSB_MAILTO has it (!U user, !H host of submission).
+
+    "" where LSF sends none: its report goes to the file of ``-o``.
+    """
+    wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
+    own = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
+    return (text.mail_user or own) if wanted else ""

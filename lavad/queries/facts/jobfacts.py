@@ -9,7 +9,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage
-from lavad.core.rules.cpu_factor import factor_of, scale
+from lavad.core.rules.run_settings import factor_of, scale
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
 

@@ -18,9 +18,9 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Array, Attempt, Job, Outcome, Part
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.arrays import ArrayError, ArraySpec, parse_job_name
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, key_of
+from lavad.core.lang.job_names import ArrayError, ArraySpec, parse_job_name
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import FINAL, JobState
 from lavad.lsb.read import KINDS, Fields, Runs, job_finish, job_new

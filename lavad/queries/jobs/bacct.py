@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.arrays import parse_job_id
 from lavad.core.lang.ids import job_of
+from lavad.core.lang.job_names import parse_job_id
 from lavad.core.lang.ranges import Ranges
 from lavad.core.site.rights import may_control
 from lavad.queries.facts import jobfacts, reasons

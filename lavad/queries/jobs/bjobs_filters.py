@@ -12,8 +12,8 @@ from itertools import islice
 from lavad.core.job.groups import read_path
 from lavad.core.job.job import Job
 from lavad.core.lang import job_names
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState

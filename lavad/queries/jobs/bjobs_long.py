@@ -7,8 +7,8 @@ from itertools import islice
 
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.arrays import name_of_command, one_line
 from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.job_names import name_of_command, one_line
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.queries.facts import jobfacts, load, paragraphs, reasons, resources, slot_reservations, tasks
 from lavad.queries.frame import formats

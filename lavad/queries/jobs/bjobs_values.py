@@ -11,8 +11,8 @@ from functools import cached_property
 
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.arrays import one_line
 from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import WAITING, JobState, TermReason
 from lavad.queries.facts import jobfacts, paragraphs, reasons, shares, slot_reservations
 from lavad.queries.facts.jobfacts import Usage

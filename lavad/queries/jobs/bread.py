@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 from lavad.core.job.job import Message
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import FINAL
 from lavad.queries.facts.jobset import UNFINISHED, JobSet
 from lavad.queries.frame import formats

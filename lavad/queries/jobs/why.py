@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.core.job.job import Array, Job
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ids import show as show_key
+from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobset, reasons
 from lavad.queries.frame import formats

@@ -13,9 +13,9 @@ from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.store.batch import batch_of
-from lavad.store.killed import killed_jobs
 from lavad.store.load import load
 from lavad.store.read import Find, Reader
+from lavad.store.rows import killed_jobs
 from lavad.store.writer import Store
 from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import empty

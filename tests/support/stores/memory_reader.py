@@ -15,8 +15,8 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
 from lavad.store.accounting import Asked, Sums
-from lavad.store.killed import killed_jobs
 from lavad.store.read import Find, Mark
+from lavad.store.rows import killed_jobs
 
 
 def _counted(array: Array, event: Event) -> Array:

@@ -17,10 +17,10 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.events.apply import apply
 from lavad.core.job.job import End
 from lavad.core.job.spec import Spec
-from lavad.core.lang.arrays import Ranges
 from lavad.core.lang.gpureq import GpuReq, merge
 from lavad.core.lang.gpureq import parse as parse_gpu
 from lavad.core.lang.ids import job_of
+from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, WhyClass

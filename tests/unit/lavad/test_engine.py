@@ -19,10 +19,9 @@ from lavad.core.site.conf import Conf, Params
 from lavad.engine import Committed, Engine
 from lavad.store.batch import Batch
 from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused
-from lavad.store.founding import newest_answers
 from lavad.store.lease import Lease
 from lavad.store.load import load
-from lavad.store.writer import Store
+from lavad.store.writer import Store, newest_answers
 from tests.support.worlds.snapshot import difference, snapshot
 
 SPEC = Spec(user="ann", queue="normal")

@@ -13,10 +13,9 @@ import msgspec
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.groups import read_path
 from lavad.core.job.job import Array, Job
-from lavad.core.lang.arrays import ArrayError, parse_job_id
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of, key_of, show
-from lavad.core.lang.job_names import pattern
+from lavad.core.lang.job_names import ArrayError, parse_job_id, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.site.rights import is_admin, may_control

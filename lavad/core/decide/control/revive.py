@@ -1,4 +1,4 @@
-"""brequeue -d and -e: jobs that have finished wait again, under their ids."""
+"""Finished jobs that go on: brequeue -d and -e let them wait again under their ids, brestart submits them anew."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import DENIED, FINISHED
+from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
-from lavad.core.job.spec import Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.answers import Answer, Result
-from lavad.core.lang.asks import Caller, Requeue
+from lavad.core.lang.asks import Caller, Refused, Requeue, Submit
 from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import FINAL, JobState
 from lavad.core.site.pend_reason import PendReason
@@ -120,3 +121,22 @@ def _revived(
         old = finished.arrays[job_of(job.key)]
         array = replace(old, spec=spec_number(cluster, finished.specs[old.spec], events, now))
     return ev.JobRevived(at=now, key=job.key, job=again, array=array, done=job.state is JobState.DONE, by=caller.user)
+
+
+def find_restart_source(
+    cluster: Cluster, ask: Submit, caller: Caller, finished: FinishedJobs, text: JobText | None
+) -> RestartSource:
+    """The job that is meant, live or finished; raises Refused."""
+    number = ask.restart_of
+    live = cluster.jobs.rows.get(number)
+    found = live or next((job for job in finished.jobs if job.key == number), None)
+    if found is None or text is None:
+        raise Refused(f"{number}: No matching job found")
+    spec = cluster.specs.rows[found.spec] if live is not None else finished.specs[found.spec]
+    if spec.user != caller.user:
+        raise Refused("User permission denied")
+    if live is not None:
+        raise Refused(f"{number}: Job has not finished yet")
+    if spec.checkpoint is None:
+        raise Refused("Checkpoint log is not found or is corrupted")
+    return RestartSource(spec, text, found.name)

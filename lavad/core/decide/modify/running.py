@@ -16,14 +16,14 @@ from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.arrays import ArrayError, parse_job_name
 from lavad.core.lang.asks import Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of
+from lavad.core.lang.job_names import ArrayError, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.text import ResReqError
 from lavad.core.lang.states import OVER
 from lavad.core.rules.per_slot import reserved
-from lavad.core.site.mail_to import mail_to
+from lavad.core.rules.run_settings import mail_to
 from proto.options import ALWAYS, BY_NAME, IF_ALLOWED, NO, find_reset
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"

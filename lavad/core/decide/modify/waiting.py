@@ -17,9 +17,9 @@ from lavad.core.decide.submit.submit import check_reservation, spec_number
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.arrays import ArrayError, name_of_command, parse_job_name
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.job_names import ArrayError, name_of_command, parse_job_name
 from proto.options import find_reset
 
 

@@ -23,8 +23,8 @@ from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.answers import Answer
-from lavad.core.lang.arrays import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.asks import Caller, Refused, Submit
+from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import preferences
 

@@ -18,9 +18,8 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.store import codec, errors, schema
-from lavad.store.killed import killed_jobs
-from lavad.store.lock import FileLock
-from lavad.store.statements import Statements
+from lavad.store.connect import FileLock
+from lavad.store.rows import Statements, killed_jobs
 
 
 @given(job=st.integers(1, 2**31 - 1), index=st.integers(0, 2**31 - 1))

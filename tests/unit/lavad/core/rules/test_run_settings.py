@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.rules.run_settings import requested_mem
+from config.read.params import mail_pattern
+from config.values import values as v
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.rules.run_settings import mail_to, requested_mem
 
 
 @pytest.mark.parametrize(
@@ -22,3 +25,28 @@ from lavad.core.rules.run_settings import requested_mem
 )
 def test_the_memory_that_a_requirement_reserves(resreq: str, mb: float) -> None:
     assert requested_mem(resreq) == mb
+
+
+SPEC = Spec(queue="normal", user="ann", from_host="login1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "wanted"),
+    [
+        ("", JobText(command="c"), "ann"),
+        ("!U", JobText(command="c"), "ann"),
+        ("!U@example.org", JobText(command="c"), "ann@example.org"),
+        ("!U@!H", JobText(command="c"), "ann@login1"),
+        ("!U@example.org", JobText(command="c", mail_user="bob"), "bob"),
+        ("!U@example.org", JobText(command="c", output="out"), ""),
+        ("!U@example.org", JobText(command="c", output="out", notify_end=True), "ann@example.org"),
+    ],
+)
+def test_where_mail_goes(pattern: str, text: JobText, wanted: str) -> None:
+    assert mail_to(SPEC, text, pattern) == wanted
+
+
+@pytest.mark.parametrize("value", ["-t@x", "!U@x y", "!U;rm", "!U\n"])
+def test_no_address(value: str) -> None:
+    with pytest.raises(ValueError, match="is not an address"):
+        mail_pattern(value, v.Scope())

@@ -18,7 +18,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.asks import Kill, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
-from lavad.store.killed import killed_jobs
+from lavad.store.rows import killed_jobs
 from tests.support.worlds.bench import ALICE, Bench
 
 MANY = 2 * AT_ONCE + 3

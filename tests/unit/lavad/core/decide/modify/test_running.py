@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
-from lavad.core.decide.control.restart_source import find_restart_source
-from lavad.core.decide.control.revive import FinishedJobs
+from lavad.core.decide.control.revive import FinishedJobs, find_restart_source
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import End
 from lavad.core.job.spec import JobText

@@ -9,8 +9,8 @@ from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
-from lavad.core.lang.arrays import Ranges
 from lavad.core.lang.ids import key_of
+from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.site.reservation import Reservation
 from tests.support.worlds.world import World

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lavad.rpc.auth import PeerAuth
+from lavad.rpc.server import PeerAuth
 
 
 class Peer:

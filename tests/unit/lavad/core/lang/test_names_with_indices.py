@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.lang.arrays import ArrayError, ArraySpec, Ranges, parse_job_id, parse_job_name
+from lavad.core.lang.job_names import ArrayError, ArraySpec, parse_job_id, parse_job_name
+from lavad.core.lang.ranges import Ranges
 
 
 def test_an_array_with_a_limit():
