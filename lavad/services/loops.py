@@ -102,7 +102,7 @@ class Loops:
                 await asyncio.sleep(0)
 
     async def deadlines(self) -> None:
-        """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""
+        """Termination deadlines (bsub -t): pending jobs exit, running ones are killed."""
         while True:
             await asyncio.sleep(5.0)
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):

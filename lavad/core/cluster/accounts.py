@@ -1,7 +1,7 @@
-"""What started jobs hold, account by account (queue, user, group): the live half of fair share.
+"""Resources in use by started jobs, by account (queue, user, group): the live half of fair share.
 
-Rule: all sums are whole numbers (microseconds, KB), so that they do not depend on the order of events: a replica that
-began with a snapshot has the very same ones.
+Rule: all sums are integers (microseconds, KB), so that they do not depend on the order of events and a replica that started
+from a snapshot has exactly the same ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def held(run: Attempt, spec: Spec) -> Sums:
 
 
 class Accounts:
-    """Account to its sums; one without a started job is not there."""
+    """Account to its sums; accounts without started jobs have no entry."""
 
     def __init__(self) -> None:
         self.rows: dict[Account, list[int]] = {}
@@ -51,7 +51,7 @@ class Accounts:
 
 
 def same(old: Attempt, new: Attempt) -> bool:
-    """Whether two records of an attempt hold the same, as almost always when a part of it moves on."""
+    """Whether two records of an attempt use the same resources: almost always so when only the state of a part changes."""
     if old.number != new.number or old.started != new.started or len(old.parts) != len(new.parts) or old.spent != new.spent:
         return False
     return all(

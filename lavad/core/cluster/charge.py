@@ -1,7 +1,7 @@
-"""What finished attempts used, user by user: the history that fair share looks back on.
+"""Decayed usage of finished attempts by account: the history for fair share.
 
-Rule: a ``Charge`` holds sums as they were worth at its time ``at``; each later event brings them down by the time that has
-passed (to a tenth in HIST_HOURS, LSF) and adds its own, so that the row is a fold of the events and needs no clock.
+Rule: a ``Charge`` holds sums decayed up to its time ``at``. Each later event decays them by the time that has passed (to a tenth
+in HIST_HOURS, as in LSF) and adds its own usage, so that the row is a fold of the events and needs no clock.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def account_of(spec: Spec) -> Account:
 
 
 def decayed(amount: float, seconds: float, hours: float) -> float:
-    """What is left of an amount after this time; without HIST_HOURS (0) all of it."""
+    """What is left of an amount after ``seconds``, when it falls to a tenth in ``hours``; 0 hours: no decay."""
     if hours <= 0 or seconds <= 0:
         return amount
     return amount * exp(-_LN10 * seconds / (hours * 3600))
 
 
 def mean_decayed(amount: float, seconds: float, hours: float) -> float:
-    """What is left at the end of a stretch of this many seconds in which the amount was used evenly."""
+    """What is left of an amount that was used evenly over the last ``seconds``; ``hours`` as in ``decayed``."""
     if hours <= 0 or seconds <= 0:
         return amount
     part = _LN10 * seconds / (hours * 3600)
@@ -70,7 +70,7 @@ def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: floa
     queue, user, group = account_of(spec)
     if old is None:
         old = Charge(queue=queue, user=user, group=group, at=at)
-    # a clock that went back must not make an old sum grow
+    # an old sum must not grow when the clock was set back
     passed = at - old.at
     return Charge(
         queue=queue,

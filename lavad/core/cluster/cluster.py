@@ -1,7 +1,8 @@
 """The cluster as the master knows it: live records in tables, and indexes derived from them.
 
-Records are frozen; ``put`` and ``drop`` are the only ways to change a table. Each table remembers the value that a row had when
-the batch began: that gives the rows to store, and the way back when a commit fails. Finished jobs leave memory.
+Records are frozen; ``put`` and ``drop`` are the only ways to change a table. Each table remembers the values that rows had
+when the batch began: from them follow the rows to store, and the state to return to when a commit fails. Finished jobs leave
+memory.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Cluster:
         """Queue with fair share to its HIST_HOURS."""
         self.accounts = Accounts()
         self.charges: Table[Account, Charge] = Table()
-        """What finished attempts used, for fair share."""
+        """Decayed usage of finished attempts, for fair share."""
         self.groups: Table[str, JobGroup] = Table()
         """Job groups that were added by hand."""
         self.reservations: Table[str, Reservation] = Table()
@@ -113,7 +114,7 @@ class Cluster:
         return self.arrays.rows.get(key & 0xFFFFFFFF)
 
     def queue_state(self, name: str) -> QueueAdmin:
-        """What administrators did to a queue (open and active if nothing)."""
+        """The administrative state of a queue; open and active by default."""
         return self.queues.rows.get(name) or QueueAdmin(name=name)
 
     def slots_of(self, host: str) -> int:
@@ -135,7 +136,7 @@ class Cluster:
         return self.jobs, self.arrays, self.specs, *small
 
     def forget_changes(self) -> None:
-        """A batch is committed: forget what it changed."""
+        """Forget the changes of a batch, which is committed."""
         for table in self._tables():
             table.changed.clear()
         self.finished.clear()
@@ -143,7 +144,7 @@ class Cluster:
         self._kept = self._single()
 
     def undo_changes(self) -> None:
-        """A batch could not be committed: everything is as before it."""
+        """Undo the changes of a batch that could not be committed."""
         for number, spec in self.specs.changed.items():
             if spec is not None:
                 self.specs.rows[number] = spec  # dropped in this batch, and jobs that come back may need it
@@ -184,7 +185,7 @@ class Cluster:
             self._depended(old, new)
 
     def _depended(self, old: Job | None, new: Job | None) -> None:
-        """Tell the conditions that name the job, if it has changed in what they ask about."""
+        """Notify the conditions that name the job, if something that they may ask about has changed."""
         key = old.key if old is not None else new.key if new is not None else 0
         self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
         if old is None or new is None or old.state != new.state or old.messages != new.messages:
@@ -334,7 +335,7 @@ class Cluster:
                 self._retire(old)
 
     def _retire(self, spec: int) -> None:
-        """No live job has this spec any more. The newest such specs are kept: the next job is often the same again."""
+        """No live job has this spec any more. The newest such specs are kept, as the next job often has the same."""
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
             oldest = next(iter(self.idle_specs))

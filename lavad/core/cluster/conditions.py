@@ -1,7 +1,7 @@
 """The index of dependency conditions: which jobs each names and who waits for it.
 
-Rule: jobs with the same condition share one entry. Whoever judges conditions watches the index, and so judges one again only when
-a job that it names has changed: a chain or a fan of 100,000 jobs costs only what changes.
+Rule: jobs with the same condition share one entry. A ``Watcher`` of the index judges a condition again only when a job that it
+names has changed, so that a chain or fan of 100,000 jobs costs only what changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Names:
         return self.rows
 
     def moved(self, key: int, old: str | None, new: str | None) -> None:
-        """A job came, went or has another name."""
+        """A job was added (``old`` None), removed (``new`` None) or renamed."""
         if self.rows is None or old == new or key >> 32:
             return
         if old is not None:
@@ -40,7 +40,7 @@ class Names:
 
 
 class Condition:
-    """One condition and those who wait for it. Equal only to itself."""
+    """One condition and the jobs that wait for it; compared by identity."""
 
     __slots__ = ("depend", "waiters")
 
@@ -51,26 +51,26 @@ class Condition:
 
 
 class Watcher(Protocol):
-    """Learns what may change how conditions stand; see ``decide.depend``."""
+    """Is notified of everything that may change the state of conditions; see ``decide.depend``."""
 
     def added(self, condition: Condition, key: int) -> None:
         """A job waits for the condition."""
 
     def left(self, condition: Condition, key: int) -> None:
-        """A job waits for it no more."""
+        """A job no longer waits for the condition."""
 
     def dropped(self, condition: Condition) -> None:
-        """Nobody waits for it any more."""
+        """No job waits for the condition any more."""
 
     def changed(self, condition: Condition, job: int) -> None:
         """A job that it names has changed."""
 
     def undone(self) -> None:
-        """The last batch was undone: whatever was made of it no longer holds."""
+        """The last batch was undone: what was concluded from it no longer holds."""
 
 
 class Conditions:
-    """All conditions that somebody waits for."""
+    """All conditions that jobs wait for."""
 
     def __init__(self) -> None:
         self.rows: dict[Depend, Condition] = {}
@@ -95,7 +95,7 @@ class Conditions:
             self.watcher.added(condition, key)
 
     def discard(self, depend: Depend, key: int) -> list[int]:
-        """It waits no more; the ids of jobs that no condition names any more."""
+        """A job, array or element no longer waits; returns the ids of jobs that no condition names any more."""
         condition = self.rows.get(depend)
         if condition is None or key not in condition.waiters:
             return []
@@ -121,7 +121,7 @@ class Conditions:
         return forgotten
 
     def job_changed(self, job: int) -> None:
-        """A job that conditions may name has changed in what they ask about."""
+        """Something that conditions may ask about has changed in a job."""
         if self.watcher is not None:
             for condition in self.named.get(job, ()):
                 self.watcher.changed(condition, job)

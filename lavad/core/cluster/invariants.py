@@ -1,7 +1,7 @@
-"""What must be true of every cluster; for tests, the simulator and a start.
+"""Invariants of every cluster state, checked by tests, by the simulator and when a master starts.
 
-Rule: it changes nothing, and raises at the first broken link.
-Cost grows with all live jobs, so the engine does not call it in a batch.
+Rule: it changes nothing, and raises at the first violation. The cost grows with the number of live jobs, so the engine does not
+call it in a batch.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _require_same(name: str, is_now: Mapping[K, object], should_be: Mapping[K, o
 
 
 def _check_hosts(cluster: Cluster) -> None:
-    """No host over its slots, no GPU over one exclusive job; the slots of a preempted job are free for others."""
+    """No host has more slots in use than it has, no GPU more than one exclusive job; slots of preempted jobs count as free."""
     slots: Counter[str] = Counter()
     gpus: Counter[tuple[str, str]] = Counter()
     for job in cluster.jobs.rows.values():

@@ -1,6 +1,6 @@
-"""What live jobs hold: slots by queue, user and host, and on each host its slots, reserved resources and GPUs.
+"""Resources in use by live jobs: slots by queue, user and host, and the slots, reserved resources and GPUs of each host.
 
-One ledger for the master's re-check and for the scheduler's cycle; kept up to date job by job as ``Cluster`` changes.
+The master's re-check and the scheduler's cycle use the same index, which ``Cluster`` updates with each change of a job.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _COLUMN = {
 
 
 class HostUse:
-    """What is taken on one host."""
+    """Resources in use on one host."""
 
     __slots__ = ("cpus", "exclusive", "gpus", "held", "jobs", "reserved", "slots", "touched")
 
     def __init__(self) -> None:
         self.touched = 0
-        """Grows with every change, so that a scheduler sees which hosts to look at again."""
+        """Counts the changes, so that a scheduler sees which hosts to look at again."""
         self.slots = 0
         self.exclusive = 0
         self.jobs: dict[int, Part] = {}
         self.held: dict[int, Placed] = {}
-        """Waiting job to what is held for it here."""
+        """Pending job to the slots and resources reserved for it here."""
         self.reserved: dict[str, float] = {}
         self.gpus: dict[str, int] = {}
         """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
         self.cpus: dict[int, int] = {}
-        """CPU to the number of jobs that keep others off it."""
+        """CPU to the number of jobs that use it exclusively."""
 
     def add(self, key: int, part: Part, spec: Spec, sign: int, given_up: bool = False) -> None:
-        """Take (``sign`` 1) or give back (-1) what ``part`` holds; ``given_up``: without its slots."""
+        """Add (``sign`` 1) or subtract (-1) the resources of ``part``; ``given_up``: without its slots."""
         self.touched += 1
         self._count(part, spec, sign, 0 if given_up else part.slots)
         if sign > 0:
@@ -57,12 +57,12 @@ class HostUse:
             self.jobs.pop(key, None)
 
     def keep(self, sign: int) -> None:
-        """A job that has no part here keeps others off (1), or no longer (-1)."""
+        """Add (1) or remove (-1) a job without a part here that keeps the host exclusive."""
         self.touched += 1
         self.exclusive += sign
 
     def hold(self, key: int, part: Placed, sign: int) -> None:
-        """Note what is held for a waiting job; a ledger counts of it what the jobs preempted for it do not hold still."""
+        """Add (``sign`` 1) or remove (-1) a reservation of a pending job; a ledger subtracts what its victims still use."""
         self.touched += 1
         if sign > 0:
             self.held[key] = part
@@ -90,7 +90,7 @@ class HostUse:
 
 
 def exact(amount: float) -> float:
-    """An amount whose sums have no rounding in them: the same in whatever order jobs came and went."""
+    """The amount rounded so that sums are exact, whatever the order in which jobs start and end."""
     return round(amount * _STEPS) / _STEPS
 
 
@@ -98,7 +98,7 @@ _STEPS = 1 << 20
 
 
 def shift(counts: dict[int, int], key: int, by: int) -> None:
-    """Count up or down; what is at nought is not there."""
+    """Add ``by`` to a count; entries at 0 are removed."""
     count = counts.get(key, 0) + by
     if count:
         counts[key] = count
@@ -110,7 +110,7 @@ EXCLUSIVE_GPU = 1_000_000
 
 
 def gpu_weight(spec: Spec) -> int:
-    """How much of a GPU a job of this spec takes: everything, or one share of it."""
+    """The weight of a job of this spec on a GPU: exclusive, or one of several that share it."""
     gpu = spec.gpu
     return EXCLUSIVE_GPU if gpu is not None and (gpu.mode == "exclusive_process" or gpu.j_exclusive) else 1
 
@@ -129,7 +129,7 @@ class UsageIndex:
         self.group_running: defaultdict[str, int] = defaultdict(int)
         """Job group to the started jobs in it and in the groups below it."""
         self.decaying: dict[int, float] = {}
-        """Started job to when less is reserved for it than now."""
+        """Started job to the time of the next decay of its rusage."""
         self.elastic: dict[int, None] = {}
         """Started jobs whose hosts may change."""
 
@@ -139,7 +139,7 @@ class UsageIndex:
         self.pairs[spec.queue, spec.user][column] += slots
 
     def job(self, job: Job, spec: Spec, sign: int) -> None:
-        """Add or take away one live job."""
+        """Add (``sign`` 1) or subtract (-1) one live job."""
         if job.run is None:
             self._count(spec, _COLUMN[job.state], sign * spec.slots)
             for held in job.promised:
@@ -176,7 +176,7 @@ class UsageIndex:
             self.decaying[job.key] = run.dispatched + change
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
-        """Add or take away an array's untouched elements."""
+        """Add (``sign`` 1) or subtract (-1) the untouched elements of an array."""
         if array.pending:
             self._count(spec, PEND, sign * spec.slots * len(array.pending))
         if array.held:

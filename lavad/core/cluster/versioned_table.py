@@ -1,4 +1,4 @@
-"""A table of records by key that remembers what a batch changed, and the line of a class's pending jobs.
+"""A table of records by key that remembers what a batch changed, and the queue of a class's pending jobs.
 
 Rule: ``put`` and ``drop`` are the only ways to change a table.
 """
@@ -50,7 +50,7 @@ class Table(Generic[K, V]):
 
 
 def submission_order(row: Job | Array, key: int) -> tuple[float, int]:
-    """The place of a pending row: by submission, then by job and index, whatever it has been through since."""
+    """Sort key of a pending row: by submission, then by job and index; requeues do not change it."""
     return row.submitted, (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
@@ -61,13 +61,13 @@ class Pending:
 
     def __init__(self) -> None:
         self.keys: dict[int, int] = {}
-        """Each with the value that ``touched`` had when it came, or came to another place: the newest are at the end."""
+        """Key to the value of ``touched`` when it was added or moved; the newest are last."""
         self.ordered = True
         self.touched = 0
-        """Grows with every change, so that a scheduler sees which classes to look at again."""
+        """Counts the changes, so that a scheduler sees which classes to look at again."""
 
     def add(self, key: int, in_order: bool) -> None:
-        """Add at the end; ``in_order`` says that this is where it belongs."""
+        """Add at the end; ``in_order``: that is its place in dispatch order."""
         self.touched += 1
         self.keys[key] = self.touched
         self.ordered = self.ordered and in_order

@@ -1,4 +1,4 @@
-"""An attempt begins and goes on: dispatched, suspended, resumed, asked to do something, lost and found."""
+"""Events of an attempt: dispatched, suspended, resumed, signalled, lost and found, checkpointed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lavad.core.lang.states import JobState as S
 
 
 class JobDispatched(JobEvent, frozen=True):
-    """PEND to RUN: an attempt is offered to its hosts. ``key`` may be an untouched element."""
+    """PEND to RUN: a new attempt. ``key`` may be an untouched element."""
 
     moves: ClassVar[Moves] = {S.PEND: S.RUN}
 
@@ -31,7 +31,7 @@ class JobDispatched(JobEvent, frozen=True):
     forced: bool = False
     """brun -f: run windows and load do not suspend it."""
     afresh: bool = False
-    """brun -b: not from its checkpoint."""
+    """brun -b: it starts from the beginning, not from its checkpoint."""
 
 
 @folds(JobDispatched)
@@ -130,7 +130,7 @@ def _job_lost(cluster: Cluster, event: JobLost) -> None:
 
 
 class JobFound(JobEvent, frozen=True):
-    """Its silent host is back and still has it: from UNKWN to the state before."""
+    """Its silent host is back and still has the job: from UNKWN to the state before."""
 
     moves: ClassVar[Moves] = {S.UNKWN: None, S.ZOMBI: None}
 
@@ -208,7 +208,7 @@ def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
 
 
 class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):
-    """rusage[duration=,decay=]: less is reserved for the attempt from now on."""
+    """rusage[duration=,decay=]: the reservations of the attempt have decayed by a step."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -228,7 +228,7 @@ def _rusage_decayed(cluster: Cluster, event: RusageDecayed) -> None:
 
 
 class RanksSuspected(JobEvent, frozen=True):
-    """Ranks of an attempt seem to hang or to hold up the others; none: they no longer do."""
+    """Ranks of an attempt that seem to hang or to hold up the others; (): none any more."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 

@@ -1,4 +1,4 @@
-"""What all events have in common: the two base classes, which state a job may be in (``moves``), and how a fold is registered.
+"""What all events share: the two base classes, the allowed states of the job (``moves``), and the registration of folds.
 
 Every event has ``at`` and is encoded by msgspec with its class name as tag (a class that was renamed keeps its first name there),
 so an event of an older version decodes as long as fields are only added, with defaults.
@@ -18,11 +18,11 @@ from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState as S
 
 Moves = Mapping[S, S | None]
-"""State in which an event may meet a job, to the state it leads to; None: the event or the job's past decides."""
+"""State that the job may be in, to the state that follows; None: it depends on the event or on the job's history."""
 
 
 def stay(*states: S) -> Moves:
-    """Moves of an event that changes other fields than the state."""
+    """Moves of an event that does not change the state of the job."""
     return {state: state for state in states}
 
 
@@ -37,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, tag_field
     """A fact. ``at``: seconds since the epoch."""
 
     external: ClassVar[bool] = False
-    """Brought about by users, administrators or hosts; a replay takes such an event over, all others it decides anew."""
+    """Caused by users, administrators or hosts: a replay takes such events as recorded and makes all others anew."""
 
     at: float
 
@@ -46,7 +46,7 @@ class JobEvent(Event, frozen=True):
     """A fact about one job, array or element; ``key`` as in ``core.lang.ids``."""
 
     moves: ClassVar[Moves] = {}
-    """Empty where the event is about no started or touched job alone (its fold checks what it needs)."""
+    """Empty where the event may also be about an array or a job without a record; its fold checks what it needs."""
 
     key: int
 
@@ -57,11 +57,11 @@ def kind_of(kind: type[Event]) -> str:
 
 
 class IllegalMove(Exception):
-    """An event met a job in a state that its moves do not allow; nothing was changed."""
+    """The state of the job does not allow the event; nothing was changed."""
 
 
 def move(job: Job, event: JobEvent, wanted: S | None = None) -> S:
-    """The state that ``event`` brings ``job`` to (``wanted`` where its moves leave it open); raises IllegalMove."""
+    """The state of ``job`` after ``event`` (``wanted`` where the moves leave it open). Raises IllegalMove."""
     targets = event.moves
     if job.state not in targets:
         raise IllegalMove(f"{type(event).__name__} met a job in {job.state.name}: {job}; event {event}")
@@ -76,7 +76,7 @@ FOLDS: dict[type[Event], Callable[[Cluster, Any], None]] = {}
 
 
 def folds(*kinds: type[E]) -> Callable[[Callable[[Cluster, E], None]], Callable[[Cluster, E], None]]:
-    """Registers the function that changes a cluster as these events say."""
+    """Register the function that applies events of these kinds to a cluster."""
 
     def register(fold: Callable[[Cluster, E], None]) -> Callable[[Cluster, E], None]:
         FOLDS.update(dict.fromkeys(kinds, fold))

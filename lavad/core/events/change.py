@@ -16,7 +16,7 @@ from lavad.core.lang.ranges import EMPTY
 
 
 class JobModified(JobEvent, frozen=True):
-    """bmod: another spec and perhaps name; ``changes`` are bhist's lines (what, to what)."""
+    """bmod: new spec and name; ``changes``: lines for bhist."""
 
     external: ClassVar[bool] = True
     moves: ClassVar[Moves] = STAY_LIVE
@@ -33,7 +33,7 @@ class JobModified(JobEvent, frozen=True):
     depend: Depend | None = None
     ended: tuple[tuple[int, Ended], ...] = ()
     amended: tuple[tuple[str, str], ...] = ()
-    """Of a running job: changed fields of its text that its first host needs, with their new values."""
+    """Of a running job: (field of JobText, new value) for changes that its first host must know."""
 
 
 @folds(JobModified)
@@ -60,7 +60,7 @@ def _job_modified(cluster: Cluster, event: JobModified) -> None:
 
 
 def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> Attempt:
-    """The attempt of a job that is changed while it runs: its limits, and what it reserves."""
+    """The attempt of a running job with changed limits, text fields or reservations."""
     limits = cluster.specs.rows[event.spec].limits
     if limits != cluster.specs.rows[job.spec].limits:
         run = replace(run, limits=limits)

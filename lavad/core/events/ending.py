@@ -1,4 +1,4 @@
-"""An attempt is over: the job waits again, or has finished; what it used is charged to its account."""
+"""End of an attempt: the job is requeued or finished, and its usage is charged to its account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lavad.core.lang.states import JobState as S
 
 
 class JobRequeued(JobEvent, frozen=True):
-    """The attempt is over and the job waits again (``state`` PEND or PSUSP)."""
+    """The attempt is over and the job is pending again; ``state``: PEND or PSUSP."""
 
     moves: ClassVar[Moves] = dict.fromkeys(STARTED)
 
@@ -33,7 +33,7 @@ class JobRequeued(JobEvent, frozen=True):
     end: End | None = None
     top: bool = False
     requeues: int = 0
-    """Requeues by exit value so far, this one included."""
+    """Number of requeues by exit value so far, including this one."""
 
 
 @folds(JobRequeued)
@@ -69,7 +69,7 @@ class JobFinished(JobEvent, frozen=True):
     reason: TermReason = TermReason.NONE
     why: str = ""
     end: End | None = None
-    """The end of the only part, where no PartEnded went before."""
+    """The end of the only part, where no PartEnded event preceded."""
     by: str = ""
     post: int = 0
     """Wait status of the post-execution command."""
@@ -100,7 +100,7 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
 
 
 def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None:
-    """An attempt is over: what it used goes into the history of its account."""
+    """Add the usage of an attempt that is over to its account."""
     if run is None or not cluster.hist_hours:
         return
     value = cluster.specs.rows[spec]
@@ -113,7 +113,7 @@ def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None
 
 
 def _with_end(run: Attempt, end: End) -> Attempt:
-    """The attempt whose only part ended without an event of its own."""
+    """The attempt with the end of its only part, which had no event of its own."""
     only = replace(run.parts[0], state=PartState.GONE, end=end)
     verdict = replace(run.verdict, output=end.output) if run.judged and run.verdict is not None else end
     return replace(run, verdict=verdict, parts=(only, *run.parts[1:]))

@@ -1,4 +1,4 @@
-"""What an attempt has on one host: its part is prepared, started, ended, gone."""
+"""Events of one part, an attempt on one host: prepared, started, stopped, ended, gone."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _part_started(cluster: Cluster, event: PartStarted) -> None:
 
 
 def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:
-    """The tasks that start with their part run."""
+    """The attempt with the tasks running that start together with their part."""
     tasks = tuple(
         replace(task, state=TaskState.RUNNING, at=at) if run.parts[task.place].host == host and _begins(task) else task
         for task in run.tasks
@@ -95,7 +95,7 @@ def _begins(task: TaskRun) -> bool:
 
 
 class PartStopped(JobEvent, frozen=True):
-    """The processes of a part are stopped (or go on)."""
+    """The processes of a part are stopped or resumed."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -110,7 +110,7 @@ def _part_stopped(cluster: Cluster, event: PartStopped) -> None:
 
 
 class PartEnded(JobEvent, frozen=True):
-    """The job process of a part ended; something of it may still be there."""
+    """The job process of a part ended; other processes of the part may still exist."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -127,8 +127,8 @@ def _part_ended(cluster: Cluster, event: PartEnded) -> None:
 
 
 def with_end(run: Attempt, host: str, end: End) -> Attempt:
-    """The attempt once a part's process ended. The first part's end is the job's, and so is a failure elsewhere before it;
-    but a failure of the first part after a host was lost comes of that loss.
+    """The attempt after a part's process ended. The verdict is the end of the first part, or an earlier failure of another part;
+    a failure of the first part after a host was lost is a consequence of that loss.
     """
     leaving = any(part.leaving for part in run.parts if part.host == host)
     run = with_part(run, host, end=end)
@@ -182,7 +182,7 @@ def _part_gone(cluster: Cluster, event: PartGone) -> None:
 
 
 class PartFenced(JobEvent, frozen=True):
-    """A silent host's lease and margin have passed: nothing of the part can be left there."""
+    """The lease of a silent host and the margin have expired: nothing of the part can be left there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -198,7 +198,7 @@ def _part_fenced(cluster: Cluster, event: PartFenced) -> None:
 
 
 def with_fence(run: Attempt, host: str, at: float) -> Attempt:
-    """The attempt once a part's host is lost for good; a part that had ended before is only gone."""
+    """The attempt after a part's host was fenced; a part that had ended before does not change the verdict."""
     ended = any(part.host == host and part.end is not None for part in run.parts)
     run = with_part(run, host, state=PartState.FENCED)
     if ended or run.verdict is not None:

@@ -1,4 +1,4 @@
-"""What happens to a job while it waits: held, released, its dependency judged, slots reserved for it."""
+"""Events of pending jobs: held, released, dependency judged, slots reserved."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _moved(cluster: Cluster, event: JobEvent) -> None:
 
 
 class DependencyJudged(JobEvent, frozen=True):
-    """The condition of a waiting job, or of untouched elements of an array (None: all), is met, not yet, or can never be."""
+    """The state of the condition of a pending job, or of untouched elements of an array (None: all), has changed."""
 
     moves: ClassVar[Moves] = STAY_WAITING
 
@@ -73,7 +73,7 @@ def _dependency_judged(cluster: Cluster, event: DependencyJudged) -> None:
 
 
 class SlotsReserved(JobEvent, frozen=True):
-    """What the jobs preempted for a waiting job have is held for it until they are gone. ``key`` may be an untouched element."""
+    """The slots of victims are reserved for a pending job until the victims are gone. ``key`` may be an untouched element."""
 
     moves: ClassVar[Moves] = STAY_PEND
 
@@ -88,7 +88,7 @@ def _slots_reserved(cluster: Cluster, event: SlotsReserved) -> None:
 
 
 class SlotsReleased(JobEvent, frozen=True):
-    """Nothing is held for a waiting job any more."""
+    """The reserved slots of a pending job are released."""
 
     moves: ClassVar[Moves] = STAY_PEND
 
@@ -103,7 +103,7 @@ def _slots_released(cluster: Cluster, event: SlotsReleased) -> None:
 
 
 class JobDeadlocked(JobEvent, frozen=True):
-    """It and ``others`` (keys) hold slots and wait for each other's (GANG=N)."""
+    """The job and ``others`` (keys) hold slots and wait for each other's (GANG=N)."""
 
     moves: ClassVar[Moves] = STAY_PEND
 

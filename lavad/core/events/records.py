@@ -36,7 +36,7 @@ def array_of(cluster: Cluster, key: int) -> Array:
 
 
 def record_of(cluster: Cluster, key: int) -> Job:
-    """The job record of ``key``; of an untouched element the one that it would have. Raises IllegalMove; changes nothing."""
+    """The record of a job, or the record that an untouched element would have. Raises IllegalMove; changes nothing."""
     job = cluster.jobs.rows.get(key)
     if job is not None:
         return job
@@ -69,7 +69,7 @@ def stands(array: Array, index: int) -> int:
 
 
 def put(cluster: Cluster, job: Job) -> None:
-    """Store a job's new record; an element that was untouched leaves its array's ranges."""
+    """Store a job's new record; an untouched element is removed from its array's ranges."""
     split = job.key not in cluster.jobs.rows
     cluster.jobs.put(job.key, job)
     if split:
@@ -82,7 +82,7 @@ def put(cluster: Cluster, job: Job) -> None:
 
 
 def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...]) -> None:
-    """Remember what a new condition needs to know about finished jobs."""
+    """Keep the summaries of finished jobs that a new condition names."""
     for job, value in ended:
         if job in cluster.conditions.named:
             known = cluster.ended.rows.get(job)

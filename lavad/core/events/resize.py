@@ -1,7 +1,7 @@
 """A running job that grows or shrinks; see ``core.job.resize`` for how the events follow one another.
 
-Rule: what is added is the job's at once; what is taken away is its own until ``PartLeft`` (a whole host) or until the
-shrink is over (slots of a host that it keeps).
+Rule: added slots belong to the job at once. Removed ones belong to it until ``PartLeft`` (a whole host) or until the shrink is
+complete (slots of a host that it keeps).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JobGrew(JobEvent, frozen=True):
     """Counts the resizes of an attempt."""
     parts: tuple[Placed, ...]
     command: str = ""
-    """What is run on the first host once all of it is there; "": nothing."""
+    """Notification command, run on the first host once all added hosts run; "": none."""
     by: str = ""
 
 
@@ -48,7 +48,7 @@ def _job_grew(cluster: Cluster, event: JobGrew) -> None:
 
 
 class JobShrank(JobEvent, frozen=True):
-    """A running attempt is to give these back."""
+    """A running attempt is to give up these hosts or slots."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -57,9 +57,9 @@ class JobShrank(JobEvent, frozen=True):
     parts: tuple[Placed, ...]
     command: str = ""
     forced: bool = False
-    """At once, whatever the command says: a host is lost, or another job gets it."""
+    """Whatever the notification command answers: a host is lost, or another job gets the slots."""
     beneficiary: int = 0
-    """The job that gets it (preemption), 0: none."""
+    """The job that gets the slots (preemption); 0: none."""
     by: str = ""
     why: str = ""
 
@@ -84,7 +84,7 @@ def shrank(run: Attempt, event: JobShrank) -> Attempt:
 
 
 class JobResized(JobEvent, frozen=True):
-    """A resize is over: its command agreed (``ok``), or not, and then nothing of it is true."""
+    """A resize is over. ``ok``: its notification command succeeded; otherwise the resize is undone."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -112,7 +112,7 @@ def resized(run: Attempt, event: JobResized) -> Attempt:
 
 
 class PartLeft(JobEvent, frozen=True):
-    """A host is no longer the attempt's, which goes on without it: nothing of it is left there."""
+    """A host has left the attempt, which continues without it; nothing of the part is left there."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -145,7 +145,7 @@ class ResizeAsked(JobEvent, frozen=True):
     least: int = 0
     most: int = 0
     command: str | None = None
-    """Its own notification command; None: the job's."""
+    """Notification command of this request; None: the job's."""
     by: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The site: masters, the configuration, hosts, queues, job groups, advance reservations, and the specs that jobs share."""
+"""Events that are about no single job: masters, configuration, hosts, queues, job groups, advance reservations, specs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _master_started(cluster: Cluster, event: MasterStarted) -> None:
 
 
 class Configured(Event, frozen=True):
-    """The configuration changed as a whole."""
+    """A new configuration is in force."""
 
     external: ClassVar[bool] = True
 
@@ -47,7 +47,7 @@ def _configured(cluster: Cluster, event: Configured) -> None:
 
 
 class SpecAdded(Event, frozen=True):
-    """A new spec and its number."""
+    """A spec was added under a number."""
 
     external: ClassVar[bool] = True
 
@@ -80,7 +80,7 @@ def _host_joined(cluster: Cluster, event: HostJoined) -> None:
 
 
 class HostUp(Event, frozen=True):
-    """The master hears the host."""
+    """The agent of the host has connected."""
 
     external: ClassVar[bool] = True
 
@@ -106,7 +106,7 @@ def _host_down(cluster: Cluster, event: HostDown) -> None:
 
 
 class HostLeft(Event, frozen=True):
-    """The host has left the cluster: no file names it, and nothing on it is in use."""
+    """The host has left the cluster: the configuration no longer names it, and nothing on it is in use."""
 
     external: ClassVar[bool] = True
 
@@ -163,7 +163,7 @@ def _queue_switched(cluster: Cluster, event: QueueSwitched) -> None:
 
 
 class GroupSet(Event, frozen=True):
-    """A job group was added, or has another limit."""
+    """A job group was added, or its limit changed."""
 
     external: ClassVar[bool] = True
 
@@ -177,7 +177,7 @@ def _group_set(cluster: Cluster, event: GroupSet) -> None:
 
 
 class GroupDropped(Event, frozen=True):
-    """A job group is gone."""
+    """A job group was deleted."""
 
     external: ClassVar[bool] = True
 
@@ -191,7 +191,7 @@ def _group_dropped(cluster: Cluster, event: GroupDropped) -> None:
 
 
 class AdvanceReservationSet(Event, frozen=True, tag="ReservationSet"):
-    """An advance reservation was added or changed, or its next period is this now."""
+    """An advance reservation was added or changed, or moved on to its next period."""
 
     external: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""A job or an array comes: submitted, held, released or killed before any of it ran, split off, requeued after its end."""
+"""Submission of jobs and arrays, untouched elements (held, released, killed, split off), and brequeue of finished jobs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _elements_killed(cluster: Cluster, event: ElementsKilled) -> None:
 
 
 class ElementSplit(JobEvent, frozen=True):
-    """An untouched element becomes a job of its own (``key`` has its index), in the state it was in."""
+    """An untouched element becomes a separate job (``key`` has its index) in the same state."""
 
     external: ClassVar[bool] = True
 
@@ -150,7 +150,7 @@ def _element_split(cluster: Cluster, event: ElementSplit) -> None:
 
 
 class JobRevived(JobEvent, frozen=True):
-    """brequeue of a finished job: it waits again. ``array``: of an element whose array had left memory, its last record."""
+    """brequeue of a finished job: it is pending again. ``array``: last record of the element's array, if no longer live."""
 
     external: ClassVar[bool] = True
 

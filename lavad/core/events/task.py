@@ -1,4 +1,4 @@
-"""Single tasks of jobs with roles, and what their ends mean for the job."""
+"""Events of single tasks of jobs with roles, and the verdict that follows from their ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _job(cluster: Cluster, event: TaskStarted | TaskEnded | TaskRetried | JobJud
 
 
 class TaskStarted(JobEvent, frozen=True):
-    """A task that was started late, or again, runs."""
+    """A task that was started late, or restarted, runs."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -73,7 +73,7 @@ def ended(run: Attempt, event: TaskEnded) -> Attempt:
 
 
 class TaskRetried(JobEvent, frozen=True):
-    """A task that ended is to start again, as its ``number``-th start, after so many seconds."""
+    """A task is to be restarted after ``delay`` seconds; ``number`` counts its starts."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -96,7 +96,7 @@ def _again(job: Job, run: Attempt, at: float, why: str) -> Job:
 
 
 class JobJudged(JobEvent, frozen=True):
-    """Enough tasks have ended to say how the job ends, or that it starts again as a whole (``again``: why)."""
+    """The tasks that have ended decide the verdict of the job, or its restart as a whole (``again``: why)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 

@@ -1,7 +1,7 @@
-"""What a waiting job keeps of its dependency condition (``bsub -w``), and what is kept of finished jobs that one names.
+"""What a waiting job keeps of its dependency condition (``bsub -w``), and the summary of finished jobs that one names.
 
-Rule: a condition is resolved to job ids once, when it is given; finished jobs leave memory, so what a condition still has to
-know of them is an ``Ended``.
+Rule: a condition is resolved to job ids once, at submission or bmod. Finished jobs leave memory, so an ``Ended`` keeps what a
+condition needs to know of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MET, BLOCKED, NEVER = 0, 1, 2
 
 
 class Depend(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A condition: its text, and for each of its tests (as ``questions_of`` lists them) the job ids that it is about."""
+    """A condition: its text, and for each of its questions (in the order of ``questions_of``) the job ids that it is about."""
 
     text: str
     ids: tuple[tuple[int, ...], ...] = ()
@@ -35,13 +35,13 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those whose post-execution command failed."""
 
     def with_element(self, index: int, code: int | None, post_failed: bool = False) -> Ended:
-        """With one finished element more; ``code`` None: DONE."""
+        """With one more finished element; ``code``: exit code, None: DONE."""
         one = Ranges.span(index, index)
         more = self.with_elements(one, code)
         return msgspec.structs.replace(more, post_failed=self.post_failed.union(one)) if post_failed else more
 
     def with_elements(self, elements: Ranges, code: int | None) -> Ended:
-        """With more finished elements; ``code`` None: DONE."""
+        """With more finished elements; ``code``: exit code, None: DONE."""
         if code is None:
             return msgspec.structs.replace(self, done=self.done.union(elements))
         codes = dict(self.exited)

@@ -1,6 +1,6 @@
-"""Where a prepared part can be reached by the other hosts of its job, and how stored events write that down.
+"""The network endpoint of a prepared part, for the other hosts of its job, and its form in stored events.
 
-The stored form is ``HOST:PORT;tcp=P1,P2``; each of the two pieces is left out where there is nothing to say.
+The stored form is ``HOST:PORT;tcp=P1,P2``; either piece is left out where it is empty.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _PORTS = "tcp="
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """``host`` and ``port`` of the shepherd's own link, "" and 0 where it has none."""
+    """``host`` and ``port`` on which the shepherd listens; "" and 0: it does not listen."""
 
     host: str = ""
     port: int = 0
@@ -28,7 +28,7 @@ def endpoint_text(endpoint: Endpoint) -> str:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """From the stored form. What cannot be read counts as not said."""
+    """From the stored form; pieces that cannot be read are ignored."""
     link, *more = text.split(";")
     host, _, port = link.rpartition(":")
     ports: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What an agent reports of one part of an attempt, as the wire brings it and decisions read it.
+"""Reports of an agent about one part of an attempt: decoded by ``lavad.wire``, read by the decisions.
 
 ``key`` and ``uid`` name the attempt, ``host`` is where the report comes from; wait statuses are as ``os.wait`` gives them.
 """
@@ -13,27 +13,27 @@ from lavad.core.lang.states import TermReason
 
 
 class PartReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report; alone, one of a kind that this version does not know: it is acknowledged, and nothing follows."""
+    """The fields of every report. An instance of this class itself is of an unknown kind: acknowledged and ignored."""
 
     host: str
     key: int
     uid: str
     attempt: int = 0
     serial: int = 0
-    """Counts the reports of a stream; by it they are acknowledged."""
+    """Number of the report on its stream, used to acknowledge it."""
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing of the part is left, so that its host may forget it once this is committed."""
+        """Whether nothing of the part is left: its host may forget the part once this report is committed."""
         return False
 
 
 class PreparedReport(PartReport, frozen=True, kw_only=True):
-    """All is in place on the host; the part waits for the word to go."""
+    """The host is ready; the part waits for its release."""
 
     endpoint: Endpoint = Endpoint()
     door: str = ""
-    """Where the user of an interactive job connects to, ``ip port name``."""
+    """Address to which the user of an interactive job connects: ``ip port name``."""
 
 
 class StartedReport(PartReport, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class StartedReport(PartReport, frozen=True, kw_only=True):
 
 
 class EndedReport(PartReport, frozen=True, kw_only=True):
-    """Its job process has ended. ``gone``: nothing of the part is left on the host."""
+    """The job process of the part has ended. ``gone``: nothing of the part is left on the host."""
 
     end: End
     gone: bool = False
@@ -66,7 +66,7 @@ class GoneReport(PartReport, frozen=True, kw_only=True):
 
 
 class RefusedReport(PartReport, frozen=True, kw_only=True):
-    """It was not started. ``code``: one of the agent's words for the cause; ``why``: one line."""
+    """The host refused to start it. ``code``: the agent's error code; ``why``: one line."""
 
     code: str
     why: str
@@ -77,13 +77,13 @@ class RefusedReport(PartReport, frozen=True, kw_only=True):
 
 
 class StoppedReport(PartReport, frozen=True, kw_only=True):
-    """Its processes are stopped, or go on."""
+    """Its processes are stopped, or resumed."""
 
     stopped: bool
 
 
 class GrantedReport(PartReport, frozen=True, kw_only=True):
-    """The request ``wish`` was carried out (``ok``) or could not be, and ``why``."""
+    """The pending signal number ``wish`` was carried out (``ok``), or why not (``why``)."""
 
     wish: int
     ok: bool
@@ -118,7 +118,7 @@ class TaskStartReport(TaskReport, frozen=True, kw_only=True):
 
 
 class TaskEndReport(TaskReport, frozen=True, kw_only=True):
-    """It has ended. ``limit``: what its agent ended it for."""
+    """It has ended. ``limit``: the limit for which its agent ended it."""
 
     status: int
     limit: TermReason = TermReason.NONE

@@ -1,9 +1,9 @@
-"""Running jobs whose hosts change: what an attempt has now, what it would have, and which of it may go.
+"""Resizable jobs: the hosts and slots that an attempt has, wants, and may give up.
 
-A growth is the job's at once: its new hosts are prepared and released one by one, and when all of them run (and the
-notification command agreed) it is over. A shrink waits for its command; then slots are free at once, and a host leaves
-(``leaving``) until nothing of the part is left there. One resize at a time.
-Rule: pure. The first host never leaves, and nothing leaves below the job's minimum but by a user's own release.
+A growth belongs to the job at once: the new hosts are prepared and released one by one, and the growth is complete when all of
+them run and the notification command has succeeded. A shrink waits for its command; then slots are free at once, and a host is
+``leaving`` until nothing of the part is left on it. There is one resize at a time.
+Rule: pure. The first host never leaves, and only a user's own release takes a job below its minimum.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def uid_of(run: Attempt, part: Part) -> str:
 
 
 def is_part(run: Attempt, host: str, uid: str) -> bool:
-    """Whether a host has a part of the attempt by this uid."""
+    """Whether the attempt has a part with this uid on the host."""
     return any(part.host == host and uid_of(run, part) == uid for part in run.parts)
 
 
@@ -54,7 +54,7 @@ def staying(run: Attempt) -> list[Part]:
 
 
 def slots_of(run: Attempt) -> int:
-    """Slots of the parts that are to stay, less what a shrink under way takes."""
+    """Slots of the parts that stay, less those that a shrink in progress takes away."""
     total = sum(part.slots for part in staying(run))
     if run.resize is not None and not run.resize.grow and not run.resize.done:
         total -= sum(placed.slots for placed in run.resize.parts)
@@ -62,12 +62,12 @@ def slots_of(run: Attempt) -> int:
 
 
 def in_use(run: Attempt) -> list[Part]:
-    """What the job itself is told that it has: added hosts only once they run."""
+    """The parts that the job itself is told about: added hosts only once they run."""
     return [part for part in staying(run) if not part.grown or part.state is PartState.RUNNING]
 
 
 def may_lose(job: Job, spec: Spec, host: str) -> bool:
-    """Whether the attempt goes on without this host of it."""
+    """Whether the attempt can continue without this host."""
     run = job.run
     if run is None or not run.elastic or run.verdict is not None or run.refused or run.parts[0].host == host:
         return False
@@ -81,14 +81,14 @@ def may_lose(job: Job, spec: Spec, host: str) -> bool:
 
 
 def wants(run: Attempt, spec: Spec) -> tuple[int, int]:
-    """(minimum, maximum) of slots that the job wants beyond those it has; (0, 0): none."""
+    """(minimum, maximum) of additional slots that the job wants; (0, 0): none."""
     have = slots_of(run)
     least, most = run.wanted if run.wanted is not None else (1, spec.max_slots) if spec.autoresize else (0, 0)
     return (min(max(1, least), most - have), most - have) if most > have else (0, 0)
 
 
 def why_not_grow(job: Job, spec: Spec, now: float) -> str:
-    """Why a started job does not grow now; "": it would."""
+    """Why a started job cannot grow now; "": it can."""
     run = job.run
     if run is None or not run.elastic or job.preempted_for or job.state.name != "RUN":
         return "it does not run"
@@ -134,7 +134,7 @@ def grown(run: Attempt, parts: Iterable[Placed], at: float) -> Attempt:
 
 
 def shrunk(run: Attempt, parts: Iterable[Placed], at: float, preempted_for: int = 0) -> Attempt:
-    """The attempt after a shrink: whole hosts are leaving, slots of a host that stays are free at once."""
+    """The attempt after a shrink: whole hosts are leaving, slots of a remaining host are free at once."""
     rows = list(run.parts)
     for placed in parts:
         known = next((n for n, part in enumerate(rows) if part.host == placed.host and not part.leaving), None)
@@ -157,7 +157,7 @@ def shrunk(run: Attempt, parts: Iterable[Placed], at: float, preempted_for: int 
 
 
 def trimmed(run: Attempt, hosts: Iterable[str]) -> Attempt:
-    """The attempt whose resize under way is no longer about hosts that go anyhow; it is over when it is about none."""
+    """The attempt with these hosts taken out of the resize in progress; a resize without hosts is over."""
     gone = set(hosts)
     if run.resize is None or not any(placed.host in gone for placed in run.resize.parts):
         return run
@@ -175,7 +175,7 @@ def without(run: Attempt, host: str, at: float, cpu: float = 0.0) -> Attempt:
 
 
 def _spent(run: Attempt, placed: Placed, at: float, sign: int) -> Attempt:
-    """What comes late was not used since the start, and what goes early was used until now."""
+    """Correct ``spent``: added slots were not used since the start (sign -1), removed ones were used until now (1)."""
     seconds = max(0.0, at - run.started) if run.started else 0.0
     slots, gpus, cpu = run.spent
     return replace(run, spent=(slots + sign * placed.slots * seconds, gpus + sign * len(placed.gpus) * seconds, cpu))
@@ -194,7 +194,7 @@ def _summed(one: Amounts, other: Amounts, sign: int) -> tuple[tuple[str, float],
 
 
 def portion(part: Part, slots: int, per_slot: Amounts = ()) -> Placed:
-    """What goes with ``slots`` slots of a part; all of it with the last slot."""
+    """``slots`` slots of a part with their share of its resources; the last slot takes everything."""
     if slots >= part.slots:
         return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)
     gone = tuple((name, amount * slots) for name, amount in per_slot)

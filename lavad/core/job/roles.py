@@ -1,6 +1,6 @@
-"""Jobs with several roles: which tasks an attempt has, when each may start, what its end means, and when the job is decided.
+"""Jobs with several roles: the tasks of an attempt, when each may start, what follows from its end, and when the job ends.
 
-Rule: pure; a task's rank is its place among (role, index), and stays its own through every start of the attempt.
+Rule: pure. Ranks number the tasks in order of (role, index); a task keeps its rank through all restarts of the attempt.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def find_role(spec: Spec, name: str) -> int:
 
 
 def startable(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
-    """(rank, task) of those that are to be started by an order of their own: late ones in turn, and those to start again."""
+    """(rank, task) of tasks that need a start order of their own: late ones, and those that are restarted."""
     ready: bool | None = None
     for rank, task in enumerate(run.tasks):
         if task.state is not TaskState.WAITING or (task.number == 1 and not task.late):
@@ -100,25 +100,25 @@ def counts(spec: Spec, run: Attempt | None) -> list[Count]:
     return found
 
 
-# -- what an end means ---------------------------------------------------------------------------------------------------
+# -- what follows from an end ---------------------------------------------------------------------------------------------------
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The task starts again."""
+    """The task is restarted."""
 
     delay: float
     why: str
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The job ends so, or (``again``) starts again as a whole."""
+    """The verdict of the whole job, or (``again``) its restart as a whole."""
 
     end: End
     again: str = ""
 
 
 def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Judgement | None:
-    """What follows from the end of a task, which ``run`` has already; None: the job goes on without it."""
+    """What follows from the end of a task (``run`` includes it already); None: the job continues without the task."""
     task = run.tasks[rank]
     role = spec.roles[task.role]
     code = exit_code(task.status)
@@ -150,7 +150,7 @@ def exit_code(status: int) -> int:
 
 
 def wants_retry(restart: str, code: int) -> bool:
-    """Whether a task that ended with this code starts again by its role's policy."""
+    """Whether a role's restart policy restarts a task that ended with this code."""
     match restart:
         case "Always":
             return True
@@ -162,14 +162,15 @@ def wants_retry(restart: str, code: int) -> bool:
 
 
 def delay_of(before: int) -> float:
-    """Seconds before a restart: 0.0 for the first, longer for each further one."""
+    """Seconds before a restart; ``before``: restarts so far. 0.0 for the first, longer for each further one."""
     return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
 
 
 def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
-    """What the role's actions, then the job's, say; else a failure ends the job where its success does not allow for any.
+    """The action for this end: the role's own, else the job's; without one, a failure ends the job unless its success rule
+    allows it.
 
-    ``completed``: all tasks of the role have ended well; only that is TaskCompleted.
+    ``completed``: all tasks of the role have succeeded; only then the event is TaskCompleted.
     """
     events = ("TaskFailed", "Any") if code else ("TaskCompleted",) if completed else ()
     for actions in (role.actions, spec.policy.actions):

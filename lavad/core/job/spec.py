@@ -1,4 +1,4 @@
-"""What a user asked for. ``Spec`` is what the scheduler needs, shared by all jobs equal to it; ``JobText`` is the rest.
+"""What a user submitted. ``Spec`` is what the scheduler needs, shared by all equal jobs; ``JobText`` is the rest.
 
 A ``Spec`` never changes and is kept once in memory under a number (the job's class); ``JobText`` (command, files, mail)
 differs from job to job and stays in the store.
@@ -20,11 +20,11 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     method: str = ""
     initial: int = 0
     of: str = ""
-    """brestart: the folder below ``folder`` (a job's number) whose generations it goes on from."""
+    """brestart: subfolder of ``folder`` (a job number) with the checkpoint generations to restart from."""
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is done on an event of a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, perhaps only for one exit code."""
+    """What to do on an event of a task: ``TaskFailed``, ``TaskCompleted`` or ``Any``, optionally only for one exit code."""
 
     event: str
     action: str
@@ -38,7 +38,7 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     count: int = 1
     least: int = 1
-    """Minimum of tasks to start with; more, up to ``count``, where there is room."""
+    """Minimum number of tasks to start with; up to ``count`` where there is room."""
     slots: int = 1
     resreq: str = ""
     gpus: int = 0
@@ -56,12 +56,12 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the tasks of a job with roles depend on each other."""
 
     framework: str = ""
-    """Whose environment they find: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``, ``volcano``; "" is lava's
-    own alone."""
+    """Framework whose environment variables the tasks get: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``,
+    ``volcano``; "": only lava's own."""
     success: str = "all"
     """A role, ``role[index]``, ``all`` or ``any``: the job is done once these have ended successfully."""
     clean: str = "running"
-    """Tasks that still run then: ``running`` and ``all`` end them (``all`` removes scratch folders too), ``none`` does not."""
+    """What happens then to tasks that still run: ``running`` and ``all`` end them (``all`` also removes scratch folders)."""
     launcher_start: str = "when_ready"
     backoff: int = 6
     """Maximum of restarts of tasks and of the job."""
@@ -71,7 +71,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that decides where and when a job may run. Jobs with an equal spec form one class for the scheduler."""
+    """Everything that determines where and when a job may run. Jobs with an equal spec are one class for the scheduler."""
 
     user: str
     queue: str
@@ -88,7 +88,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     run_host: str = ""
     """Host or model that the CPU or run limit is given for."""
     estimate: int = 0
-    """``-We``: estimated run time in seconds; 0: not given. The scheduler plans with it; it ends no job."""
+    """``-We``: estimated run time in seconds, used only for planning; 0: not given."""
     priority: int = -1
     """User priority (``-sp``); -1: not given."""
     begin: float = 0.0
@@ -134,9 +134,9 @@ class RoleText(msgspec.Struct, frozen=True, omit_defaults=True):
     env: dict[str, str] = {}
     cwd: str = ""
     software: tuple[tuple[str, ...], ...] = ()
-    """Environments (modules, container …) around its command, inside of the job's."""
+    """Software environments (modules, container …) around its command, inside those of the job."""
     scratch: bool = False
-    """Each task has its own folder on its host, for the job's life."""
+    """Each task has a scratch folder of its own on its host until the job ends."""
 
 
 class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -175,7 +175,7 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     esub: str = ""
     cwd_given: bool = False
     software: tuple[tuple[str, ...], ...] = ()
-    """What is put around the command, the outermost first: modules, container, conda, venv; each a name and its values."""
+    """Software environments around the command, outermost first: modules, container, conda, venv; each (name, values …)."""
     warn_action: str = ""
     """``-wa``: a signal, CHKPNT or a command, ``warn_before`` (``-wt``) seconds before the job is ended by its run limit."""
     warn_before: int = 0
@@ -186,11 +186,11 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     interactive: str = ""
     """``I``, ``Ip`` or ``Is``; "" for a batch job."""
     tee: bool = False
-    """``-tty``: what goes to files is shown too."""
+    """``-tty``: output that goes to files is also shown on the terminal."""
     input_data: str = ""
-    """The input file as it was at submission (``-is``), in base64."""
+    """``-is``: contents of the input file at submission, in base64."""
     notify: str = ""
-    """With what a job's mail is sent beside ``-B`` and ``-N``: words of ``exit done start suspend``."""
+    """Events that send mail beside ``-B`` and ``-N``: words out of ``exit done start suspend``."""
     copies: tuple[str, ...] = ()
     """``-f``: files that are copied before and after the job."""
     pend_limit: int = 0
@@ -198,4 +198,4 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     eligible_limit: int = 0
     """``-eptl``."""
     host_file: str = ""
-    """``-hostfile``: its name; what it says is in the requirement."""
+    """``-hostfile``: its name; its contents are part of the requirement."""

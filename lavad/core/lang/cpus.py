@@ -1,7 +1,7 @@
 """Which processors the tasks of a job get on one host: affinity[].
 
-Rule: one CPU is never given to two tasks; tasks are served one after the other, so that n tasks get what the first n of
-more would have got. Pure: the same free CPUs give the same answer.
+Rule: no CPU is given to two tasks. Tasks are served in order, so that n tasks get the CPUs that the first n of a larger number
+would get. Pure: the same free CPUs give the same answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PACK = re.compile(r"pack\((\w+)(?:=(\d+))?\)")
 
 
 class Binding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What one task is bound to: CPUs, NUMA nodes, and ``taken``, the CPUs that no other job gets; (): ``cpus``."""
+    """What one task is bound to: CPUs, NUMA nodes, and ``taken``, the CPUs that no other job gets; (): the same as ``cpus``."""
 
     cpus: tuple[int, ...]
     taken: tuple[int, ...] = ()
@@ -29,7 +29,7 @@ class Binding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def taken_by(binds: Sequence[Binding]) -> Cpus:
-    """The CPUs that these tasks keep from other jobs."""
+    """The CPUs of these tasks that no other job may use."""
     return frozenset(cpu for bind in binds for cpu in bind.taken or bind.cpus)
 
 
@@ -37,7 +37,7 @@ def give_cpus(
     topology: Topology, taken: Collection[int], want: Affinity, tasks: int, near: Collection[int] = ()
 ) -> tuple[Binding, ...]:
     """Bindings for as many of ``tasks`` tasks as fit; ``near``: preferred NUMA nodes."""
-    giver = _Giver(topology, taken, want, near)
+    giver = _Allocator(topology, taken, want, near)
     if want.count == want.times == 1 and not want.same and want.exclusive is None and want.distribute != "balance":
         return giver.single(tasks)
     return tuple(giver.tasks(tasks))
@@ -58,7 +58,7 @@ def count_tasks(topology: Topology, taken: Collection[int], want: Affinity, most
     return min(most, groups // want.times)
 
 
-class _Giver:
+class _Allocator:
     """One job's part on one host."""
 
     def __init__(self, topology: Topology, taken: Collection[int], want: Affinity, near: Collection[int]) -> None:

@@ -1,7 +1,7 @@
 """Dependency conditions: `bsub -w 'done(105) && numdone("sweep", >= 10)'`.
 
-Rule: a condition is a tree of tuples over `Question`s. `judge` weighs one against the counts of the jobs that it names,
-`evaluate` joins the answers: True, False (not yet) or None (never can be), which is why nothing here looks at a job.
+Rule: a condition is a tree of tuples whose leaves are `Question`s. `judge` answers one question from the counts of the jobs that
+it names, `evaluate` combines the answers: True, False (not yet) or None (can never become true). No job record is read here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DependencyError(ValueError):
 
 
 class JobRef(msgspec.Struct, frozen=True):
-    """The jobs a test is about: an id, or a name (`prefix` for `name*`); `same_index` is `[*]`, element by element."""
+    """The jobs that a question is about: an id, or a name (`prefix`: `name*`); `same_index` is `[*]`, element by element."""
 
     id: int = 0
     name: str = ""
@@ -210,7 +210,7 @@ def questions_of(tree: Tree | Question) -> list[Question]:
 
 
 def evaluate(tree: Tree | Question, lookup: Callable[[Question], Answer]) -> Answer:
-    """`lookup` answers one test (see `judge`); `!` of what never can be is true."""
+    """`lookup` answers one question (see `judge`); `!` of a question that can never become true is true."""
     if isinstance(tree, Question):
         return lookup(tree)
     if tree[0] == "not":
@@ -230,7 +230,7 @@ def _any(answers: Sequence[Answer]) -> Answer:
 
 
 def judge(question: Question, jobs: Sequence[JobCounts]) -> Answer:
-    """All jobs that a name matches must fit. No job left to ask: never."""
+    """True if every job fulfils the question; None (never) where no job is left."""
     if not jobs:
         return None
     return _all([_judge_one(question, job) for job in jobs])

@@ -1,7 +1,7 @@
 """GPU requirements: the string of `bsub -gpu`, GPU_REQ and LSB_GPU_REQ.
 
 Rule: an option that is not named stays None, so that job, application, queue and cluster merge option by option;
-`merge` alone fills in the defaults. `-` names no option at all.
+only `merge` fills in the defaults. The text `-` names no option.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def merge(own: GpuReq, *outer: GpuReq | None) -> GpuReq:
         if "num" in merged:
             known.pop("per", None)
         merged = known | merged
-    # a GPU in exclusive-process mode cannot serve a second job anyway
+    # a GPU in exclusive-process mode cannot be shared in any case
     if merged.get("mode") == "exclusive_process":
         merged["j_exclusive"] = True
     if merged.get("gvendor") == "amd":
@@ -99,7 +99,7 @@ def show(req: GpuReq) -> str:
 
 
 def unsupported(req: GpuReq) -> list[str]:
-    """Options that are understood but have no effect; the caller warns or refuses."""
+    """Options that are read but have no effect; the caller warns about them or refuses the job."""
     found = []
     if req.mig is not None:
         found.append(f"mig={req.mig}")

@@ -1,7 +1,7 @@
 """Sets of array indices kept as spans, so that a million elements cost a few bytes.
 
-Rule: a set has exactly one form (greedy from the left, spans of three or more unless contiguous), so equal sets
-compare and hash equal, and no operation on contiguous spans walks through their elements.
+Rule: a set has exactly one form (built greedily from the left; a stepped span has at least three elements), so equal sets compare
+and hash equal. No operation on contiguous spans visits their elements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ITEM = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 
 
 class _Builder:
-    """Turns ascending spans into the one form, a whole span at a time."""
+    """Builds the canonical form from ascending spans, a whole span at a time."""
 
     def __init__(self) -> None:
         self.parts: list[Span] = []
@@ -52,7 +52,7 @@ class _Builder:
         self.count = (last - start) // step + 1
 
     def _close(self) -> None:
-        """End the run; a stepped pair gives back its second element, which may begin a longer run."""
+        """End the open run; of a stepped pair, the second element is added again, as it may begin a longer run."""
         if self.count == 2 and self.step > 1:
             self.parts.append((self.start, self.start, 1))
             self.start, self.step, self.count = self.last, 1, 1
@@ -61,7 +61,7 @@ class _Builder:
         self.count = 0
 
     def begins(self, start: int, last: int) -> bool:
-        """Whether the open run is just this span, as it would be if nothing had come before it."""
+        """Whether the open run consists of this span alone, as if nothing had been added before."""
         return self.start == start and self.last == last and self.count > 0
 
     def finish(self) -> Ranges:
@@ -98,7 +98,7 @@ class Ranges(msgspec.Struct, frozen=True):
 
     def __len__(self) -> int:
         parts = self.parts
-        if len(parts) == 1:  # as nearly always, and asked with each start of an element
+        if len(parts) == 1:  # nearly always so, and called at each start of an element
             first, last, step = parts[0]
             return (last - first) // step + 1
         return sum((last - first) // step + 1 for first, last, step in parts)
@@ -123,7 +123,7 @@ class Ranges(msgspec.Struct, frozen=True):
         return self.parts[-1][1]
 
     def first(self, count: int) -> tuple[Ranges, Ranges]:
-        """The `count` smallest and the rest."""
+        """(the `count` smallest indices, the rest)."""
         left = max(count, 0)
         for at, part in enumerate(self.parts):
             span = _range(part)
@@ -153,18 +153,18 @@ class Ranges(msgspec.Struct, frozen=True):
         return self._patched(begin, end, pieces)
 
     def is_within(self, other: Ranges) -> bool:
-        """Whether the other set has all of this one; looks no further than the first that it has not."""
+        """Whether this is a subset of the other set; stops at the first index that is missing there."""
         return next((False for part in self.parts for _ in _subtract(_range(part), other._near(part))), True)
 
     def _between(self, low: int, high: int) -> tuple[int, int]:
-        """Which parts (first, behind the last) have hulls that touch low..high."""
+        """(first, one past the last) of the parts whose hulls touch low..high."""
         return bisect_left(self.parts, low, key=lambda part: part[1]), bisect_right(self.parts, high, key=lambda part: part[0])
 
     def _patched(self, begin: int, end: int, pieces: Iterable[range]) -> Ranges:
-        """With ``pieces`` in the place of the parts begin..end: no other part is gone through, if only they change.
+        """The set with parts begin..end replaced by ``pieces``, without visiting parts that do not change.
 
-        How a run ends is decided by the two elements after it, so the two parts before begin are made anew; from where a part
-        comes out as it was, all that follow do.
+        The end of a run depends on the two elements after it, so the two parts before begin are built again; after the first
+        part that comes out unchanged, all following parts are unchanged too.
         """
         first = max(0, begin - 2)
         builder = _Builder()
@@ -193,7 +193,7 @@ class Ranges(msgspec.Struct, frozen=True):
         return large._patched(begin, end, map(_range, _union(spans).parts))
 
     def _near(self, part: Span) -> Iterator[range]:
-        """Own spans whose hull touches the hull of `part`."""
+        """The spans of this set whose hull touches the hull of `part`."""
         for at in range(bisect_left(self.parts, part[0], key=lambda own: own[1]), len(self.parts)):
             if self.parts[at][0] > part[1]:
                 return
@@ -249,7 +249,7 @@ def _clip(span: range, low: int, high: int) -> range:
 
 
 def _common(left: range, right: range) -> range:
-    """The common elements of two spans are a span again."""
+    """The intersection of two spans, which is a span again."""
     shared = gcd(left.step, right.step)
     if (right.start - left.start) % shared:
         return range(0)
@@ -288,7 +288,7 @@ def _between(span: range, gone: range) -> Iterator[range]:
 
 
 def _union(ordered: list[range]) -> Ranges:
-    """Of spans sorted by their start; a stretch where they interleave goes through a bitmap."""
+    """The union of spans sorted by their start; where stepped spans interleave, by way of a bitmap."""
     builder = _Builder()
     for group in _overlapping(ordered):
         steps = {(span.step, span.start % span.step) for span in group if len(span) > 1}

@@ -1,7 +1,7 @@
 """Resource reservations that end before the job does: rusage[…:duration=…:decay=1].
 
-Rule: a decaying amount falls in ``STEPS`` even steps and is never below the straight line of LSF's linear decay, so that a
-job's reservations change a few times in its life and not all the time.
+Rule: a decaying amount falls in ``STEPS`` equal steps and never below the line of LSF's linear decay, so that the reservations of
+a job change only a few times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Amounts = tuple[tuple[str, float], ...]
 
 
 class RusageDecay(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """``amount`` of a resource is reserved for ``seconds`` from dispatch on; with ``decay`` less after each step."""
+    """``amount`` of a resource is reserved for ``seconds`` after dispatch; with ``decay``, less after each step."""
 
     name: str
     amount: float
@@ -35,7 +35,7 @@ def next_change(decays: Iterable[RusageDecay]) -> float | None:
 
 
 def decayed(reserved: Amounts, decays: tuple[RusageDecay, ...], passed: float) -> tuple[Amounts, tuple[RusageDecay, ...]]:
-    """(what is reserved ``passed`` seconds after dispatch, what of it will still change)."""
+    """(amounts reserved ``passed`` seconds after dispatch, the decays that remain)."""
     passed += _SOON
     rest = {decay.name: 0.0 for decay in decays}
     kept = []
@@ -50,7 +50,7 @@ def decayed(reserved: Amounts, decays: tuple[RusageDecay, ...], passed: float) -
 
 
 def merge_decays(one: tuple[RusageDecay, ...], other: tuple[RusageDecay, ...]) -> tuple[RusageDecay, ...]:
-    """The decays of two parts on one host; of a resource that both reserve, nothing ends before all of it may."""
+    """The decays of two parts on one host; a resource that both reserve is kept until the later end."""
     found = {decay.name: decay for decay in one}
     for decay in other:
         old = found.get(decay.name)

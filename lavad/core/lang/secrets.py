@@ -1,6 +1,6 @@
-"""What ``bsub -secret`` names: variables whose values lie in files of the user's, and never come to the master.
+"""``bsub -secret``: environment variables whose values stay in files of the user and never reach the master.
 
-Rule: a value is read on the execution host, by the user's own process, when the part starts; here there are names only.
+Rule: values are read on the execution host, by a process of the user, when the part starts; only names are kept here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read(text: str, home: str, folder: str) -> tuple[tuple[str, str], ...]:
 
 
 def without_secrets(env: Mapping[str, str], named: OptionValue | None) -> dict[str, str]:
-    """The environment to keep for a job: what ``named`` (``-secret``) makes of its own is not taken from the submitter's."""
+    """The submitter's environment without the variables that ``named`` (the argument of ``-secret``) defines."""
     words = named.split() if isinstance(named, str) else []
     names = {word.partition("=")[0] for word in words}
     return {name: value for name, value in env.items() if name not in names}

@@ -29,9 +29,9 @@ FINAL = frozenset({JobState.DONE, JobState.EXIT})
 class PartState(IntEnum):
     """One attempt on one host.
 
-    OFFERED: the agent is to prepare or start it. PREPARED: all is in place there, it waits for the other hosts.
-    STARTING: told to go. RUNNING: the agent said that it runs. GONE: nothing of it is left there.
-    FENCED: the host is silent, and its lease has passed, so nothing of it can be left.
+    OFFERED: the agent is to prepare or start it. PREPARED: the host is ready and waits for the other hosts.
+    STARTING: released. RUNNING: the agent reported that it runs. GONE: nothing of it is left on the host.
+    FENCED: the host is silent and its lease has expired, so nothing of it can be left.
     """
 
     OFFERED = 1
@@ -58,7 +58,7 @@ TASK_OVER = frozenset({TaskState.SUCCEEDED, TaskState.FAILED})
 
 
 class HostState(IntEnum):
-    """Whether the master hears a host's agent."""
+    """Whether the master receives heartbeats of a host's agent."""
 
     OK = 1
     UNAVAIL = 2
@@ -66,7 +66,7 @@ class HostState(IntEnum):
 
 
 class TermReason(IntEnum):
-    """Why a job ended other than by itself; LSF's names."""
+    """Why a job was ended, under LSF's names; NONE: it ended by itself."""
 
     NONE = 0
     TERM_OWNER = 1

@@ -1,6 +1,6 @@
-"""LSF's ways to write times: limits (-W, -c), points (-b, -t) and the intervals of bhist and bacct.
+"""LSF's notations of time: limits (-W, -c), points in time (-b, -t) and the intervals of bhist and bacct.
 
-Rule: local time is naive and comes from the caller; nothing here knows the clock.
+Rule: local times are naive datetimes, and the caller passes the current one; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class WhenError(ValueError):
 
 
 def parse_limit(text: str) -> tuple[int, str | None]:
-    """`[hours:]minutes[/host_or_model]` in seconds, and the host or model by whose CPU factor it is scaled."""
+    """`[hours:]minutes[/host_or_model]`: (seconds, host or model whose CPU factor scales them). Raises WhenError."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None:
         raise WhenError(text)
@@ -32,7 +32,7 @@ def parse_limit(text: str) -> tuple[int, str | None]:
 
 
 def parse_point(text: str, now: datetime) -> datetime:
-    """`[[[year:]month:]day:]hour:minute`: the next time after now that fits."""
+    """`[[[year:]month:]day:]hour:minute`: the next matching time after now. Raises WhenError."""
     if _POINT.fullmatch(text.strip()) is None:
         raise WhenError(text)
     fields = [int(field) for field in text.strip().split(":")]
@@ -73,7 +73,7 @@ def _shifted(clock: datetime, months: int, day: int) -> datetime | None:
 
 
 def parse_interval(text: str, now: datetime) -> tuple[datetime | None, datetime | None]:
-    """`t0,t1`, `t0,`, `,t1` or one time, which means the whole day, month … that it names; None is an open end."""
+    """`t0,t1`, `t0,`, `,t1`, or one time, which stands for the whole day, month … that it names; None: open end."""
     if len(text) > 100 or text.count(",") > 1:
         raise WhenError(text)
     first, comma, last = (piece.strip() for piece in text.partition(","))
@@ -94,7 +94,7 @@ def parse_interval(text: str, now: datetime) -> tuple[datetime | None, datetime 
 
 
 def _period(text: str, now: datetime) -> tuple[datetime, datetime]:
-    """First and last second of what a single time names."""
+    """First and last second of the period that a single time names."""
     if text == ".":
         return now, now
     if text.startswith(".-"):

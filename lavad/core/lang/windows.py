@@ -69,7 +69,7 @@ def _window(word: str) -> list[tuple[int, int]]:
 
 
 def _wrapped(opens: int, closes: int, period: int = WEEK) -> list[tuple[int, int]]:
-    """A window whose end is not after its start reaches into the next day or week; equal times mean all of it."""
+    """A window that ends before it starts extends into the next day or week; equal times mean the whole period."""
     if closes <= opens:
         closes += period
     if closes <= WEEK:

@@ -23,7 +23,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Preemption(msgspec.Struct, frozen=True, gc=False):
-    """Take a running job's place for another; done together with the other's placement, or not at all."""
+    """A running job gives way to another; carried out together with the other's placement, or not at all."""
 
     key: int
     uid: str
@@ -76,13 +76,13 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Jobs that the system had suspended and that may go on."""
     suspensions: tuple[Suspension, ...] = ()
     releases: tuple[int, ...] = ()
-    """Waiting jobs for which nothing shall be held any more: what was held has gone away."""
+    """Pending jobs whose reserved slots are released, as a host of them is gone."""
     holds: tuple[Placement, ...] = ()
-    """Jobs that take their slots one by one (GANG=N), with all that they hold from now on."""
+    """Jobs that collect their slots one by one (GANG=N), with all slots that they hold from now on."""
     deadlocked: tuple[int, ...] = ()
     """Those that wait for each other."""
     promises: dict[int, ReservedStart] = {}
-    """Waiting job to its promised start, all of them: what is not here is promised nothing."""
+    """Pending job to its reserved start; jobs that are missing here have none."""
 
     recorded: Recorded | None = None
     """What a replay needs; None: nothing is recorded."""

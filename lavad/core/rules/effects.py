@@ -1,6 +1,6 @@
-"""What must be done now, read from the state of a job alone: after a restart each live job is asked again, and nothing is lost.
+"""Effects: what agents must do now, derived from the state of a job alone, so that a restart of the master loses nothing.
 
-Effects are idempotent: (key, attempt, uid, number of the pending signal) tell the agent whether it has done one already.
+Effects are idempotent: by (key, attempt, uid, number of the pending signal) an agent knows whether it has carried one out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Something for one host's agent to do."""
+    """An action for the agent of one host."""
 
     host: str
     key: int
@@ -29,7 +29,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartPart(Effect, frozen=True):
-    """Start the part (a gang's: only prepare it)."""
+    """Start the part; of a gang, only prepare it."""
 
     two_phase: bool
 
@@ -38,22 +38,22 @@ Ports = tuple[tuple[int, ...], ...]
 
 
 class ReleasePart(Effect, frozen=True):
-    """All hosts of the gang are prepared: go."""
+    """All hosts of the gang are prepared: start the prepared part."""
 
     root: Endpoint
-    """Of the first host."""
+    """Endpoint of the first host."""
     ports: Ports = ()
     """The ports that each host keeps free, () where none keeps any."""
 
 
 class KillPart(Effect, frozen=True):
-    """End everything of the part now (its gang is over, or it must not exist); ``leaves``: the gang goes on without it."""
+    """End the part now: its gang has ended, or it must not exist. ``leaves``: the gang continues without it."""
 
     leaves: bool = False
 
 
 class StartTask(Effect, frozen=True):
-    """Start one task of a part that runs: late, or again."""
+    """Start one task of a running part, late or again."""
 
     rank: int
     number: int
@@ -61,7 +61,7 @@ class StartTask(Effect, frozen=True):
 
 
 class FinishPart(Effect, frozen=True):
-    """The tasks' ends have decided the job: end what still runs (``leave``: wait for it) and tell the end."""
+    """The tasks have decided the verdict of the job: end those that still run (``leave``: wait for them) and report the end."""
 
     status: int
     rank: int
@@ -70,25 +70,25 @@ class FinishPart(Effect, frozen=True):
 
 
 class SignalPart(Effect, frozen=True):
-    """What a user or the system asks of an attempt: signal, kill sequence, checkpoint …"""
+    """A pending signal of a user or of the system: signal, kill sequence, checkpoint …"""
 
     pending: PendingSignal
 
 
 class StopPart(Effect, frozen=True):
-    """Stop (or let go on) all processes of the part."""
+    """Stop or resume all processes of the part."""
 
     stopped: bool
 
 
 class ChangeLimits(Effect, frozen=True):
-    """A job that runs has other limits now."""
+    """The limits of a running job have changed."""
 
     limits: Limits
 
 
 class ChangeText(Effect, frozen=True):
-    """The output files or the mail of a job that runs are others now."""
+    """The output files or the mail settings of a running job have changed."""
 
     values: tuple[tuple[str, str], ...]
 
@@ -97,7 +97,7 @@ Hosts = tuple[tuple[str, int, int], ...]
 
 
 class TellHosts(Effect, frozen=True):
-    """The hosts that a resizable job has now, (host, slots, seat). ``number``: run the command, and say how it ended."""
+    """The current hosts of a resizable job: (host, slots, node index). ``number``: run the notification command and report."""
 
     hosts: Hosts
     number: int = 0
@@ -107,12 +107,12 @@ class TellHosts(Effect, frozen=True):
 
 
 def effects_due(job: Job) -> list[Effect]:
-    """All that is due for a job with an attempt, in the order in which an agent must get it."""
+    """The effects that are due for a job with an attempt, in the order in which an agent must receive them."""
     run = job.run
     if run is None:
         return []
     due: list[Effect] = []
-    # Once for all parts: each is told of all.
+    # computed once, as each part is told about all
     links = links_of(run) if any(part.state is PartState.STARTING for part in run.parts) else (Endpoint(), ())
     hosts = tuple((part.host, part.slots, part.node_index) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
@@ -124,7 +124,7 @@ def effects_due(job: Job) -> list[Effect]:
 
 
 def effects_of_end(job: Job) -> list[Effect]:
-    """What is due when a job is over for the master while parts of it may still be there (bkill -r)."""
+    """The effects for a job that has ended for the master while parts of it may still run (bkill -r)."""
     run = job.run
     live = () if run is None else (part for part in run.parts if part.state not in OVER and part.end is None)
     if run is None:
@@ -133,7 +133,7 @@ def effects_of_end(job: Job) -> list[Effect]:
 
 
 def is_released(run: Attempt) -> bool:
-    """Whether a gang was told to go."""
+    """Whether a gang was released."""
     return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
 
 
@@ -179,26 +179,26 @@ def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) ->
 
 
 def links_of(run: Attempt) -> tuple[Endpoint, Ports]:
-    """What the parts of a gang are told of each other: where the first host is reached, and each host's ports."""
+    """What the parts of a gang must know of each other: (endpoint of the first host, ports of each host)."""
     ends = [parse_endpoint(part.address) for part in run.parts]
     ports = tuple(end.ports for end in ends)
     return replace(ends[0], ports=()), ports if any(ports) else ()
 
 
 def _must_end(run: Attempt, part: Part, place: int) -> bool:
-    """A part that is to go: its gang is refused or ended. The first part's own leftovers are its agent's business."""
+    """Whether the part must end as its gang was refused or has ended. Leftovers of the first part are ended by its agent."""
     if run.refused:
         return True
     if run.verdict is None or part.end is not None or run.judged:
         return False
     if run.parts[0].end is not None:
         return place > 0
-    # a part beside the first that ended well is no reason to end the others: the first one tells how the job ended
+    # success of a part other than the first does not end the others: the first part has the verdict
     return bool(run.verdict.status or run.verdict.lost)
 
 
 def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:
-    """Place to (rank, task) of what is to be started there by itself."""
+    """Index of a part to the (rank, task) of those that need a start order of their own there."""
     ending = run.verdict is not None or run.is_ending
     found: dict[int, list[tuple[int, TaskRun]]] = {}
     for rank, task in () if ending or job.state is not JobState.RUN else startable(run):

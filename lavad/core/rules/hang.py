@@ -1,8 +1,8 @@
 """Which ranks of a parallel job hang or hold up the others, from the usage samples of its hosts.
 
-Rule: pure, and of no cost beyond the samples that are there anyway. A rank is named only when it has differed from all
-others for the whole of the time asked for; ranks that are alike, busy or slow, are never named, only a job in which nothing
-moves at all. Times are the master's, at which a sample came; rates are reckoned with the host's own clock.
+Rule: pure, and based only on samples that are taken anyway. A rank is reported only after it has differed from all others for the
+whole time. Ranks that behave alike, busy or slow, are never reported, except for a job in which no rank makes progress. Times are
+the master's on arrival of a sample; rates are computed with the host's clock.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lavad.core.lang.states import HangState
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 
 IDLE = 0.02
-"""Of a core: less counts as idle."""
+"""CPU use, as a fraction of a core, below which a rank counts as idle."""
 ACTIVE = 0.05
 GPU_ACTIVE = 5
 """Per cent."""
 NAMED = 8
 FEW = 4
-"""Ranks that differ are named when the others are this many times as many (of few ranks: when it is one)."""
+"""Ranks that differ are reported when there are at least this many others for each; a single one always."""
 
 
 class Rank(msgspec.Struct):
@@ -50,7 +50,7 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
         if task.rank < 0:
             continue
         if task.state in ("", "Z"):
-            # It has ended, perhaps sooner than the others, and nobody waits for it.
+            # a rank may end before the others; nothing waits for it
             ranks.pop(task.rank, None)
             continue
         known = ranks.get(task.rank)
@@ -84,14 +84,14 @@ def forget(ranks: Ranks, hosts: Container[str]) -> None:
 
 
 def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspect, ...]:
-    """The ranks that hang or hold up the others; (): none, or it cannot be told."""
+    """The ranks that hang or hold up the others; (): none, or the samples do not tell."""
     if len(ranks) < 2:
         return ()
     since = now - seconds
     stopped = [n for n, rank in ranks.items() if 0 < rank.stopped <= since]
     if stopped:
         return _named(ranks, stopped, HangState.STOPPED)
-    # One that could run and is given no CPU hangs not: its host is overloaded.
+    # a runnable rank that gets no CPU does not hang: its host is overloaded
     idle = [n for n, rank in ranks.items() if 0 < rank.idle <= since and rank.waits]
     active = [n for n, rank in ranks.items() if 0 < rank.active <= since]
     if len(idle) == len(ranks):
@@ -109,8 +109,8 @@ def judge(ranks: Mapping[int, Rank], now: float, seconds: float) -> tuple[Suspec
     return ()
 
 
-def goes_on(ranks: Mapping[int, Rank], suspects: Iterable[Suspect]) -> bool:
-    """Whether an earlier suspicion may still hold: nothing that is known now contradicts it."""
+def is_consistent(ranks: Mapping[int, Rank], suspects: Iterable[Suspect]) -> bool:
+    """Whether an earlier suspicion may still hold: no sample contradicts it."""
     for suspect in suspects:
         rank = ranks.get(suspect.rank)
         if rank is None:

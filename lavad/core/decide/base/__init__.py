@@ -1,1 +1,1 @@
-"""What all decisions are made of: answers, the draft of a job, which jobs a command means. Imports no other room of decide."""
+"""Shared parts of all decisions: answers, job drafts, the selection of jobs. Imports no other room of decide."""

@@ -1,6 +1,6 @@
-"""What a command does to each of many jobs: a part of them at a time, so that others are served in between.
+"""Commands about many jobs, decided in chunks, so that other callers are served in between.
 
-Rule: what a later part means is looked at when its turn comes, since jobs start, end and change meanwhile.
+Rule: each chunk is decided on the state at its turn, since jobs start, end and change in between.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.site.rights import may_control
 
 AT_ONCE = 500
-"""Jobs, or elements that get a row of their own, in one part: what others wait for."""
+"""Jobs, or elements that get a record of their own, in one chunk; other callers wait for a chunk."""
 
 OnJob = Callable[[Job, float], "list[ev.Event] | str"]
 OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
-"""The events, or why not; the time is that of the part."""
+"""The events, or why not; the time is that of the chunk."""
 
 
 def decide_each(
@@ -37,10 +37,10 @@ def decide_each(
     before: list[ev.Event] | None = None,
     by_element: bool = False,
 ) -> Decided:
-    """Ask ``on_job`` and ``on_elements`` for every target that the caller may control; a text says why not.
+    """Call ``on_job`` or ``on_elements`` for every target that the caller may control; they return events, or why not.
 
-    ``before``: where they put what has to happen first (new specs). ``by_element``: each untouched element costs as much as
-    a job.
+    ``before``: list in which they put events that must come first (new specs). ``by_element``: each untouched element counts
+    as a job for the size of a chunk.
     """
     targets = select(cluster, jobs, caller)
     if len(jobs.ids) > 1:
@@ -57,10 +57,10 @@ class _Progress:
     def __init__(self, at: int = 0, rest: Target | None = None, refusal: str = "", done: bool = False) -> None:
         self.at = at
         self.rest = rest
-        """What is left of that target, None: all of it."""
+        """The rest of that target; None: all of it."""
         self.refusal = refusal
         self.done = done
-        """Whether something was done to the part of it that is over."""
+        """Whether an earlier chunk did something to that target."""
 
 
 class _Chunks:
@@ -81,7 +81,7 @@ class _Chunks:
         self._by_element = by_element
 
     def next_chunk(self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[Result], ...] = ()) -> Decided:
-        """The next part; nothing here remembers it, so that one that could not be stored may be decided again."""
+        """Decide the next chunk. The object keeps no progress, so that a chunk that could not be stored can be decided again."""
         self._before.clear()
         events: list[ev.Event] = []
         lines: list[Result] = []
@@ -107,7 +107,7 @@ class _Chunks:
         return Decided(events=all_events, answer={"results": [result for some in results for result in some]})
 
     def _cut(self, target: Target, room: int) -> tuple[Target, Target | None]:
-        """What of a target is for this part, and what is left of it."""
+        """(what of a target belongs to this chunk, the rest of it)."""
         untouched, left = target.untouched.first(room) if self._by_element else (target.untouched, EMPTY)
         room -= len(untouched) if self._by_element else 0
         if not left and len(target.keys) <= room:
@@ -118,7 +118,7 @@ class _Chunks:
     def _act(
         self, cluster: Cluster, target: Target, now: float, allowed: dict[int, bool], events: list[ev.Event]
     ) -> tuple[str, bool]:
-        """Collect the events; why something could not be done, and whether anything could."""
+        """Collect the events of a target: (why something could not be done, whether anything was done)."""
         if target.why or not (target.keys or target.untouched):
             return target.why, not target.why
         refusal, done = "", False
@@ -150,7 +150,7 @@ def _collect(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str,
 
 
 def _still_live(cluster: Cluster, target: Target) -> tuple[list[int], Ranges]:
-    """The keys and untouched elements of a target that are live; what was untouched may have a row by now."""
+    """The live keys and untouched elements of a target; an element that was untouched may have a record by now."""
     rows = cluster.jobs.rows
     keys = [key for key in target.keys if key in rows]
     if not target.untouched:
@@ -163,7 +163,7 @@ def _still_live(cluster: Cluster, target: Target) -> tuple[list[int], Ranges]:
 
 
 def _distinct(targets: list[Found]) -> list[Found]:
-    """The targets, each without what an earlier one named already (``bkill 5 5``)."""
+    """The targets, each without jobs that an earlier one names (``bkill 5 5``)."""
     keys: set[int] = set()
     untouched: dict[int, Ranges] = {}
     found: list[Found] = []

@@ -1,4 +1,4 @@
-"""What a decision yields: events to commit, and the answer that the caller gets once they are."""
+"""The result of a decision: events to commit, and the answer to the caller after the commit."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class Decided(msgspec.Struct):
     answer: Answer = {}
     texts: list[tuple[int, JobText]] = []
     cycles: list[RecordedCycle] = []
-    """Plans that were accepted, with what they were decided on."""
+    """Accepted plans with the inputs that they were made from."""
     more: Callable[[Cluster, float], Decided] | None = None
-    """What is left of an ask about many jobs: for a later turn, after others have had theirs. The last one has the answer."""
+    """The next chunk of a request about many jobs, for a later turn. The last chunk has the answer."""

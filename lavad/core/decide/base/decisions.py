@@ -1,7 +1,7 @@
-"""Which decision answers which ask: the function says so itself, with ``@decides(asks.Post)``.
+"""Registry of decisions by kind of request: a decision registers itself with ``@decides(asks.Post)``.
 
-Rule: an ask has one decision at most. Those that need more than the cluster and the ask (what the store knows of finished jobs,
-texts, a file of the environment) are not here: ``lavad.rpc.dispatch`` gathers it for them.
+Rule: a request has one decision at most. Decisions that need more than the cluster and the request (finished jobs or texts from
+the store, an environment) are not registered: ``lavad.rpc.dispatch`` collects their inputs and calls them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lavad.core.lang.asks import Ask, Caller
 A = TypeVar("A", bound=Ask)
 Decision = Callable[[Cluster, A, Caller, float], Decided]
 TimedDecision = Callable[[Cluster, A, Caller, float, datetime], Decided]
-"""One that reads times of day, and so takes the local time too."""
+"""A decision that reads times of day and therefore takes the local time too."""
 
 _DECISIONS: dict[type[Ask], TimedDecision[Any]] = {}
 
 
 def decides(ask: type[A]) -> Callable[[Decision[A]], Decision[A]]:
-    """Register the function as the decision about this kind of ask."""
+    """Register the function as the decision for this kind of request."""
 
     def register(decision: Decision[A]) -> Decision[A]:
         def without_local_time(cluster: Cluster, asked: A, caller: Caller, now: float, local: datetime) -> Decided:
@@ -36,7 +36,7 @@ def decides(ask: type[A]) -> Callable[[Decision[A]], Decision[A]]:
 
 
 def decides_in_local_time(ask: type[A]) -> Callable[[TimedDecision[A]], TimedDecision[A]]:
-    """Register the function as the decision about this kind of ask, which takes the local time too."""
+    """Register a decision for this kind of request that takes the local time too."""
 
     def register(decision: TimedDecision[A]) -> TimedDecision[A]:
         _add(ask, decision)
@@ -52,5 +52,5 @@ def _add(ask: type[Ask], decision: TimedDecision[Any]) -> None:
 
 
 def find_decision(ask: type[Ask]) -> TimedDecision[Any] | None:
-    """The decision about a kind of ask, once its module is loaded (``lavad.core.decide.load_decisions``)."""
+    """The decision for a kind of request; its module must be loaded (``lavad.core.decide.load_decisions``)."""
     return _DECISIONS.get(ask)

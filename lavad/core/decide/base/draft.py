@@ -1,4 +1,4 @@
-"""A job in the making: what the options of bsub and bmod have said so far."""
+"""A job draft: the spec and text that the options of bsub and bmod have built so far."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class JobDraft(msgspec.Struct):
     """``-w``, with ``orphan`` of ``-ti``."""
     orphan: bool = False
     ran: float | None = None
-    """bmod of a job that runs: for so many seconds."""
+    """bmod of a running job: seconds that it has run."""
     restart: int = -1
-    """brestart: the generation that it goes on from."""
+    """brestart: the checkpoint generation to restart from."""
     notices: list[str] = []
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""bgadd, bgdel, bgmod: job groups that are there without jobs, and how many of their jobs may run at a time."""
+"""bgadd, bgdel, bgmod: job groups that exist without jobs, and their limits of started jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_LIMIT = 2**31 - 1
 
 @decides(AddGroup)
 def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> Decided:
-    """bgadd: the group and, where they are missing, those above it."""
+    """bgadd: add the group and its missing ancestors. Raises Refused."""
     path = _path(ask.group)
     if path in cluster.groups.rows:
         raise Refused("Job group exists already.")
@@ -30,7 +30,7 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
 
 
 def missing_groups(cluster: Cluster, path: str, owner: str, now: float) -> list[ev.Event]:
-    """A job's group and those above it, where they are not there."""
+    """Events that add a job's group and its ancestors where they are missing."""
     rows = (JobGroup(name=name, owner=owner, added=now, implicit=True) for name in _missing(cluster, path))
     return [ev.GroupSet(at=now, value=row) for row in rows]
 
@@ -40,12 +40,12 @@ def _missing(cluster: Cluster, path: str) -> list[str]:
 
 
 def clean_groups(cluster: Cluster, now: float) -> Decided:
-    """JOB_GROUP_CLEAN: drop what ``unused_groups`` names."""
+    """JOB_GROUP_CLEAN: delete the ``unused_groups``."""
     return Decided(events=[ev.GroupDropped(at=now, group=name) for name in unused_groups(cluster)])
 
 
 def unused_groups(cluster: Cluster) -> list[str]:
-    """Groups that jobs made, without a limit, a job or a group below that stays; the deepest first."""
+    """Groups created by jobs that have no limit, no jobs and no remaining subgroup; deepest first."""
     used = {name for group in groups_of_jobs(cluster) for name in lineage(group)}
     kept = (row.name for row in cluster.groups.rows.values() if not row.implicit or row.limit is not None)
     stays = used | {name for group in kept for name in lineage(group)}
@@ -54,7 +54,7 @@ def unused_groups(cluster: Cluster) -> list[str]:
 
 @decides(DropGroup)
 def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> Decided:
-    """bgdel: an empty group; ``0`` means all empty groups of the caller's (of everybody's with ``user`` all)."""
+    """bgdel: delete an empty group; ``0``: all empty groups of the caller (with ``user`` all, of everybody). Raises Refused."""
     if ask.group == "0":
         names = _empty(cluster, ask.user if ask.user else caller.user)
         if not is_admin(cluster.conf, caller):
@@ -96,7 +96,7 @@ def _in_use(cluster: Cluster, path: str) -> bool:
 
 
 def groups_of_jobs(cluster: Cluster) -> Iterator[str]:
-    """The groups that live jobs are in, each as often as specs name it."""
+    """The groups of live jobs, once for each spec."""
     for number in cluster.spec_jobs:
         group = cluster.specs.rows[number].group
         if group:
@@ -105,7 +105,7 @@ def groups_of_jobs(cluster: Cluster) -> Iterator[str]:
 
 @decides(ChangeGroup)
 def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float) -> Decided:
-    """bgmod: another limit, or none."""
+    """bgmod: change or remove the limit. Raises Refused."""
     path = _path(ask.group)
     row = cluster.groups.rows.get(path)
     if row is None:

@@ -1,4 +1,4 @@
-"""What a dependency condition names: from its text to job ids, and what is known of those that have finished already.
+"""Resolves a dependency condition: from its text to job ids and summaries of the jobs that have finished already.
 
 Rule: jobs that are not live are looked up in the store before the decision; ``NeedsLookup`` says what is still missing.
 """
@@ -24,11 +24,11 @@ ONE = Ranges.span(1, 1)
 
 
 class StoredJobs(msgspec.Struct):
-    """What was read from the store: finished jobs by id (None: there is none), ids by name (newest last)."""
+    """Jobs looked up in the store: finished jobs by id (None: there is none), ids by name (newest last)."""
 
     jobs: dict[int, Ended | None] = {}
     elements: dict[int, Ended | None] = {}
-    """Finished elements of arrays that were live when they were read: once the array has ended too, this is too old."""
+    """Finished elements of arrays that were live when read; out of date once the array has ended."""
     names: dict[str, tuple[int, ...]] = {}
 
 
@@ -36,7 +36,7 @@ NOTHING = StoredJobs()
 
 
 class NeedsLookup(Refused):
-    """Read these from the store and decide again."""
+    """Look up these jobs in the store and decide again."""
 
     def __init__(self, jobs: list[int], elements: list[int], names: list[str]) -> None:
         super().__init__("The jobs of the dependency condition could not be read")
@@ -49,7 +49,7 @@ Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
 
 
 def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: StoredJobs, indices: Ranges | None) -> Resolved:
-    """The condition and what is known of ended jobs; ``indices``: of the array that gets it. Raises Refused and NeedsLookup."""
+    """The condition and summaries of ended jobs; ``indices``: of the array that gets it. Raises Refused, NeedsLookup."""
     try:
         questions = questions_of(parse(text))
     except DependencyError as error:
@@ -62,7 +62,7 @@ def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: St
 
 
 class _Reading:
-    """Resolves the questions of one condition."""
+    """Resolver of the questions of one condition."""
 
     def __init__(self, cluster: Cluster, caller: Caller, known: StoredJobs) -> None:
         self.cluster = cluster
@@ -74,7 +74,7 @@ class _Reading:
         self.missing_names: list[str] = []
 
     def question(self, question: Question, indices: Ranges | None) -> tuple[int, ...]:
-        """The ids that it is about."""
+        """The job ids that the question is about."""
         if question.function == "time":
             return ()
         ref = question.ref
@@ -99,7 +99,7 @@ class _Reading:
         yield from keys[-1:] if self.cluster.conf.params.job_dep_last_sub else keys
 
     def _may(self, key: int) -> bool:
-        """A name means jobs of one's own; an administrator's, everybody's."""
+        """A name matches the caller's own jobs; for an administrator, everybody's."""
         return self.cluster.spec_of(key).user == self.caller.user or is_admin(self.cluster.conf, self.caller)
 
     def _job(self, job: int, question: Question, indices: Ranges | None) -> None:
@@ -129,7 +129,7 @@ class _Reading:
             raise Refused(f"{shown(ref)}: {UNKNOWN}")
 
     def _live_array(self, array: Array) -> None:
-        """Which elements of it have ended how; where counting does not tell, the store does."""
+        """How its elements have ended; where the counts are not enough, from the store."""
         tracked = self.cluster.ended.rows.get(array.job) or Ended()
         if len(tracked) == array.done + array.exited:
             return
@@ -147,6 +147,6 @@ class _Reading:
 
 
 def shown(ref: JobRef) -> str:
-    """A reference as in the text of an error."""
+    """A job reference as shown in errors."""
     index = "[*]" if ref.same_index else f"[{ref.indices.text()}]" if ref.indices is not None else ""
     return (str(ref.id) if ref.id else ref.name + ("*" if ref.prefix else "")) + index

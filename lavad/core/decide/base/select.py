@@ -1,7 +1,7 @@
-"""Which live jobs a command is about: ids, or filters, as LSF reads them.
+"""Selection of the live jobs that a command names: by id or by filters, as in LSF.
 
-Without an id, filters mean the matching job submitted last; id 0 means all that match. An id that is not live but was given out
-is a finished job.
+Without an id, filters select the matching job that was submitted last; id 0 selects all that match. An id that was assigned but
+is not live is a finished job.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
 
 
 def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
-    """Id 0, in the order of a listing: what has started before what waits, then by the queues' priorities."""
+    """Id 0: started jobs before pending ones, then by queue priority, as in a listing."""
     jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
     urgency: dict[int, int] = {}
     """Spec number to its queue's priority, negative."""
@@ -153,11 +153,11 @@ def _passing(cluster: Cluster, wanted: Select, keys: list[int]) -> Iterator[Foun
             yield key
         elif wanted.host or not _passes(cluster, arrays[job_of(key)], wanted):
             yield Target(shown=show(key), keys=[key])
-        # else its array is a target as a whole
+        # otherwise the array as a whole is a target
 
 
 def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target]:
-    """The array as a whole, or what the indices of a name and a state leave of it."""
+    """The array as a whole, or the elements of it that a name's indices and a state select."""
     target = _whole(cluster, array)
     indices = pattern(wanted.name).indices if wanted.name else None
     if indices is not None:

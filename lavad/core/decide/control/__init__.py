@@ -1,1 +1,1 @@
-"""Commands about jobs, queues and hosts that are there: bkill, brequeue, brun, badmin. May import all other rooms of decide."""
+"""Commands about existing jobs, queues and hosts: bkill, brequeue, brun, badmin. May import all other rooms of decide."""

@@ -1,7 +1,7 @@
-"""What time alone brings about for jobs: MIG, termination deadlines, and rusage that ends or shrinks before its job does.
+"""Decisions by time alone: migration (MIG), termination deadlines, and decaying rusage.
 
-Rule of MIG: the job's own -mig goes before its application profile, that before its queue, and a shorter time of one of its hosts
-before all (LSF).
+Rule of MIG (LSF): the job's own -mig overrides its application profile, which overrides its queue; a shorter MIG of one of its
+hosts overrides all.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.states import WAITING, JobState, SignalKind, TermReason
 
 MOST_DECAYED = 5_000
-"""Jobs of one turn of the engine; the others follow in the next."""
+"""Jobs in one turn of the engine; the rest follows in the next turn."""
 
 
 def migrations(cluster: Cluster, now: float) -> Decided:
-    """Jobs that the system suspended so long ago go to another host, if they can start again or go on from a checkpoint."""
+    """Migrate jobs that the system suspended for longer than MIG, if they are rerunnable or checkpointable."""
     events: list[ev.Event] = []
     for key in cluster.suspended:
         job = cluster.jobs.rows[key]
@@ -31,7 +31,7 @@ def migrations(cluster: Cluster, now: float) -> Decided:
 
 
 def migrate_after(cluster: Cluster, job: Job) -> int | None:
-    """After how many seconds of suspension by the system a job migrates; None: it does not."""
+    """Seconds of suspension by the system after which the job migrates; None: never."""
     spec = cluster.specs.rows[job.spec]
     if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good or not (spec.rerunnable or spec.checkpoint):
         return None
@@ -46,7 +46,7 @@ def migrate_after(cluster: Cluster, job: Job) -> int | None:
 
 
 def deadlines(cluster: Cluster, now: float) -> Decided:
-    """Termination deadlines (bsub -t): waiting jobs end, running ones are killed."""
+    """Termination deadlines (bsub -t): pending jobs exit, running ones are killed."""
     events: list[ev.Event] = []
     reason = TermReason.TERM_DEADLINE
     for key, job in cluster.jobs.rows.items():
@@ -66,7 +66,7 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
 
 
 def decay_rusage(cluster: Cluster, now: float) -> Decided:
-    """rusage[duration=,decay=]: one event for each job of which less is reserved from now on."""
+    """rusage[duration=,decay=]: an event for each job whose reservations decay now."""
     rows = cluster.jobs.rows
     due = list(islice((key for key, at in cluster.use.decaying.items() if at <= now), MOST_DECAYED))
     return Decided(events=[ev.RusageDecayed(at=now, key=key, attempt=rows[key].attempt) for key in due])

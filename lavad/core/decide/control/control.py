@@ -1,4 +1,4 @@
-"""bkill, bstop, bresume, brequeue, bmig: pending_signals about jobs that are there. One answer line a target."""
+"""bkill, bstop, bresume, brequeue, bmig of live jobs. One answer line for each target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_REASON = 4095
 
 
 def not_started(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
-    """What a command for started jobs says of untouched elements."""
+    """The refusal of untouched elements by a command for started jobs."""
     return NOT_STARTED
 
 
@@ -81,7 +81,7 @@ def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: 
 
 @decides(Stop)
 def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
-    """bstop: hold what waits, suspend what runs."""
+    """bstop: hold pending jobs, suspend running ones."""
     check_reason(ask.reason)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
@@ -100,7 +100,7 @@ def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
 
 @decides(Resume)
 def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided:
-    """bresume: let go what was held or suspended; of others' doing only where ENABLE_USER_RESUME lets users."""
+    """bresume: release held and resume suspended jobs; those stopped by others only with ENABLE_USER_RESUME."""
     check_reason(ask.reason)
 
     def denied(job: Job | Array) -> bool:
@@ -113,7 +113,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
         if job.state is JobState.PSUSP:
             return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=ask.reason)]
         if job.preempted_for and job.state in SUSPENDED:
-            # its slots are another's now: it goes on when they are free again
+            # its slots are used by another job: it resumes when they are free again
             why = "Job was preempted and waits for free slots"
             state = JobState.SSUSP
             return [] if job.state is state else [ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)]
@@ -132,7 +132,7 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
 
 @decides(Requeue)
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
-    """brequeue: end what runs and let it wait again, at the head of its class."""
+    """brequeue: end running jobs and queue them again, at the head of their class."""
     check_reason(ask.reason)
     for name in ask.states:
         if name not in JobState.__members__:
@@ -156,7 +156,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
 
 @decides(Migrate)
 def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
-    """bmig: checkpoint (if it can), end and start elsewhere; only of a checkpointable or rerunnable job."""
+    """bmig: checkpoint if possible, end and restart elsewhere; only of checkpointable or rerunnable jobs."""
     _known_hosts(cluster, ask.hosts)
     specs: list[ev.Event] = []
 

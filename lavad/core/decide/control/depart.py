@@ -1,6 +1,6 @@
-"""Hosts that leave the cluster: no file names them any longer, or they joined by themselves and have long been silent.
+"""Hosts that leave the cluster: removed from the configuration, or dynamic hosts that have been silent for long.
 
-Rule: jobs are not disturbed: such a host takes no more of them, and leaves when nothing on it is in use or promised.
+Rule: jobs are not disturbed. Such a host gets no new jobs, and leaves when nothing on it is in use or reserved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BY = "lava"
 
 
 def departing(cluster: Cluster, host: str, now: float) -> str:
-    """Why the host is to leave; "": it stays."""
+    """Why the host must leave; "": it stays."""
     row = cluster.hosts.rows.get(host)
     if row is None or host in cluster.host_conf:
         return ""
@@ -28,7 +28,7 @@ def departing(cluster: Cluster, host: str, now: float) -> str:
 
 
 def depart(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
-    """The host leaves, or is closed until it can."""
+    """Remove the host, or close it until it is unused."""
     why = departing(cluster, host, now)
     if not why:
         return []

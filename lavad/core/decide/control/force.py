@@ -1,5 +1,5 @@
-"""brun: an administrator starts a waiting job now, on hosts of their choice. Queues, limits and conditions are passed over;
-what a host has is not."""
+"""brun: an administrator starts a pending job now on named hosts. Queues, limits and conditions are ignored; the capacity of
+hosts is not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lavad.core.site.rights import is_admin
 
 
 def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> Decided:
-    """The job is dispatched; raises Refused. ``uid``: random, of the attempt."""
+    """Dispatch the job; raises Refused. ``uid``: random uid for the attempt."""
     if not is_admin(cluster.conf, caller):
         raise Refused("User permission denied")
     job = _job(cluster, ask.job, caller)
@@ -55,7 +55,7 @@ def _job(cluster: Cluster, text: str, caller: Caller) -> Job:
 
 
 def _placed(cluster: Cluster, spec: Spec, words: list[str]) -> tuple[Placed, ...]:
-    """Slots for the job on the named hosts (``h1#2``: at most two there), in their order; without names on any."""
+    """Slots on the named hosts (``h1#2``: at most two there) in their order; without names, on any hosts."""
     ledger = Ledger(cluster)
     left, parts = spec.slots, []
     for name, most in _hosts(cluster, words):

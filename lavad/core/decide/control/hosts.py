@@ -1,4 +1,4 @@
-"""Hosts: an agent greets, falls silent, comes back; an administrator opens or closes a host."""
+"""Hosts: an agent connects, falls silent, returns; an administrator opens or closes a host."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def greeted(
     now: float,
     was_sent: Callable[[Attempt], bool] = _maybe,
 ) -> list[ev.Event]:
-    """An agent's greeting: ``known`` maps the uid of each part that it has to that part's state there.
+    """An agent has connected; ``known`` maps the uid of each part that it has to the state of the part there.
 
-    A part that ran and that the host no longer knows is lost; one that it never got is simply offered again. ``was_sent``:
-    whether the start of an attempt may have reached the host; after a boot, a host that keeps nothing has forgotten it.
+    A part that ran and is unknown to the host is lost; one that never reached the host is offered again. ``was_sent``: whether
+    the start of an attempt may have reached the host; a host without local state forgets it at a reboot.
     """
     events: list[ev.Event] = []
     row = cluster.hosts.rows.get(host)
@@ -62,7 +62,7 @@ def _compare(
 
 
 def _may_offer(cluster: Cluster, job: Job, run: Attempt, part: Part, forgot: bool) -> bool:
-    """Whether a part that the host does not know has never run there, or may run again."""
+    """Whether a part that is unknown to the host never ran there, or may run again."""
     if part.state is not PartState.OFFERED:
         return False
     spec = cluster.specs.rows[job.spec]
@@ -76,19 +76,19 @@ def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
 
 
 def is_silent(cluster: Cluster, host: str, heard: float, now: float) -> bool:
-    """Whether a host that was up was last heard (``heard``) longer ago than its timeout."""
+    """Whether the last message (``heard``) of a host that was up is older than its timeout."""
     row = cluster.hosts.rows.get(host)
     return row is not None and row.state is HostState.OK and now - heard > cluster.conf.params.lava_host_timeout
 
 
 def may_fence(cluster: Cluster, renewed: float, now: float) -> bool:
-    """Whether the lease of a host that was last renewed then, and the margin, have passed."""
+    """Whether the lease that was last renewed at ``renewed``, and the margin, have expired."""
     params = cluster.conf.params
     return now > renewed + params.lava_lease + params.lava_lease_margin
 
 
 def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
-    """The master has not heard a host for its timeout: its jobs are UNKWN."""
+    """The host has been silent for its timeout: its jobs become UNKWN."""
     row = cluster.hosts.rows.get(host)
     if row is None or row.state is not HostState.OK:
         return []
@@ -106,11 +106,11 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
 
 
 def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
-    """Lease and margin of a silent host have passed: its rerunnable and checkpointable jobs are fenced."""
+    """Lease and margin of a silent host have expired: its rerunnable and checkpointable jobs are fenced."""
     events: list[ev.Event] = []
     row = cluster.hosts.rows.get(host)
     if row is None or row.state is HostState.OK:
-        return []  # it has greeted meanwhile
+        return []  # it has reconnected
     for key in sorted(cluster.use.hosts[host].jobs):
         spec = cluster.spec_of(key)
         if spec.rerunnable or spec.checkpoint is not None:
@@ -120,7 +120,7 @@ def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
 
 @decides(Hosts)
 def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> Decided:
-    """badmin hopen and hclose; stops at the first host that is refused, as LSF does."""
+    """badmin hopen and hclose; stops at the first refused host, as LSF does."""
     decided = Decided(answer={"results": []})
     names = ask.hosts or [caller.host]
     groups = dict(cluster.conf.host_groups)

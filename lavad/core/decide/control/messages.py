@@ -17,7 +17,7 @@ MAX_BODY = 64 << 10
 
 @decides(Post)
 def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
-    """One message; it takes the place of an older one with its number."""
+    """Post a message; it replaces an older one of the same number."""
     most = min(MAX_NUMBER, cluster.conf.params.max_job_msg_num - 1)
     if not 0 <= ask.number <= most:
         raise Refused(f"{ask.number}: Bad message index: 0 to {most}")

@@ -12,7 +12,7 @@ from lavad.core.site.rights import is_queue_admin
 
 @decides(Queues)
 def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> Decided:
-    """Each named queue (``all``: every one, none named: the default queues); stops at the first that is refused."""
+    """Switch each named queue (``all``: every one; none: the default queues); stops at the first refusal."""
     decided = Decided(answer={"results": []})
     names = ask.queues or list(cluster.conf.params.default_queue)
     if names == ["all"]:

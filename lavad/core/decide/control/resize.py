@@ -1,6 +1,6 @@
-"""bresize: a running job releases hosts or slots, asks for more, or takes back what it asked for.
+"""bresize: a running job releases hosts or slots, requests more, or cancels its request.
 
-Rule: one slot of the first host always stays; a user may go below the job's minimum by releasing, lava by itself never does.
+Rule: one slot of the first host always stays. Users may release below the job's minimum; lava itself never does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD = re.compile(r"(?:(\d{1,9})\*)?([^\s*~]+)")
 
 @decides(Resize)
 def resize(cluster: Cluster, ask: Resize, caller: Caller, now: float) -> Decided:
-    """Carry it out; raises Refused with what is in the way."""
+    """Decide a bresize request; raises Refused."""
     command = ask.command
     if command and not (command.startswith("/") and command.isprintable() and len(command) <= MAX_COMMAND):
         raise Refused("The resize notification command must be an absolute path")
@@ -87,7 +87,7 @@ def _release(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, co
     _nothing_waits(run, spec, ask)
     events: list[ev.Event] = []
     if wants(run, spec)[1] or (spec.autoresize and run.wanted is None):
-        # what a user gives back is not taken again before it is asked for
+        # slots that a user released are not taken again without a request
         events.append(_asked(job, run, ask, caller, now, 0, 0))
     own = _command(ask)
     command = spec.resize_command if own is None else own
@@ -101,7 +101,7 @@ def _release(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, co
 
 
 def released(run: Attempt, spec: Spec, ask: Resize, conf: Conf) -> tuple[Placed, ...]:
-    """What a specification (``all``, ``all ~[n*]host …``, ``[n*]host …``) names of the job's allocation."""
+    """The part of the job's allocation that ``all``, ``all ~[n*]host …`` or ``[n*]host …`` names."""
     words = ask.hosts.split()
     if not words:
         raise Refused("Bad host specification")

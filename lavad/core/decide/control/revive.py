@@ -26,7 +26,7 @@ from lavad.core.site.rights import may_control
 
 
 class FinishedJobs(msgspec.Struct):
-    """What the store has of them."""
+    """Finished jobs from the store, with their arrays and specs."""
 
     jobs: Sequence[Job] = ()
     arrays: Mapping[int, Array] = {}
@@ -34,7 +34,7 @@ class FinishedJobs(msgspec.Struct):
 
 
 def revive(cluster: Cluster, ask: Requeue, finished: FinishedJobs, caller: Caller, now: float, decided: Decided) -> Decided:
-    """After what was decided about live jobs, these: with the events and answers of both, a part at a time."""
+    """Add finished jobs to a decision about live ones: events and answers of both, in chunks."""
     if decided.more is not None:
         more = decided.more
         decided.more = lambda cluster, now: revive(cluster, ask, finished, caller, now, more(cluster, now))
@@ -55,7 +55,7 @@ def _part(
     told: list[Result],
     begun: frozenset[int],
 ) -> Decided:
-    """The next part of them; ``told``: the lines about those before it; ``begun``: the arrays of which some wait again."""
+    """The next chunk; ``told``: answer lines so far; ``begun``: arrays of which elements are pending again."""
     told = list(told)
     specs: list[ev.Event] = []
     events: list[ev.Event] = []
@@ -67,7 +67,7 @@ def _part(
         if not why and spec.queue not in cluster.queue_conf:
             why = f"{spec.queue}: No such queue"
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
-            why = FINISHED  # those before it were ended meanwhile, and what is known of the array is no longer so
+            why = FINISHED  # earlier elements were ended meanwhile, so that the array's record is out of date
         told.append({"id": show(job.key), "ok": not why, "why": why})
         if not why:
             events.append(_revived(cluster, ask, job, finished, caller, now, specs))
@@ -84,7 +84,7 @@ def _part(
 
 
 def _joined(answer: Answer, told: list[Result]) -> Answer:
-    """The answer with these lines in the place of those that say that the jobs are no longer live."""
+    """The answer with these lines in place of those that say that a job is no longer live."""
     if not told:
         return answer
     names = {line["id"] for line in told} | {line["id"].partition("[")[0] for line in told}
@@ -126,7 +126,7 @@ def _revived(
 def find_restart_source(
     cluster: Cluster, ask: Submit, caller: Caller, finished: FinishedJobs, text: JobText | None
 ) -> RestartSource:
-    """The job that is meant, live or finished; raises Refused."""
+    """The finished job that brestart names; raises Refused."""
     number = ask.restart_of
     live = cluster.jobs.rows.get(number)
     found = live or next((job for job in finished.jobs if job.key == number), None)

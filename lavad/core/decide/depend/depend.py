@@ -1,6 +1,6 @@
-"""Dependency conditions: which waiting jobs may start now and which never can, and bwait.
+"""Evaluation of dependency conditions: which pending jobs may start now, which never can; and bwait.
 
-Rule: a condition is judged again only when something has happened to it; the events of one judgement are applied before the next.
+Rule: a condition is judged again only after a relevant change; the events of one judgement are applied before the next.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from lavad.core.rules.dependency_eval import Memo, by_element, elements_met, eva
 
 
 def local_of(at: datetime) -> Local:
-    """What ``judge`` takes of a local time."""
+    """A local time as ``judge`` takes it: weekday (0 is Sunday) and second of the day."""
     return (at.weekday() + 1) % 7, at.hour * 3600 + at.minute * 60 + at.second
 
 
 class _Judged:
-    """What is known of a condition from its last judgement."""
+    """The result of the last judgement of a condition."""
 
     __slots__ = ("memo", "reported", "unreported")
 
     def __init__(self) -> None:
         self.memo = Memo()
         self.reported = -1
-        """How it stood for all waiters but ``unreported`` (MET, BLOCKED, NEVER); -1: all waiters are to be looked at."""
+        """State reported to all waiters except ``unreported`` (MET, BLOCKED, NEVER); -1: all waiters must be examined."""
         self.unreported: dict[int, None] = {}
-        """Keys of waiters that came since."""
+        """Keys of waiters added since then."""
 
 
 class ConditionQueue:
-    """The conditions that are to be judged again. It belongs to who decides (the engine, a simulation), not to the cluster.
+    """The conditions that must be judged again; owned by the engine or a simulation, not by the cluster.
 
-    It watches the cluster's index from its construction on; at first all conditions are to be judged.
+    It watches the cluster's index from its construction on; at first all conditions must be judged.
     """
 
     def __init__(self, conditions: Conditions) -> None:
         self._conditions = conditions
         self._known: dict[Condition, _Judged] = {}
         self._due: dict[Condition, set[int] | None] = {}
-        """Conditions to be judged, with the named jobs that changed (None: as a whole)."""
+        """Conditions to judge, with the named jobs that changed (None: judge as a whole)."""
         conditions.watcher = self
         self.undone()
 
@@ -81,18 +81,18 @@ class ConditionQueue:
             jobs.add(job)
 
     def undone(self) -> None:
-        """Everything is judged anew."""
+        """Judge all conditions again."""
         conditions = self._conditions.rows.values()
         self._known = {condition: _Judged() for condition in conditions}
         self._due = dict.fromkeys(conditions)
 
     def time_passed(self) -> None:
-        """Conditions with a time window are judged again."""
+        """Judge conditions with a time window again."""
         for condition in self._conditions.timed:
             self._due.setdefault(condition, set())
 
     def settle(self, cluster: Cluster, now: float, local: Local, most: int) -> list[ev.Event]:
-        """Judge what is due: about ``most`` events, the rest stays due. Call again once they are applied."""
+        """Judge due conditions, up to about ``most`` events; the rest stays due. Apply the events before the next call."""
         events: list[ev.Event] = []
         while self._due and len(events) < most:
             condition, changed = self._due.popitem()
@@ -119,7 +119,7 @@ def _stands(answer: Answer) -> int:
 def _waiters_judged(
     cluster: Cluster, condition: Condition, known: _Judged, stands: int, now: float, most: int
 ) -> tuple[list[ev.Event], bool]:
-    """Events of those who wait, and whether that is all: only new ones are looked at where the others know already."""
+    """(events of the waiters, whether these are all); where the state is reported already, only new waiters are examined."""
     events: list[ev.Event] = []
     for key in known.unreported if stands == known.reported else condition.waiters:
         if len(events) >= most:
@@ -129,7 +129,7 @@ def _waiters_judged(
 
 
 def _judged(cluster: Cluster, key: int, depend: Depend, stands: int, elements: Ranges | None, now: float) -> list[ev.Event]:
-    """What the new standing of one waiter means."""
+    """Events for the new state of one waiter's condition."""
     row = cluster.jobs.rows.get(key) or cluster.arrays.rows[key]
     if isinstance(row, Job):
         if row.blocked == stands:
@@ -149,7 +149,7 @@ def _judged(cluster: Cluster, key: int, depend: Depend, stands: int, elements: R
 
 
 def _changed(array: Array, stands: int, elements: Ranges) -> Ranges:
-    """Those of the elements that did not stand so."""
+    """Those of the elements that had another state."""
     if stands == MET:
         return elements.intersect(array.waiting)
     if stands == BLOCKED:
@@ -158,7 +158,7 @@ def _changed(array: Array, stands: int, elements: Ranges) -> Ranges:
 
 
 def _elements_judged(cluster: Cluster, condition: Condition, now: float, local: Local) -> list[ev.Event]:
-    """Of a condition that each element of an array has of its own."""
+    """Events of a condition that is judged for each element of an array."""
     events: list[ev.Event] = []
     for key in condition.waiters:
         array = cluster.arrays.rows.get(key)
@@ -171,7 +171,7 @@ def _elements_judged(cluster: Cluster, condition: Condition, now: float, local: 
 
 
 def judge(cluster: Cluster, ask: Judge, caller: Caller, local: Local, known: StoredJobs) -> Decided:
-    """bwait: ``stands`` True, False, or None where it can never be met. Raises Refused and NeedsLookup."""
+    """bwait: answer ``stands`` is True, False, or None where it can never be met. Raises Refused, NeedsLookup."""
     depend, ended = resolve(cluster, ask.condition, caller, False, known, None)
     world = copy.copy(cluster)
     world.ended = Table()

@@ -1,1 +1,1 @@
-"""bmod, bswitch, btop, bbot: jobs that are there are changed. May import decide.submit and below."""
+"""bmod, bswitch, btop, bbot: changes of live jobs. May import decide.submit and below."""

@@ -1,4 +1,4 @@
-"""What one bmod asks for: the draft that its options make of a job, what they reset, and how the history tells it."""
+"""One bmod request: the draft that its options make of a job, their resets, and their lines in the history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXT_DEFAULTS = {field.name: field.default for field in fields(JobText)}
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A bmod, the text of the job that it changes, and what is decided about its jobs so far."""
+    """A bmod request, the text of the job, and the decision so far."""
 
     cluster: Cluster
     ask: Modify
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True):
     """Finished jobs that a new dependency condition names."""
 
     def begin_draft(self, record: Job | Array, ran: float | None = None) -> JobDraft:
-        """The job as it is; ``ran``: the seconds that it has run, None while it waits."""
+        """A draft of the unchanged job; ``ran``: seconds that it has run, None while pending."""
         return JobDraft(
             spec=self.cluster.specs.rows[record.spec],
             text=self.text,
@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def reset(draft: JobDraft, option: Option) -> None:
-    """Set what an option says back to the default. The reset of ``-r`` is an option itself, ``-rn``."""
+    """Reset what an option sets to the default. The reset of ``-r`` is an option of its own, ``-rn``."""
     own = option.name + "n"
     if own in READERS:
         READERS[own](draft, own, True)
@@ -71,7 +71,7 @@ def reset(draft: JobDraft, option: Option) -> None:
 
 
 def describe(name: str, value: OptionValue) -> str:
-    """A change as bhist tells it."""
+    """A change as shown by bhist."""
     option = find_reset(name)
     if option is not None:
         return f"{_title(option.name)} is reset"

@@ -1,4 +1,4 @@
-"""bmod: an ask about one job, or about an array or elements of it, of which some wait and others run."""
+"""bmod of one job, or of an array or elements of it, some pending and others running."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def modify(
 
 
 def _records(cluster: Cluster, target: Target, elements: bool) -> list[Job | Array]:
-    """What is to be modified; untouched elements that are named one by one as the jobs that they would be."""
+    """The records to modify; for untouched elements that are named one by one, the records that they would have."""
     found: list[Job | Array] = [cluster.jobs.rows[key] for key in target.keys]
     if target.array and not elements:
         found.insert(0, cluster.arrays.rows[target.array])

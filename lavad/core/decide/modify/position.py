@@ -1,6 +1,6 @@
-"""btop and bbot: an administrator's among all waiting jobs of the queue, a user's among their own.
+"""btop and bbot: administrators move jobs among all pending jobs of the queue, users among their own.
 
-Rule: a user overtakes nobody else: their own jobs change places with each other, or stand further back.
+Rule: users cannot overtake others: their own jobs swap positions with each other, or move further back.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lavad.core.lang.states import WAITING
 from lavad.core.site.rights import is_admin, is_queue_admin
 
 MOST = 1000
-"""Own jobs that change places in one btop, where other users' jobs stand between them."""
+"""Own jobs that one btop may move, where jobs of other users are between them."""
 
 QueuePosition = tuple[float, float, int, int]
-"""As the scheduler orders: position, standing, job, key."""
+"""Sort key of the scheduler: (position, queue time, job id, key)."""
 
 
 @decides(Move)
 def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
-    """btop and bbot: a position among the waiting jobs of the queue (of an ordinary user: among their own)."""
+    """Decide btop and bbot; raises Refused."""
     target = get_target(cluster, ask.job, caller)
     key = _key_to_move(cluster, ask.job, target)
     record = cluster.get(key)
@@ -49,7 +49,7 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
 
 
 def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
-    """An array stands for its untouched elements; else the first element that waits, else the first that is named."""
+    """The array for its untouched elements; else the first pending element, else the first named one."""
     if target.array and target.untouched:
         return target.array if "[" not in text else key_of(target.array, target.untouched.min())
     waiting = (key for key in target.keys if cluster.jobs.rows[key].state in WAITING)
@@ -62,7 +62,7 @@ def _position_of(cluster: Cluster, key: int) -> QueuePosition:
 
 
 def _positions(cluster: Cluster, spec: Spec, key: int) -> list[tuple[QueuePosition, Spec]]:
-    """The other waiting jobs of the queue."""
+    """The other pending jobs of the queue with their positions."""
     found = []
     for number, pending in cluster.pending.items():
         other = cluster.specs.rows[number]
@@ -76,7 +76,7 @@ def _among_all(others: list[QueuePosition], key: int, top: bool, place: int, cal
     beyond = others[: place - 1] if top else others[:-place:-1]
     position = _between(others, place, top)
     if beyond and position == beyond[-1][0]:
-        # its neighbours have one position: those that stay beyond it are moved first, to make room
+        # its neighbours have the same position: those beyond it are moved first, to make room
         edge, step = (min(others[0][0], 0.0), -1.0) if top else (max(others[-1][0], 0.0), 1.0)
         for at, (_, queue_time, _, other) in enumerate(beyond):
             at_edge = edge + step * (len(beyond) + 1 - at)
@@ -107,7 +107,7 @@ def _between(others: list[QueuePosition], place: int, top: bool) -> float:
 def _among_own(
     cluster: Cluster, rows: list[tuple[QueuePosition, Spec]], spec: Spec, key: int, ask: Move, caller: Caller, now: float
 ) -> tuple[int, list[ev.Event]]:
-    """The place given, and who stands where now."""
+    """(the place that it got, the events that move the user's jobs)."""
     mine = _position_of(cluster, key)
     own = sorted(place for place, other in rows if other.user == spec.user and other.priority == spec.priority)
     asked = min(max(ask.place, 1), len(own) + 1)
@@ -145,7 +145,7 @@ def _among_own(
 def _moves(
     cluster: Cluster, line: list[QueuePosition], slots: list[QueuePosition], start: int, swap: bool
 ) -> list[tuple[tuple[float, float], QueuePosition]]:
-    """Where each of a user's jobs stands that they are in this order; an array takes no place of one job further to the front."""
+    """The new position of each job for this order; an array never takes the position of a job further to the front."""
     found = []
     last = line[start - 1] if start else (-inf, -inf, 0, 0)
     for row, slot in zip(line[start:], slots[start:], strict=True):

@@ -1,7 +1,7 @@
-"""bmod of jobs that run: what LSF lets change, and how it takes effect at once on the hosts.
+"""bmod of running jobs: what LSF allows to change, and its immediate effect on the hosts.
 
-Rule: without LSB_MOD_ALL_JOBS only what is reserved (``-R rusage``) and notes about the job may change; with it also
-limits, name and project. ``-r`` never: the job runs without the lease that another start of it needs.
+Rule: without LSB_MOD_ALL_JOBS only ``-R rusage`` and descriptions of the job may change; with it also limits, name and project.
+``-r`` never may: the job runs without the lease that a rerun requires.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOLD = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", 
 
 
 def why_not_running(cluster: Cluster, ask: Modify) -> str:
-    """Why what is asked may not be changed while a job runs, "" if it may."""
+    """Why this bmod is not allowed for a running job; "": it is."""
     if ask.command or not ask.options:
         return RUNNING
     allowed = (ALWAYS, IF_ALLOWED) if cluster.conf.params.lsb_mod_all_jobs else (ALWAYS,)
@@ -39,7 +39,7 @@ def why_not_running(cluster: Cluster, ask: Modify) -> str:
 
 
 def _when(name: str) -> str:
-    """When an option, or its reset, may be given for a job that runs."""
+    """When an option, or its reset, is allowed for a running job."""
     option = find_reset(name)
     if option is not None:
         return option.reset_running
@@ -47,7 +47,7 @@ def _when(name: str) -> str:
 
 
 def modify_running(change: Change, job: Job) -> JobText:
-    """Decide the event for a job that runs; the text that it has then. ``why_not_running`` has been asked."""
+    """Decide the event for a running job; returns its new text. Call ``why_not_running`` first."""
     cluster, options, now = change.cluster, change.ask.options, change.now
     old = cluster.specs.rows[job.spec]
     draft = change.begin_draft(job, ran=_ran(job, now))
@@ -89,7 +89,7 @@ def _ran(job: Job, now: float) -> float:
 
 
 def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionValue]) -> str:
-    """Why the output files cannot be others: what is written while the job runs stays where it is."""
+    """Why the output files cannot change: files that are written while the job runs stay where they are."""
     asked = {"o", "oo", "on", "e", "eo"} & options.keys()
     if not asked:
         return ""
@@ -103,7 +103,7 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
 
 
 def _amended(cluster: Cluster, draft: JobDraft, old: JobText) -> tuple[tuple[str, str], ...]:
-    """What the job's first host must know of: the fields of its text that are others now."""
+    """(field, value) of the changed fields of the text that the first host must know."""
     pattern = cluster.conf.params.lsb_mailto
     was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text, pattern)} for text in (old, draft.text))
     return tuple((name, _on_wire(new[name])) for name in _TOLD if new[name] != was[name])
@@ -114,7 +114,7 @@ def _on_wire(value: str | bool) -> str:
 
 
 def _reset(draft: JobDraft, options: dict[str, OptionValue]) -> None:
-    """As for a job that waits, but of the requirement only what is reserved goes."""
+    """As for a pending job, but of the requirement only rusage is reset."""
     for name in options:
         option = find_reset(name)
         if option is not None and option.name == "R":
@@ -131,7 +131,7 @@ def _without_rusage(text: str) -> str:
 
 
 def _only_rusage(old: str, new: str) -> None:
-    """A job that runs stays on its hosts: of its requirement only what it reserves may change."""
+    """A running job stays on its hosts, so only rusage of its requirement may change; raises Refused."""
     one, other = resreq.parse(old), resreq.parse(new)
     named = (other.select is not None and other.select != one.select) or other.compound or other.alternatives
     if named or (other.span is not None and other.span != one.span) or one.compound or one.alternatives:

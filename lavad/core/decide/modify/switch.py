@@ -1,4 +1,4 @@
-"""bswitch of waiting and started jobs to another queue."""
+"""bswitch of pending and started jobs to another queue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks 
 
 @decides(Switch)
 def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided:
-    """The jobs that the queue takes go there; of others the answer says why not."""
+    """Switch the jobs that the queue accepts; for others the answer says why not. Raises Refused."""
     if ask.queue not in cluster.queue_conf:
         raise Refused(f"{ask.queue}: No such queue")
     events: list[ev.Event] = []

@@ -1,4 +1,4 @@
-"""bmod of jobs that wait: nearly all may change."""
+"""bmod of pending jobs: nearly everything may change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proto.options import find_reset
 
 
 def modify_waiting(change: Change, record: Job | Array) -> JobText:
-    """Decide the event for a job that waits, or for an array; the text that it has then. Raises Refused."""
+    """Decide the event for a pending job or an array; returns its new text. Raises Refused."""
     cluster, options, caller, now = change.cluster, change.ask.options, change.caller, change.now
     draft = change.begin_draft(record)
     _check_roles(change, draft)
@@ -79,7 +79,7 @@ def _read(change: Change, draft: JobDraft) -> None:
 
 
 def _apply_queue(change: Change, draft: JobDraft) -> None:
-    """The queue that is asked for, else the one that the job is in, must take the job as it is now."""
+    """The requested queue, else the current one, must accept the changed job; raises Refused."""
     queue = change.cluster.queue_conf.get(draft.spec.queue)
     if draft.queues or "qn" in change.ask.options:
         queue = choose_queue(change.cluster, draft.queues, draft, change.caller)
@@ -97,7 +97,7 @@ def _describe_all(change: Change) -> tuple[str, ...]:
 
 
 def _name(change: Change, record: Job | Array, draft: JobDraft) -> tuple[str, int]:
-    """The name that the record gets, and the array's limit (-1: as it is)."""
+    """(new name, new limit of the array); limit -1: unchanged."""
     if "Jn" in change.ask.options:
         return _new_name(change.cluster, record, name_of_command(draft.text.command).split("[")[0] or "job")
     return _new_name(change.cluster, record, draft.name) if "J" in change.ask.options else (record.name, -1)
@@ -121,7 +121,7 @@ def _condition(change: Change, record: Job | Array, draft: JobDraft) -> tuple[De
 
 
 def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:
-    """``bmod -J``: the name that the record gets, and the array's limit (-1: as it is); indices cannot change."""
+    """``bmod -J``: (new name, new limit of the array, -1: unchanged); indices cannot change. Raises Refused."""
     array = cluster.arrays.rows.get(record.job) if isinstance(record, Array) else cluster.find_array(record.key)
     if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
         return record.name, int(text[1:])

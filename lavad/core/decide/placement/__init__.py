@@ -1,1 +1,1 @@
-"""What becomes of a plan: every proposal is checked again with the scheduler's own rules. May import decide.base."""
+"""Acceptance of plans: every proposal is re-checked with the scheduler's own rules. May import decide.base."""

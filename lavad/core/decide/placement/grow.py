@@ -1,4 +1,4 @@
-"""What becomes of a growth that the scheduler proposes: checked again with its own ledger, and then the job's at once."""
+"""Acceptance of a proposed growth: re-checked with the scheduler's ledger; its slots belong to the job at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lavad.core.rules.reserved import Reserved
 
 
 def accept(cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now: float, reserved: Reserved) -> list[ev.Event]:
-    """The events, if it still may be so; the ledger has it then."""
+    """The events, if the growth is still possible; it is then counted in the ledger."""
     job = cluster.jobs.rows.get(growth.key)
     spec = None if job is None else cluster.specs.rows[job.spec]
     if job is None or spec is None or job.run is None or job.run.uid != growth.uid or why_not_grow(job, spec, now):

@@ -1,4 +1,4 @@
-"""GANG=N: what jobs hold that take their slots one by one, checked again; and jobs that wait for each other are told so once."""
+"""GANG=N: re-checks the slots of jobs that collect them one by one, and reports each deadlock once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lavad.core.rules.ledger import Ledger
 
 
 def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float) -> list[Event]:
-    """Events for what still is free."""
+    """Events for the slots that are still free."""
     events: list[Event] = []
     for placement in holds:
         spec = find_spec(placement)
@@ -29,7 +29,7 @@ def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placem
 
 
 def _more(parts: tuple[Placed, ...], old: tuple[Placed, ...]) -> list[Placed] | None:
-    """What is new of the parts; None where something of the old ones is missing, or nothing is new."""
+    """The new parts; None where an old one is missing, or nothing is new."""
     known = {part.host: part for part in old}
     found = []
     for part in parts:
@@ -47,7 +47,7 @@ def _more(parts: tuple[Placed, ...], old: tuple[Placed, ...]) -> list[Placed] | 
 
 
 def deadlocked(cluster: Cluster, keys: tuple[int, ...], now: float) -> list[Event]:
-    """An event for each job of a deadlock that is not told yet, and that still holds something."""
+    """An event for each job of a deadlock that still holds slots and was not reported yet."""
     rows = cluster.jobs.rows
     new = [key for key in keys if key in rows and rows[key].promised and not rows[key].deadlocked]
     return [JobDeadlocked(at=now, key=key, others=tuple(other for other in keys if other != key)) for key in new]

@@ -1,7 +1,7 @@
-"""What becomes of a plan: each placement is checked again, with the scheduler's own ledger and limits, on what is now.
+"""Acceptance of a plan: each placement is re-checked with the scheduler's ledger and limits on the current state.
 
-Rule: a job starts with all its parts or not at all, and together with all that is preempted for it; what is stale is
-dropped without a word: the next plan says more.
+Rule: a job starts with all its parts and all its preemptions, or not at all. Stale proposals are dropped silently, as the next
+plan replaces them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from lavad.core.site.pend_reason import PendReason
 
 
 def accept(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook, configured: int = 0) -> Decided:
-    """As ``accept_plan``, with the record of what the plan was decided on; the answer says whether that is kept.
+    """As ``accept_plan``, with the recorded inputs of the plan; the answer says whether they are kept.
 
-    Nothing is left of a plan that is older than ``configured``, the version of the newest configuration.
+    A plan older than ``configured``, the version of the newest configuration, is dropped.
     """
     if not plan.decides or plan.version < configured:
         return Decided()
@@ -50,10 +50,9 @@ def accept(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook,
 
 
 def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:
-    """Events for all of the plan that still holds.
+    """Events for the proposals that still hold.
 
-    ``seed`` (random, new for each call) makes the attempts' uids; ``book`` is the limits of the configuration in force,
-    for a caller that keeps them.
+    ``seed``: random, new for each call, prefix of the attempts' uids; ``book``: cached limits of the current configuration.
     """
     draft = _Acceptance(cluster, now, seed, book or LimitBook(cluster.conf))
     draft.suspend(plan)
@@ -71,7 +70,7 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
 
 
 class _Acceptance:
-    """What of a plan is accepted so far."""
+    """The proposals of a plan that are accepted so far."""
 
     def __init__(self, cluster: Cluster, now: float, seed: str, book: LimitBook) -> None:
         self.cluster = cluster
@@ -87,7 +86,7 @@ class _Acceptance:
         """Jobs that are preempted."""
 
     def suspend(self, plan: Plan) -> None:
-        """Jobs that the system stops, and promises that cannot be kept."""
+        """Suspensions by the system, and reserved slots that must be released."""
         for one in plan.suspensions:
             run = preempt.running(self.cluster, one.key, one.uid)
             if run is not None and not any(pending.kind is SignalKind.KILL for pending in run.pending_signals):
@@ -99,7 +98,7 @@ class _Acceptance:
                 self.events.append(SlotsReleased(at=self.now, key=key, why="a host of it went away"))
 
     def _stop(self, one: Suspension) -> Event:
-        """Suspended, or ended where the queue says so."""
+        """Suspend the job, or kill it where TERMINATE_WHEN of its queue says so."""
         queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
         word = one.reason.name.removeprefix("TERM_")
         if queue is not None and word in queue.terminate_when:
@@ -108,7 +107,7 @@ class _Acceptance:
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 
     def place(self, placement: Placement) -> None:
-        """Start a job, or hold for it what its victims have, if it still may be so."""
+        """Start a job, or reserve the slots of its victims for it, if that is still possible."""
         spec = None if placement.key in self.placed else _find_spec(self.cluster, placement)
         if spec is None:
             return
@@ -139,7 +138,7 @@ class _Acceptance:
         )
 
     def _take(self, placement: Placement, spec: Spec, unit: list[Preemption], for_good: bool) -> bool:
-        """Write it to the ledger; whether it holds."""
+        """Whether the placement holds; it is then counted in the ledger."""
         cluster, ledger = self.cluster, self.ledger
         if preempt.promised(cluster, placement):
             return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
@@ -159,7 +158,7 @@ class _Acceptance:
 
 
 def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
-    """The spec of a job that still waits, if it is still the one that the plan was made for."""
+    """The spec of a job that is still pending, if the plan was made for this spec."""
     job = cluster.jobs.rows.get(placement.key)
     number = -1
     if job is not None:
@@ -172,7 +171,7 @@ def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:
 
 
 def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: Spec, now: float, reserved: Reserved) -> int:
-    """Why a placement does not hold on the cluster as the ledger sees it, 0: it holds."""
+    """Pend reason why a placement does not hold in the ledger's state; 0: it holds."""
     cluster = ledger.cluster
     if spec.queue not in cluster.queue_conf:
         return PendReason.QUE_GONE
@@ -194,12 +193,12 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
 
 
 def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> int:
-    """Why advance reservations do not let this start."""
+    """Pend reason why advance reservations prevent this start; 0: they do not."""
     return reserved.why_not_job(spec) or next((why for part in placement.parts if (why := reserved.why_not_part(spec, part))), 0)
 
 
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
-    # in the end it may go back to the same host, where no other can have it
+    # later it may return to the same host, where no other can run it
     strict = not job.failures and now < job.since + AVOIDED
     if job.barred and any(part.host in job.barred for part in parts):
         return True
@@ -207,7 +206,7 @@ def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
 
 
 def why_not_array(ledger: Ledger, key: int) -> int:
-    """Whether the array of this element has as many running as ``%n`` allows."""
+    """Pend reason if the element's array has reached its limit ``%n`` of running elements; 0: it has not."""
     array = ledger.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
     if array is None or not array.limit or ledger.array_running(array.job) < array.limit:
         return 0

@@ -1,7 +1,7 @@
-"""Preemption, resuming and what is held meanwhile: the checks that scheduler and ``accept_plan`` share, and the events.
+"""Preemption and resumption: the checks shared by the scheduler and ``accept_plan``, and the events.
 
-Rule: a victim that is suspended gives up its slots at once, and nothing else; one that is requeued, migrated or killed
-keeps all it has until it is gone, and it is held for the job that it was preempted for.
+Rule: a suspended victim gives up its slots at once, but nothing else. A victim that is requeued, migrated or killed keeps all its
+resources until it is gone; they are reserved for the beneficiary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lavad.core.site.pend_reason import PendReason
 
 
 def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
-    """The attempt, if it still runs and nobody has preempted it."""
+    """The attempt, if it still runs and was not preempted."""
     job = cluster.jobs.rows.get(key)
     run = job.run if job is not None and job.state is JobState.RUN and not job.preempted_for else None
     return run if run is not None and run.uid == uid and run.verdict is None else None
@@ -34,7 +34,7 @@ def may_preempt(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
 
 
 def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
-    """Whether the jobs that give up a part have it still, and keep their minimum."""
+    """Whether shrinking victims still have the slots and keep their minimum."""
     taken: Counter[int] = Counter()
     for one in unit:
         job = cluster.jobs.rows[one.key]
@@ -50,19 +50,19 @@ def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
 
 
 def given(cluster: Cluster, one: Preemption) -> Sequence[Part | Placed]:
-    """What a victim gives up."""
+    """The parts that a victim gives up."""
     return one.parts if one.how is PreemptionAction.SHRINK else parts_of(cluster, one.key)
 
 
 def leaving(cluster: Cluster, one: Preemption) -> list[Placed]:
-    """The hosts that a shrinking victim gives up whole: they are its own until nothing is left there."""
+    """The hosts that a shrinking victim gives up completely; they remain its own until nothing of it is left there."""
     run = cluster.jobs.rows[one.key].run
     known = {part.host: part.slots for part in run.parts} if run is not None else {}
     return [placed for placed in one.parts if placed.slots >= known.get(placed.host, 0)]
 
 
 def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
-    """The victims' places are free (-1), or their own again (1)."""
+    """Free the victims' resources in the ledger (-1), or take them back (1)."""
     for one in unit:
         parts = given(ledger.cluster, one)
         if one.how is PreemptionAction.SHRINK:
@@ -76,7 +76,7 @@ def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
 
 
 def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
-    """Hold for the beneficiary what its victims do not hold until they are gone (those that are suspended: at once)."""
+    """Reserve the placement in the ledger, less what its victims still hold; slots of suspended victims are free at once."""
     ledger.shift_slots(
         [part for one in unit if one.how is PreemptionAction.SUSPEND for part in parts_of(ledger.cluster, one.key)], -1
     )
@@ -93,7 +93,7 @@ def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec:
 
 
 def parts_of(cluster: Cluster, key: int) -> list[Part]:
-    """What a started job has that is not over."""
+    """The parts of a started job that are not over."""
     run = cluster.jobs.rows[key].run
     return [] if run is None else [part for part in run.parts if part.state not in OVER]
 
@@ -147,7 +147,7 @@ def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int
 
 
 def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) -> int:
-    """Why a job that the system suspended has no place to go on, 0: it has."""
+    """Pend reason why a job suspended by the system cannot resume; 0: it can."""
     if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good:
         return PendReason.USER_STOP
     for part in parts_of(ledger.cluster, job.key):
@@ -168,7 +168,7 @@ def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:
 
 
 def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Callable[[str], int]) -> int:
-    """Why a job may not start yet on what is held for it, 0: it may."""
+    """Pend reason why a job cannot start yet on its reserved slots; 0: it can."""
     if placement.parts != promised(cluster, placement):
         return PendReason.HOST_LESS_SLOTS
     if holders(cluster, placement.key):
@@ -177,7 +177,7 @@ def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Calla
 
 
 def holders(cluster: Cluster, key: int) -> list[int]:
-    """The jobs that were preempted for good for a waiting job and are not gone yet."""
+    """The jobs preempted for good for a pending job that are not gone yet."""
     rows = cluster.jobs.rows
     found = [other for other in cluster.suspended if rows[other].preempted_for_good and rows[other].preempted_for == key]
     runs = ((other, rows[other].run) for other in cluster.use.elastic)

@@ -1,1 +1,1 @@
-"""What agents say of attempts and tasks, and what follows from it. May import decide.base."""
+"""Decisions on reports of agents about attempts and tasks. May import decide.base."""

@@ -1,4 +1,4 @@
-"""How a job goes on when every part of its attempt is over: it waits again, or it is finished."""
+"""End of an attempt, when every part is over: the job is requeued or finished."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _USERS_FAULT = {
     "secret": TermReason.TERM_OTHER,
     "pre_abort": TermReason.TERM_OTHER,
 }
-"""Refusals that every host would repeat: the job ends with the reason, instead of failing for ever."""
+"""Refusals that every host would repeat: the job exits with the reason instead of being retried for ever."""
 _REFUSED = {"cwd": 2}
-"""Exit codes of what could not start; LSF documents this one (bsub -cwd)."""
+"""Exit codes of jobs that could not start; LSF documents this one (bsub -cwd)."""
 _PER_HOST = "torchrun"
 """The launch that has one rank a host."""
 MAX_BACKOFF = 300.0
@@ -31,7 +31,7 @@ MAX_BACKOFF = 300.0
 
 
 def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = None) -> list[ev.Event]:
-    """What follows once every part is over; nothing before. ``end``: of the only part, where no event of its own tells it."""
+    """Events once every part is over, none before. ``end``: end of the only part, where it has no event of its own."""
     run = job.run
     assert run is not None
     if any(part.state not in OVER for part in run.parts):
@@ -49,7 +49,7 @@ def find_kill(run: Attempt) -> PendingSignal | None:
 
 
 def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
-    """The event that lets the job wait again, if it is to."""
+    """The event that requeues the job, or None."""
     if find_kill(run) is not None:
         return None
     if (asked := _asked(job, run, spec, now, end)) is not None:
@@ -77,7 +77,7 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
     done = verdict is not None and not verdict.lost and verdict.status == 0
     for pending in run.pending_signals:
         if done and (pending.kind is SignalKind.REQUEUE or spec.checkpoint is None):
-            return None  # it was done before the request reached it
+            return None  # it had ended before the request reached it
         if pending.kind is SignalKind.REQUEUE:
             return ev.JobRequeued(
                 at=now,
@@ -97,7 +97,7 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
 
 
 def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
-    """After a start that failed: later and elsewhere; held, or no more, where the queue says so of pre-execution."""
+    """After a failed start: retry later and elsewhere; held or exited where the queue's pre-execution limits say so."""
     state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
     reason, why = PendReason.JOB_START_FAIL, run.refused
     queue = cluster.queue_conf.get(spec.queue)
@@ -137,14 +137,14 @@ def _after_exit_value(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now:
         requeues=job.requeues + 1,
         barred=tuple(part.host for part in run.parts) if rule.requeue.excludes(exit_code) else (),
         avoid=first_failed_host(run, spec),
-        # the first time at once, then ever later: a job that always ends so must not keep the cluster busy with itself
+        # at once the first time, then with growing delay, so that a job that always ends like this does not keep the cluster busy
         not_before=now + delay_of(job.requeues),
         why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
     )
 
 
 def _is_lost(part: Part) -> bool:
-    """Whether its host was lost before it had ended there."""
+    """Whether its host was lost before the part ended."""
     return part.state is PartState.FENCED if part.end is None else bool(part.end.lost)
 
 
@@ -169,17 +169,17 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     ok = good and not verdict.lost and reason is TermReason.NONE
     status = verdict.status if not verdict.lost else 255 << 8
     if killed is not None and killed.done and not verdict.lost:
-        ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: whoever waits for it goes on
+        ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: dependent jobs may start
     state = JobState.DONE if ok else JobState.EXIT
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
 
 
-# -- hosts to blame: the next attempt goes elsewhere if it can -----------------------------------------------------------
+# -- hosts that the next attempt avoids if possible -----------------------------------------------------------
 
 
 def first_failed_host(run: Attempt, spec: Spec) -> tuple[str, ...]:
-    """The host of the rank that failed first. One host alone is not to blame: it may be the only one."""
+    """The host of the rank that failed first; () for a job on a single host, which may be the only suitable one."""
     if run.verdict is None or run.verdict.first_rank < 0 or not run.verdict.status or len(run.parts) < 2:
         return ()
     rank = run.verdict.first_rank
@@ -196,7 +196,7 @@ def hung_hosts(run: Attempt) -> tuple[str, ...]:
 
 
 def lost_hosts(run: Attempt) -> tuple[str, ...]:
-    """Hosts that fell silent, and of a job on several those that lost their part."""
+    """Hosts that fell silent; of a job on several hosts, also those that lost their part."""
     several = len(run.parts) > 1
     return tuple(
         part.host for part in run.parts if part.state is PartState.FENCED or (several and part.end is not None and part.end.lost)

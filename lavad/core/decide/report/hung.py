@@ -1,4 +1,4 @@
-"""What the samples say of ranks that hang, as long as the attempt that they are about still runs."""
+"""Ranks that hang, judged from the usage samples of attempts that still run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Watched = Mapping[int, tuple[int, hang.Ranks]]
 
 
 def name_suspects(cluster: Cluster, watched: Watched, now: float, seconds: float, fresh: float) -> Decided:
-    """Ranks that hang, or no longer do, of jobs where that is news.
+    """Events for jobs whose set of hanging ranks has changed.
 
     ``seconds``: how long a rank must have hung; ``fresh``: how old the last sample of a host may be.
     """
@@ -36,9 +36,9 @@ def name_suspects(cluster: Cluster, watched: Watched, now: float, seconds: float
 def _find_suspects(
     run: Attempt, spec: Spec, ranks: hang.Ranks, now: float, seconds: float, fresh: float
 ) -> tuple[Suspect, ...] | None:
-    """None: nothing can be said."""
+    """The hanging ranks; None: the samples do not tell."""
     if run.tasks:
-        return None  # tasks of several roles are not alike: that one waits says nothing
+        return None  # tasks of different roles behave differently: a waiting one need not hang
     if any(part.stopped or part.end is not None for part in run.parts):
         return None
     hosts = {part.host for part in run.parts if part.state not in OVER}
@@ -47,10 +47,10 @@ def _find_suspects(
     if min(rank.heard for rank in ranks.values()) < now - fresh:
         return None
     suspects = hang.judge(ranks, now, seconds)
-    if not suspects and run.suspects and hang.goes_on(ranks, run.suspects):
+    if not suspects and run.suspects and hang.is_consistent(ranks, run.suspects):
         suspects = run.suspects
     if spec.roles:
-        # Roles differ in what they do: one that waits while another works is as it should be.
+        # roles differ: one that waits while another works is normal
         suspects = tuple(suspect for suspect in suspects if suspect.how is HangState.STOPPED)
     return suspects
 

@@ -1,8 +1,8 @@
-"""What follows from what agents report of parts: prepared, started, refused, ended, gone, and a host that leaves a running job.
+"""Decisions on reports about parts: prepared, started, refused, ended, gone, and hosts that leave a running job.
 
-A report of another attempt than the current one is dropped. A host leaves a job because it was told to, or because it was lost
-while the job can go on with less.
-Rule: where one report makes several events, the attempt is followed by the very folds that will apply them.
+Reports about other attempts than the current one are dropped. A host leaves a job because of a shrink, or because it was lost
+while the job can continue with fewer hosts.
+Rule: where a report makes several events, the state between them is computed by the same folds that apply them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part]
 
 
 def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Event]:
-    """A host is ready for its part; when all are, and none is silent, the gang is released."""
+    """A host has prepared its part; when all have, and none is silent, the gang is released."""
     found = find_part(cluster, report)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
@@ -63,7 +63,7 @@ def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Ev
 
 
 def may_go(run: Attempt) -> bool:
-    """Whether a gang waits for nothing but its release."""
+    """Whether every part of the gang is prepared."""
     ready = all(part.state is PartState.PREPARED for part in run.parts)
     return ready and not run.refused and run.verdict is None
 
@@ -85,7 +85,7 @@ def started(cluster: Cluster, report: StartedReport, now: float) -> list[ev.Even
 
 
 def stopped(cluster: Cluster, report: StoppedReport, now: float) -> list[ev.Event]:
-    """A part's processes are stopped, or go on."""
+    """The processes of a part were stopped or resumed."""
     found = find_part(cluster, report)
     if found is None or found[2].stopped == report.stopped:
         return []
@@ -94,7 +94,7 @@ def stopped(cluster: Cluster, report: StoppedReport, now: float) -> list[ev.Even
 
 
 def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Event]:
-    """A request was carried out on a host; a kill stays until the end shows it."""
+    """A pending signal was carried out on a host; a kill stays pending until the end of the attempt."""
     found = find_part(cluster, report)
     if found is None:
         return []
@@ -122,7 +122,7 @@ def resized(cluster: Cluster, report: ResizeReport, now: float) -> list[ev.Event
 
 
 def refused(cluster: Cluster, report: RefusedReport, now: float) -> list[ev.Event]:
-    """A host would not start its part; the gang is over, and the job waits again or ends with the reason."""
+    """A host refused its part: the gang is over, and the job is requeued or exits with the reason."""
     found = find_part(cluster, report)
     return [] if found is None else _refused(cluster, *found, report.code, report.why, now)
 
@@ -136,7 +136,7 @@ def _refused(cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, wh
 
 
 def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
-    """A part's job process ended. One that its lease ended is lost: the job would have gone on."""
+    """The job process of a part ended. If its lease ended it, the part counts as lost."""
     found = find_part(cluster, report)
     return [] if found is None else _ended(cluster, *found, report.end, report.gone, now)
 
@@ -164,7 +164,7 @@ def _final(run: Attempt, part: Part, end: End) -> Attempt:
 
 
 def gone(cluster: Cluster, report: GoneReport, now: float) -> list[ev.Event]:
-    """Nothing of a part is left on its host. Without an end before it, a part that may have run is lost."""
+    """Nothing of a part is left on its host. A part that may have run and reported no end is lost."""
     found = find_part(cluster, report)
     if found is None:
         return []
@@ -182,7 +182,7 @@ def gone(cluster: Cluster, report: GoneReport, now: float) -> list[ev.Event]:
 
 
 def unknown(cluster: Cluster, job: Job, run: Attempt, part: Part, now: float) -> list[ev.Event]:
-    """A host that greets no longer knows a part that it had: the gang is over, or the part is lost."""
+    """A host that reconnects no longer knows a part: the gang is over, or the part is lost."""
     if part.state in OVER:
         return []
     if len(run.parts) > 1 and not is_released(run):
@@ -192,7 +192,7 @@ def unknown(cluster: Cluster, job: Job, run: Attempt, part: Part, now: float) ->
 
 
 def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
-    """The lease of a silent host is over: its part can no longer run there."""
+    """The lease of a silent host has expired: its part can no longer run there."""
     job = cluster.jobs.rows[key]
     assert job.run is not None
     run = job.run
@@ -208,7 +208,7 @@ def fenced(cluster: Cluster, key: int, host: str, now: float) -> list[ev.Event]:
 
 
 def _goes_on_without(job: Job, spec: Spec, part: Part, end: End) -> bool:
-    """Whether the attempt goes on without a part that has ended like this."""
+    """Whether the attempt continues without a part that has ended like this."""
     if part.leaving:
         return True
     return _was_lost(part, end) and may_lose(job, spec, part.host)
@@ -221,7 +221,7 @@ def _was_lost(part: Part, end: End) -> bool:
 
 
 def _leaves(cluster: Cluster, job: Job, part: Part, end: End | None, gone: bool, now: float) -> list[ev.Event]:
-    """A host leaves the attempt, which may be the last thing that it waited for."""
+    """A host leaves the attempt, which may complete a resize or end the attempt."""
     run = job.run
     assert run is not None
     events: list[ev.Event] = []
@@ -244,7 +244,7 @@ def _leaves(cluster: Cluster, job: Job, part: Part, end: End | None, gone: bool,
 
 
 def shrink_now(job: Job, run: Attempt, part: Part, why: str, now: float) -> ev.JobShrank:
-    """A host is lost: it is to leave, whatever the job thinks of it, and the job is told."""
+    """A forced shrink, as a host is lost; the job is notified."""
     return ev.JobShrank(
         at=now,
         key=job.key,
@@ -257,7 +257,7 @@ def shrink_now(job: Job, run: Attempt, part: Part, why: str, now: float) -> ev.J
 
 
 def _grown(key: int, run: Attempt, now: float) -> list[ev.Event]:
-    """A growth of which all hosts are there is over, unless a command has to agree."""
+    """A growth whose hosts all run is complete, unless a notification command must run first."""
     if run.resize is None or run.resize.command or not is_complete(run):
         return []
     return [ev.JobResized(at=now, key=key, attempt=run.number, number=run.resize.number)]

@@ -1,4 +1,4 @@
-"""One decision for each kind of report."""
+"""Dispatches reports to decisions by kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lavad.core.job import reports
 
 
 def decide_report(cluster: Cluster, report: reports.PartReport, now: float) -> list[ev.Event]:
-    """The events that follow from a report; none from one that comes too late, or of a kind that is not known here."""
+    """The events that follow from a report; none from a stale report or one of an unknown kind."""
     match report:
         case reports.PreparedReport():
             return parts.prepared(cluster, report, now)

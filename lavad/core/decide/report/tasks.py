@@ -1,6 +1,6 @@
-"""What follows from what agents report of single tasks of jobs with roles: a start again, or the job's verdict.
+"""Decisions on reports about single tasks of jobs with roles: a restart, or the verdict of the job.
 
-Rule: a report of another start than the task's current one is dropped; nothing starts again in a job that is to end.
+Rule: reports about other starts than the task's current one are dropped; no task is restarted in a job that must end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _find(cluster: Cluster, report: TaskReport) -> tuple[Job, Attempt, TaskRun] 
 
 
 def task_started(cluster: Cluster, report: TaskStartReport, now: float) -> list[ev.Event]:
-    """A task runs that was started late, or again."""
+    """A task that was started late, or restarted, runs."""
     found = _find(cluster, report)
     if found is None or found[2].state is not TaskState.WAITING:
         return []
@@ -39,7 +39,7 @@ def task_started(cluster: Cluster, report: TaskStartReport, now: float) -> list[
 
 
 def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.Event]:
-    """A task ended: it is started again, or decides the job, or is merely over."""
+    """A task ended: it is restarted, or decides the verdict of the job, or neither."""
     found = _find(cluster, report)
     if found is None or found[2].state in TASK_OVER:
         return []

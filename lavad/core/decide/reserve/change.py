@@ -1,6 +1,6 @@
-"""brsvmod: other times, users, hosts or kind of a reservation, and occurrences that are left out.
+"""brsvmod: changes of times, users, hosts or kind of a reservation, and cancelled occurrences.
 
-Rule: what runs in it keeps its place: the beginning of an active one, and slots that its jobs have, stay as they are.
+Rule: running jobs are not affected: the start of an active reservation and the slots in use by its jobs cannot change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lavad.core.site.reservation import Reservation, is_active, next_period
 
 @decides_in_local_time(ChangeReservation)
 def change(cluster: Cluster, ask: ChangeReservation, caller: Caller, now: float, local: datetime) -> Decided:
-    """brsvmod; raises Refused."""
+    """Decide brsvmod; raises Refused."""
     row = get_one(cluster, ask.name, caller)
     verb = _VERBS.get(ask.verb)
     if verb is None:
@@ -76,7 +76,7 @@ def _with_times(cluster: Cluster, row: Reservation, ask: ChangeReservation, now:
 
 
 def _time(text: str, known: float, local: datetime) -> float:
-    """A point in time, or ``+minutes`` or ``-minutes`` from the one known; the one known for ""."""
+    """A time given as a point, or as ``+minutes`` or ``-minutes`` relative to ``known``; "": ``known``."""
     if not text:
         return known
     if text[0] in "+-":
@@ -146,7 +146,7 @@ def _remove_users(cluster: Cluster, row: Reservation, ask: ChangeReservation, no
 
 
 def _disable(cluster: Cluster, row: Reservation, ask: ChangeReservation, now: float, local: datetime) -> Reservation:
-    """Leave out the occurrences that begin on these days (-td), or none any more (-tn)."""
+    """Cancel the occurrences that begin on these days (-td), or restore all (-tn)."""
     if not row.window:
         raise Refused("Only occurrences of a recurring reservation can be disabled")
     disabled = (*row.disabled, read_dates(ask.dates, local)) if ask.dates else ()

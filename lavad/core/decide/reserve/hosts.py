@@ -1,4 +1,4 @@
-"""Which hosts and slots a reservation gets: of those asked for (-m, -R), what no other reservation has at the same time."""
+"""Hosts and slots of an advance reservation: those of -m and -R that no other reservation has at the same time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lavad.core.site.host_names import members
 from lavad.core.site.reservation import Period, Reservation, periods
 
 AHEAD = 60 * 7 * 86_400.0
-"""How far a recurring reservation is compared with others."""
+"""Seconds ahead for which a recurring reservation is compared with others."""
 
 
 class Wanted(Protocol):
-    """What of an ask says which hosts."""
+    """The fields of a request that select hosts."""
 
     @property
     def hosts(self) -> str: ...
@@ -53,7 +53,7 @@ def choose_hosts(cluster: Cluster, row: Reservation, ask: Wanted, now: float, lo
 
 
 def take_slots(offers: Iterable[tuple[str, int]], wanted: int) -> tuple[tuple[str, int], ...]:
-    """So many slots of these hosts in their order, as many as there are of each; raises Refused."""
+    """Take ``wanted`` slots from the offered (host, slots) in their order; raises Refused if there are too few."""
     taken: list[tuple[str, int]] = []
     left = wanted
     for name, slots in offers:
@@ -105,7 +105,7 @@ def _satisfying(cluster: Cluster, hosts: list[str], requirement: str) -> list[st
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Value]:
-    """What does not change with load."""
+    """Values of a host that do not depend on its load."""
     facts = cluster.hosts.rows[name].facts
     conf = cluster.host_conf.get(name)
     values: dict[str, Value] = {
@@ -138,7 +138,7 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Value]:
 
 
 class Free:
-    """What other reservations leave of hosts in all the periods of one."""
+    """Slots of hosts that other reservations leave free in all periods of one reservation."""
 
     def __init__(self, cluster: Cluster, row: Reservation, now: float, local: datetime) -> None:
         self.cluster = cluster
@@ -152,7 +152,7 @@ class Free:
         self._peaks: dict[tuple[tuple[str, int], ...], int] = {}
 
     def slots(self, host: str) -> int:
-        """Slots that nobody has reserved at any time of its own."""
+        """Slots of the host that are free in all periods."""
         there = [(other, dict(other.hosts)[host], spans) for other, spans in self.others if host in dict(other.hosts)]
         key = tuple((other.name, slots) for other, slots, _ in there)
         peak = self._peaks.get(key)
@@ -161,7 +161,7 @@ class Free:
         return max(0, most(self.cluster, host) - peak)
 
     def _peak(self, others: list[tuple[int, list[Period]]]) -> int:
-        """The most that others have at one time of these periods; all of it is at the beginning of one of them."""
+        """Maximum of slots that others have at one time; it is reached at the beginning of one of the periods."""
         edges: list[tuple[float, int, int]] = []
         for slots, spans in others:
             edges += [(begin, 1, slots) for begin, _ in spans]

@@ -1,6 +1,6 @@
-"""brsvadd and brsvdel, and what becomes of a reservation and its jobs when its time is over.
+"""brsvadd and brsvdel, and the end of a reservation's period.
 
-Rule: at no time may reservations hold more of a host than it has; that is checked here, and nowhere else.
+Rule: at no time may reservations hold more slots of a host than it has; this is checked only here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lavad.core.site.reservation import Reservation, next_period
 from lavad.core.site.rights import expand_users, is_admin
 
 MOST = 100
-"""Reservations of one user or group (LSF)."""
+"""Maximum number of reservations of one user or group (LSF)."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
 
 @decides_in_local_time(AddReservation)
 def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local: datetime) -> Decided:
-    """brsvadd; raises Refused."""
+    """Decide brsvadd; raises Refused."""
     begin, end, window = read_times(ask.begin, ask.end, ask.window, now, local)
     kind, users = ("system", ()) if ask.system else check_users(cluster, ask.users, ask.group)
     queues = tuple(ask.queues.split())
@@ -60,7 +60,7 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
 
 
 def check_creator(conf: Conf, caller: Caller) -> None:
-    """Raises Refused unless the caller may make reservations, or change one to what it is to be."""
+    """Raises Refused unless the caller may create advance reservations."""
     if not is_admin(conf, caller):
         raise Refused("User permission denied")
 
@@ -80,7 +80,7 @@ def check_users(cluster: Cluster, users: str, group: str) -> tuple[str, tuple[st
 
 
 def _name(cluster: Cluster, wanted: str, kind: str, users: tuple[str, ...]) -> str:
-    """A name that no reservation has, and no job waits for (unless it was asked for)."""
+    """The wanted name, or a new one that no reservation has and no job waits for; raises Refused."""
     rows = cluster.reservations.rows
     owner = "system" if kind == "system" else users[0]
     if sum(row.users == users and row.kind == kind for row in rows.values()) >= MOST:
@@ -110,7 +110,7 @@ def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
 
 @decides(DropReservation)
 def drop(cluster: Cluster, ask: DropReservation, caller: Caller, now: float) -> Decided:
-    """brsvdel. ``force``: its running jobs are detached, and go on as other jobs do."""
+    """brsvdel. ``force``: its running jobs are detached and continue as ordinary jobs. Raises Refused."""
     row = get_one(cluster, ask.name, caller)
     jobs = jobs_in(cluster, row.name)
     if jobs and not ask.force:
@@ -126,7 +126,7 @@ def jobs_in(cluster: Cluster, name: str) -> list[Job]:
 
 
 def turn(cluster: Cluster, now: float, local: datetime) -> Decided:
-    """Reservations whose period is over: their jobs are killed (closed) or suspended (open); the next period, or none, comes."""
+    """End of periods: jobs of closed reservations are killed, of open ones suspended; then the next period begins, if any."""
     events: list[ev.Event] = []
     for row in list(cluster.reservations.rows.values()):
         if now < row.end:
@@ -161,7 +161,7 @@ def _over(row: Reservation, jobs: Iterable[Job], now: float) -> list[ev.Event]:
 
 
 def _suspended(job: Job, now: float, why: str) -> ev.Event:
-    """It gives up its slots to nobody in particular, and goes on when there are some."""
+    """Suspend the job; it gives up its slots and resumes when slots are free."""
     return ev.JobSuspended(at=now, key=job.key, state=JobState.SSUSP, why=why, beneficiary=job.key)
 
 
@@ -171,7 +171,7 @@ def _runs(job: Job) -> bool:
 
 
 def check_job(cluster: Cluster, name: str, user: str, hosts: Iterable[str]) -> None:
-    """bsub -U: the reservation is there, and the user may use it; raises Refused."""
+    """bsub -U: raises Refused unless the reservation exists and the user may use it."""
     row = cluster.reservations.rows.get(name)
     if row is None:
         raise Refused(f"{name}: Bad reservation ID")

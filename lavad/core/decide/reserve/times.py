@@ -1,4 +1,4 @@
-"""When a reservation is: ``-b`` and ``-e`` (``[[[year:]month:]day:]hour:minute``), or ``-t`` (a recurring window)."""
+"""Times of a reservation: ``-b`` and ``-e`` (``[[[year:]month:]day:]hour:minute``), or ``-t`` (a recurring window)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_times(begin: str, end: str, window: str, now: float, local: datetime) -
 
 
 def read_point(text: str, local: datetime, what: str) -> float:
-    """A time given to the minute; this minute counts as ahead."""
+    """A time given to the minute; the current minute counts as future. Raises Refused."""
     before = local.replace(second=0, microsecond=0) - timedelta(seconds=1)
     try:
         return when.parse_point(text, before).timestamp()
@@ -37,7 +37,7 @@ def read_point(text: str, local: datetime, what: str) -> float:
 
 
 def check_period(first: float, last: float, now: float) -> tuple[float, float, str]:
-    """Raises Refused where the times contradict."""
+    """(begin, end, "") of the period; raises Refused where the times contradict each other."""
     if last <= first:
         raise Refused("The begin time must be earlier than the end time")
     if last <= now:
@@ -73,7 +73,7 @@ def read_dates(text: str, local: datetime) -> tuple[float, float]:
 
 
 def _day(text: str, local: datetime) -> datetime:
-    """A day as given; the missing year and month are those of now."""
+    """A day; a missing year or month is the current one."""
     fields = [int(field) for field in text.split(":")]
     if not 1 <= len(fields) <= 3:
         raise ValueError(text)

@@ -1,7 +1,7 @@
-"""Does a host fit a select expression?
+"""Whether a host satisfies a select expression.
 
-Rule: an expression is compiled once into closures over one mapping of a host's values; a value that is missing makes
-the comparison it stands in false, never an error.
+Rule: an expression is compiled once into closures over a mapping of a host's values; a missing value makes its comparison
+false, never an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SUMS: dict[str, Callable[[Any, Any], float]] = {
 
 
 def value_of(text: str) -> Value:
-    """What a site wrote as the value of a resource: a number where it is one; without a value it is just there."""
+    """The configured value of a resource: a number where it is one; without a value the resource is boolean."""
     if not text:
         return True
     try:
@@ -45,7 +45,7 @@ def value_of(text: str) -> Value:
 
 
 def evaluate(expr: Expr | None, values: Values, local_type: str = "") -> Value:
-    """The expression's value; a missing one is False. No expression: True."""
+    """The value of the expression; False where a value is missing, True without an expression."""
     if expr is None:
         return True
     found = _compiled(expr, local_type)(values)
@@ -118,7 +118,7 @@ def _comparison(kind: str, left: Expr, right: Expr, local_type: str) -> _Test:
 
     def compare(values: Values) -> bool:
         a = first(values)
-        # `os == linux`: what stands beside a text is a word, even where a resource has that name
+        # `os == linux`: the operand beside a string resource is a literal, even where a resource has that name
         b = word if word is not None and isinstance(a, str) else second(values)
         if a is None or b is None:
             return False

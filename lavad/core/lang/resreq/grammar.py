@@ -1,7 +1,7 @@
 """The two recursive parts of a resource requirement as lark grammars: the select expression and the affinity section.
 
-Rule: what comes out are plain tuples and structs, never lark's own objects. LALR keeps parsing linear and free of
-recursion; depth is checked afterwards, before anything recursive walks the tree.
+Rule: the result is plain tuples and structs, never lark's own objects. LALR parses in linear time without recursion; the depth is
+checked afterwards, before any recursive walk.
 
 An expression is one of ("num", value, text) ("str", text) ("name", name) ("defined", name) ("not", e) ("neg", e)
 ("and", e...) ("or", e...) and (op, left, right) for == != >= <= > < + - * /.
@@ -31,7 +31,7 @@ _LEVELS = ("numa", "socket", "core", "thread")
 
 
 class ResReqError(ValueError):
-    """`DETAIL: Bad resource requirement syntax`, one line; `detail` alone is there for callers with a fixed text."""
+    """`DETAIL: Bad resource requirement syntax`, one line; `detail` is for callers with a text of their own."""
 
     def __init__(self, detail: str) -> None:
         self.detail = _shortened(detail)
@@ -163,7 +163,7 @@ def _affinity_parser() -> Lark:
 
 
 def parse_select(text: str, unit_mb: float = 1.0) -> Expr:
-    """`unit_mb`: what a plain number counts in when it is compared with an amount of memory."""
+    """`unit_mb`: MB in the unit of a plain number that is compared with an amount of memory. Raises ResReqError."""
     from lark.exceptions import LarkError
 
     try:
@@ -185,7 +185,7 @@ def parse_affinity(text: str) -> Affinity:
 
 
 def read_number(text: str) -> tuple[float, bool]:
-    """The value in MB if a unit is given (then True), else as it stands; raises ValueError."""
+    """(value, whether a unit was given); with a unit the value is in MB. Raises ValueError."""
     match = _NUMBER.fullmatch(text)
     if match is None or (match[3] and not match[2]):
         raise ValueError(text)
@@ -193,7 +193,7 @@ def read_number(text: str) -> tuple[float, bool]:
 
 
 def plain_number(value: float) -> str:
-    """In digits only: the grammar knows no exponents."""
+    """In digits only, as the grammar has no exponents."""
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 

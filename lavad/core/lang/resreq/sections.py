@@ -1,7 +1,7 @@
 """The flat sections of a resource requirement: order, rusage, span, same and cu; read, joined and written.
 
-Rule: amounts are kept in MB (memory) or as they stand, durations in seconds; writing what was read and reading it again
-gives the same section.
+Rule: amounts of memory are kept in MB, other amounts as given, durations in seconds; a section that is written and read again is
+the same.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RusageItem(msgspec.Struct, frozen=True):
 
 
 class Rusage(msgspec.Struct, frozen=True):
-    """One of the alternatives that `||` separates."""
+    """One of the alternatives that `||` separates: the resources that it reserves."""
 
     uses: tuple[RusageItem, ...] = ()
 
@@ -75,7 +75,7 @@ class Cu(msgspec.Struct, frozen=True):
 
 
 def parse_order(text: str) -> Order:
-    """(name, reversed); `!name` keeps its mark."""
+    """A pair (name, reversed) for each word; `!name` keeps its `!`. Raises ResReqError."""
     keys = []
     for word in text.split(":"):
         match = _ORDER_KEY.fullmatch(word.strip())
@@ -102,7 +102,7 @@ def _alternative(text: str, unit_mb: float) -> Rusage:
                 options[name] = _duration(value) if name == "duration" else _decay(value)
             else:
                 fresh.append(_use(name, value, unit_mb))
-        # OpenLava's `mem=20,duration=60`: options on their own belong to the resources before them
+        # OpenLava's `mem=20,duration=60`: options without a resource belong to the resources before them
         begin = len(uses) if fresh else begin
         uses.extend(fresh)
         uses[begin:] = [msgspec.structs.replace(use, **options) for use in uses[begin:]]
@@ -190,7 +190,7 @@ def parse_cu(text: str) -> Cu:
 
 
 def join_rusage(outer: tuple[Rusage, ...], inner: tuple[Rusage, ...]) -> tuple[Rusage, ...]:
-    """Resource by resource, the inner one first; a duration or decay that it leaves out is taken from the outer."""
+    """Merged resource by resource: the inner wins, and takes a missing duration or decay from the outer."""
     if not outer or not inner:
         return inner or outer
     if len(outer) > 1 and len(inner) > 1:

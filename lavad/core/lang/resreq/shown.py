@@ -1,4 +1,4 @@
-"""Requirements of queue and job as one text, as ``bjobs -l`` and LSB_EFFECTIVE_RSRCREQ have it."""
+"""The combined requirement of queue and job as text, as shown by ``bjobs -l`` and in LSB_EFFECTIVE_RSRCREQ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_ORDER = "order[r15s:pg]"
 
 @lru_cache(maxsize=4096)
 def shown(queue: str, job: str) -> str:
-    """The requirements of a queue and of a job as one, with what holds where none says otherwise."""
+    """The combined requirement of a queue and a job, with the defaults written out."""
     try:
         req = resreq.combine(resreq.parse(queue), resreq.parse(job))
     except resreq.ResReqError:
@@ -22,7 +22,7 @@ def shown(queue: str, job: str) -> str:
 
 @lru_cache(maxsize=4096)
 def chosen(queue: str, job: str, way: int) -> str:
-    """The one of the alternatives that a job was placed by."""
+    """The alternative (number ``way``) of the combined requirement that the job was placed by."""
     try:
         found = ways(resreq.parse(queue), resreq.parse(job))
     except resreq.ResReqError:

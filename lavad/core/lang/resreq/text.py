@@ -1,7 +1,7 @@
 """Resource requirements: the language of `bsub -R` and RES_REQ.
 
-Rule: a string is cut into sections by a scanner that knows quotes and brackets, each section has its own small grammar,
-and the result is frozen. The canonical text parses back to an equal requirement: store the text, not the tree.
+Rule: a scanner that respects quotes and brackets splits the string into sections, and each section has its own small grammar. The
+canonical text parses back to an equal requirement: store the text, not the tree.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ BUILT_IN = frozenset(
     )
 )
 PACKING = ("binpack", "spread")
-"""Words of order[] that are no resources: the fullest or the emptiest host first."""
+"""Words of order[] that do not name a resource: the fullest or the emptiest host first."""
 _KEYWORDS = "select|filter|order|rusage|span|same|cu|affinity"
 _SECTION = re.compile(rf"({_KEYWORDS})\s*\[", re.ASCII)
 _QUOTES = r"\"[^\"]*\"|'[^']*'"
@@ -104,7 +104,7 @@ class ResReq(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def parse(text: str, unit_mb: float = 1.0) -> ResReq:
-    """`unit_mb`: what a plain amount of memory counts in (LSF_UNIT_FOR_LIMITS). The text comes out in plain MB."""
+    """`unit_mb`: MB in the unit of a plain amount of memory (LSF_UNIT_FOR_LIMITS); the result is in MB. Raises ResReqError."""
     if len(text) > MAX_TEXT:
         raise ResReqError(f"longer than {MAX_TEXT} characters")
     return _parse(text, unit_mb, 0)
@@ -139,7 +139,7 @@ def _section(keyword: str, body: str, unit_mb: float) -> ResReq:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """(keyword, body); what stands outside any brackets is a select expression."""
+    """(keyword, body) of each section; text outside brackets is a select expression."""
     at = 0
     while text[at:].strip():
         at += len(text[at:]) - len(text[at:].lstrip())
@@ -202,7 +202,7 @@ def _terms(terms: list[tuple[int | None, ResReq, int | None]], joints: set[str])
 
 
 def merge(texts: list[str], unit_mb: float = 1.0) -> str:
-    """Several -R of one job as one string, in plain MB. A single one that is in MB stays as the user wrote it."""
+    """Several -R of one job as one string, in MB. A single one that is in MB already stays as the user wrote it."""
     reqs = [(text.strip(), parse(text, unit_mb)) for text in texts if text.strip()]
     if len(reqs) < 2:
         return "" if not reqs else reqs[0][0] if unit_mb == 1.0 else reqs[0][1].text
@@ -215,7 +215,7 @@ def merge(texts: list[str], unit_mb: float = 1.0) -> str:
 
 
 def in_mb(text: str, unit_mb: float) -> str:
-    """A requirement of a configuration file in plain MB, as those of jobs are kept; one that does not parse as it is."""
+    """A requirement of a configuration file with amounts in MB; one that does not parse is returned unchanged."""
     try:
         return merge([text], unit_mb)
     except ResReqError:
@@ -223,7 +223,7 @@ def in_mb(text: str, unit_mb: float) -> str:
 
 
 def combine(*levels: ResReq) -> ResReq:
-    """Queue, application, job: outermost first. All selects hold; else the innermost wins, rusage by resource."""
+    """Combine levels, outermost first (queue, application, job): selects are joined with &&, other sections overridden."""
     combined = ResReq()
     for level in levels:
         combined = _level(combined, level)
@@ -329,7 +329,7 @@ def _inside(expr: Expr, kind: str, strictly: int) -> str:
 
 
 def names_in(expr: Expr | None) -> tuple[str, ...]:
-    """Resources that an expression reads; the word to the right of a name's == or != is a text, not a resource."""
+    """Resources that an expression reads; the right operand of a name's == or != is a literal, not a resource."""
     if expr is None or expr[0] in ("num", "str"):
         return ()
     if expr[0] in ("name", "defined"):
@@ -341,8 +341,8 @@ def names_in(expr: Expr | None) -> tuple[str, ...]:
 
 
 def default_type(req: ResReq, labels: Container[str]) -> str:
-    """What `type==` holds where a select leaves it out: "" if it does not, `any` if it names a text or one of the
-    cluster's boolean and text resources (`labels`), else `local`."""
+    """The host type that is implied where a select has no `type==`: "" where it has one, `any` where it names a string or one of
+    the cluster's boolean and string resources (`labels`), else `local`."""
     names = names_in(req.select)
     if "type" in names:
         return ""
@@ -370,12 +370,12 @@ def unit_types(req: ResReq) -> tuple[str, ...]:
 
 
 def is_exclusive(req: ResReq) -> bool:
-    """Whether it asks for compute units of its own anywhere."""
+    """Whether any part asks for exclusive compute units."""
     return (req.cu is not None and req.cu.excl) or any(is_exclusive(part) for part, _ in req.alternatives)
 
 
 def unsupported(req: ResReq) -> str:
-    """The first thing asked for that lava reads and cannot give yet, as the user wrote it; "" if there is none."""
+    """The first feature that is parsed but not supported, as the user wrote it; "" if there is none."""
     missing = (
         ("span[gtile]", req.span is not None and bool(req.span.gtile)),
         ("cu[excl] in a part of a requirement", any(part.cu is not None and part.cu.excl for _, part in req.compound)),

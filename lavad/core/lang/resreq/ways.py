@@ -1,4 +1,4 @@
-"""The alternatives of a requirement: `{..}||{..}@delay`, rusage `||`; and the terms of a compound one, `2*{..}+4*{..}`.
+"""The alternatives of a requirement, `{..}||{..}@delay` and rusage `||`, and the terms of a compound one, `2*{..}+4*{..}`.
 
 Rule: alternatives (ways) are in order of preference, and an attempt keeps the number of the one that it was placed by.
 """
@@ -20,7 +20,7 @@ MOST_PARTS = 64
 
 
 class Term(msgspec.Struct, frozen=True):
-    """``count`` tasks (0: all that are left) with the queue's and the job's own requirement, and what both make together."""
+    """``count`` tasks (0: all remaining) with the queue's requirement, the job's own, and both combined."""
 
     count: int
     outer: ResReq
@@ -57,14 +57,14 @@ def ways(outer: ResReq, own: ResReq) -> tuple[Way, ...]:
 
 
 def is_too_many(own: ResReq) -> bool:
-    """Whether a requirement has more alternatives, or terms in all of them, than are tried."""
+    """Whether a requirement has more alternatives (``MOST``) or terms (``MOST_PARTS``) than are tried."""
     found = list(islice(_ways(_EMPTY, own), MOST + 1))
     return len(found) > MOST or sum(len(way.terms) for way in found) > MOST_PARTS
 
 
 def _ways(outer: ResReq, own: ResReq) -> Iterator[Way]:
     if own == _EMPTY and (outer.alternatives or outer.compound):
-        # the queue's parts hold as if the job had asked for them
+        # the queue's terms apply as if the job had given them
         outer, own = own, outer
     elif outer.alternatives or outer.compound:
         outer = _EMPTY

@@ -93,10 +93,10 @@ def test_two_halves_that_differ_are_no_hang() -> None:
 def test_a_rank_that_goes_on_is_no_longer_named() -> None:
     world = sampled(8, [1, 1, 1, 0])
     suspects = hang.judge(world.ranks, world.now, 60.0)
-    assert hang.goes_on(world.ranks, suspects)
+    assert hang.is_consistent(world.ranks, suspects)
     world.sample([1, 1, 1, 1])
     assert world.named() == []
-    assert not hang.goes_on(world.ranks, suspects)
+    assert not hang.is_consistent(world.ranks, suspects)
 
 
 def test_a_rank_that_has_ended_is_not_waited_for() -> None:
@@ -116,7 +116,7 @@ def test_ranks_that_are_no_more_are_forgotten() -> None:
 
 def test_after_a_restart_what_was_said_stands_until_something_speaks_against_it() -> None:
     suspects = hang.judge((old := sampled(8, [1, 1, 1, 0])).ranks, old.now, 60.0)
-    assert hang.goes_on(sampled(2, [1, 1, 1, 0]).ranks, suspects)
+    assert hang.is_consistent(sampled(2, [1, 1, 1, 0]).ranks, suspects)
 
 
 RATE = st.floats(0.0, 1.0)
