@@ -1,9 +1,9 @@
-"""The engine, the only writer: takes all requests that wait, decides, applies, commits once, then answers.
+"""The engine, the only writer: in each turn it decides all queued requests, applies and commits the events once, then answers.
 
-A request about many jobs is decided in parts, one a turn, so that others need not wait for all of it.
+A request about many jobs is decided in chunks, one in each turn, so that other callers do not wait for all of it.
 
-Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers
-are told why; an unknown outcome, or an exception of ``apply``, ends the daemon with its story (a restart reads the truth).
+Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers get
+the reason. An unknown outcome, or an exception of ``apply``, ends the daemon; a restart reads the stored state.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ KEPT_ANSWERS = 2_000
 """Recent answers kept in memory; a retry that is not found here is looked up in the store."""
 KEPT_BYTES = 16 << 20
 SETTLED = 5_000
-"""Events about dependency conditions in one turn, so that callers do not wait long for them."""
+"""Maximum of events about dependency conditions in one turn, so that callers do not wait long."""
 _json = msgspec.json.Encoder()
 log = logging.getLogger(__name__)
 
 
 class Committed(msgspec.Struct):
-    """A batch that is stored: for replicas, waiters and the outbox."""
+    """A committed batch, for replicas, waiting callers and the outbox."""
 
     version: int
     events: Sequence[Event]
@@ -51,7 +51,7 @@ class Committed(msgspec.Struct):
 
 
 class Listener(Protocol):
-    """Told of each committed batch, in order; must not block."""
+    """Called with each committed batch, in order; must not block."""
 
     def __call__(self, committed: Committed, /) -> None: ...
 
@@ -67,12 +67,12 @@ class _Request:
         self.uuid = uuid
         self.env = env
         self.answered: list[Answer] = []
-        """Answers of the decisions that earlier turns made."""
+        """Answers of decisions made in earlier turns."""
         self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
 
 
 class _Remainder:
-    """The decisions of a request that are left for a later turn, and the answers so far."""
+    """The remaining decisions of a request, for a later turn, and the answers so far."""
 
     __slots__ = ("answered", "decides")
 
@@ -82,7 +82,7 @@ class _Remainder:
 
 
 class _Turn:
-    """What the decisions of a turn add up to."""
+    """The combined result of the decisions of a turn."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -91,7 +91,7 @@ class _Turn:
         self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
         self.refused: set[asyncio.Future[list[Answer]]] = set()
-        """Requests of this turn whose callers are not told yet."""
+        """Futures of refused requests whose callers are not answered yet."""
 
 
 class Engine:
@@ -105,26 +105,26 @@ class Engine:
         self._waiting: list[_Request] = []
         self._wake = asyncio.Event()
         self.quiet = asyncio.Lock()
-        """Held during a turn: who holds it sees a cluster in which everything is committed."""
+        """Held during a turn; its holder sees a cluster with committed changes only."""
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._answer_bytes = sum(map(len, answers.values()))
         self._listeners: list[Listener] = []
         self._texts_seen: Callable[[int, JobText], None] | None = None
 
     def listen(self, listener: Listener) -> None:
-        """Tell ``listener`` of every committed batch from now on."""
+        """Call ``listener`` with every batch that is committed from now on."""
         self._listeners.append(listener)
 
     def on_text(self, seen: Callable[[int, JobText], None]) -> None:
-        """Tell of each job's text once it is committed (a cache for starting it soon)."""
+        """Call ``seen`` with (job id or key, text) of each committed job text, to cache it for the start."""
         self._texts_seen = seen
 
     async def ask(self, decide: Decide, uuid: str = "", env: tuple[str, bytes] | None = None) -> Answer:
-        """Carry out one ask; its answer, once committed. Raises Refused."""
+        """Carry out one request; returns its answer after the commit. Raises Refused."""
         return (await self.ask_all([decide], uuid, env))[0]
 
     async def ask_all(self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None) -> list[Answer]:
-        """Several decisions of one caller, each seeing what the one before it changed, in one commit."""
+        """Several decisions of one caller in one commit, each on the state after the one before it. Raises Refused."""
         known = self._answers.get(uuid) if uuid else None
         if known is not None:
             return [msgspec.json.decode(known)]
@@ -137,9 +137,9 @@ class Engine:
         env: tuple[str, bytes] | None = None,
         after: asyncio.Future[list[Answer]] | None = None,
     ) -> asyncio.Future[list[Answer]]:
-        """As ``ask_all``, for a caller that goes on meanwhile: all that is handed in during a commit makes up the next.
+        """As ``ask_all``, for a caller that does not wait: requests queued during a commit make up the next batch.
 
-        ``after``: what the caller handed in before; where that failed, this is refused too, so that nothing overtakes it.
+        ``after``: the caller's previous request; if that failed, this one is refused too, so that nothing overtakes it.
         """
         request = _Request(decides, uuid, env, after)
         self._waiting.append(request)
@@ -152,7 +152,7 @@ class Engine:
         self._wake.set()
 
     async def find_answer(self, uuid: str) -> Answer | None:
-        """The stored answer of an ask that a caller repeats."""
+        """The stored answer to a request that a caller repeats; None: it was not answered."""
         known = self._answers.get(uuid)
         if known is None:
             known = await asyncio.to_thread(self._store.find_answer, uuid)
@@ -203,12 +203,12 @@ class Engine:
         return not why
 
     async def _one_by_one(self, requests: list[_Request]) -> bool:
-        """Each in a turn of its own: a record that the database cannot hold fails its own caller only."""
+        """Commit each request in a turn of its own: a record that the database cannot hold fails only its own caller."""
         committed = [await self._turn([request]) for request in requests]
         return any(committed)
 
     def _settle(self, turn: _Turn) -> None:
-        """What the changes mean for jobs that wait for others; each judgement may make another due."""
+        """Judge the dependency conditions that the changes affect; each judgement may make another due."""
         left = SETTLED
         while self._conditions and left > 0:
             now = self.clock()
@@ -246,7 +246,7 @@ class Engine:
                 return refusal
             except Exception as error:
                 turn.refused.add(request.answer)
-                # a decision changes nothing: its fault is its caller's alone
+                # a decision changes nothing, so an error in it fails only its own caller
                 log.exception("an ask could not be decided")
                 return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
             for event in decided.events:
@@ -264,7 +264,7 @@ class Engine:
         return answered
 
     async def _commit(self, batch: Batch) -> str:
-        """Commit; why nothing of it was written, or "" when all of it is."""
+        """Commit the batch; returns why nothing was written, or "" after success."""
         try:
             await asyncio.to_thread(self._store.commit, batch)
         except (Fenced, RecordRefused):

@@ -1,4 +1,4 @@
-"""Where the user of an interactive job connects to, and the keys for it: for the job's owner and nobody else."""
+"""Address and keys for the user of an interactive job; only for the owner of the job."""
 
 from __future__ import annotations
 

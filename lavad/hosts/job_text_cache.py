@@ -14,7 +14,7 @@ KEPT_ENVS = 256
 
 
 class JobTextCache:
-    """The newest texts and environments; what is not at hand is read from the store in a thread."""
+    """The newest texts and environments; others are read from the store in a thread."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

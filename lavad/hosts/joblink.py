@@ -1,4 +1,4 @@
-"""The key and certificate of one attempt, for the link between its hosts: derived, so that every order carries the same.
+"""The key and certificate of one attempt, for the link between its hosts; derived, so that every order has the same.
 
 Ed25519 signs deterministically; the key comes from the cluster's secret and the attempt's uid by HKDF (RFC 5869).
 """

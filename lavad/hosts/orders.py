@@ -1,4 +1,4 @@
-"""From effects to orders for an agent: the text of a job once a stream, then one small order a part."""
+"""Orders for an agent from effects: the text of a job once for each stream, then a small order for each part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lavad.wire.encode import HostSlots, OrderMessage, TextMessage
 from lavad.wire.records import KillOrder, StartOrder, TextOrder
 
 START_EXPIRES = 60.0
-"""Seconds after which a start order is too old to be obeyed."""
+"""Seconds after which an agent ignores a start order."""
 
 
 def text_message(cluster: Cluster, session: Session, job: Job, text: JobText, env: Mapping[str, str]) -> TextMessage:
@@ -53,13 +53,13 @@ def _array_range(array: Array | None) -> tuple[int, int]:
 
 
 def text_key(cluster: Cluster, job: Job) -> int:
-    """Under which key a stream remembers the text: the array's, while the element has the array's spec."""
+    """The key of the text on a stream: that of the array, while the element has the array's spec."""
     array = cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
     return job_of(job.key) if array is not None and array.spec == job.spec else job.key
 
 
 def placement(cluster: Cluster, run: Attempt) -> list[HostSlots]:
-    """Where all parts of an attempt are that are to stay: the same for each of them."""
+    """The hosts of all parts of an attempt that stay: the same for each part."""
     rows = cluster.hosts.rows
     staying = enumerate(part for part in run.parts if not part.leaving)
     return encode.placement(
@@ -99,7 +99,7 @@ def start_order(
 
 
 def other_order(cluster: Cluster, effect: Effect, job: Job | None) -> OrderMessage:
-    """The order for an effect that needs no text; ``job`` is None where the attempt is over, and what is left is to end."""
+    """The order for an effect that needs no text; ``job`` is None where the attempt is over and its remains must end."""
     if isinstance(effect, KillPart):
         grace = leave_grace(cluster, job) if effect.leaves else 0.0
         return encode.kill(KillOrder(effect.key, effect.attempt, effect.uid, effect.leaves, grace))

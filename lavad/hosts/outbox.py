@@ -1,4 +1,4 @@
-"""Carries out effects after their commit, by orders on the hosts' streams. One pump a stream keeps their sequence."""
+"""Carries out effects after their commit, by orders on the hosts' streams. One task for each stream keeps their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Outbox:
-    """Turns what a commit made due into orders."""
+    """Sends the effects that a commit made due as orders."""
 
     def __init__(
         self, cluster: Cluster, sessions: Sessions, texts: JobTextCache, secret: bytes, clock: Callable[[], float]
@@ -36,7 +36,7 @@ class Outbox:
         self._placed: tuple[str, list[HostSlots]] = ("", [])
 
     def committed(self, committed: Committed) -> None:
-        """After a commit: offer what it made due, and drop what is over."""
+        """After a commit: offer due effects, and forget attempts that are over."""
         self._sessions.offer(job for job in committed.changed if job.run is not None)
         self._sessions.end_attempts(committed.finished)
         for event in committed.events:
@@ -46,7 +46,7 @@ class Outbox:
                 self._sessions.forget_host(event.host, self._cluster.find_job(event.key))
 
     def greeted(self, session: Session) -> None:
-        """A stream is new: offer everything that is due on its host."""
+        """A new stream: offer all effects that are due on its host."""
         for key in sorted(self._cluster.use.hosts[session.host].jobs):
             job = self._cluster.jobs.rows[key]
             if job.run is not None:
@@ -60,7 +60,7 @@ class Outbox:
             log.info("host %s: orders for %d attempts are sent again", session.host, count)
 
     async def pump(self, session: Session) -> None:
-        """Send what is offered to a stream, batch by batch, until it closes."""
+        """Send offered effects to a stream, batch by batch, until it closes."""
         while True:
             await session.wake.wait()
             due = session.take_due()
@@ -84,7 +84,7 @@ class Outbox:
             try:
                 self._add_order(orders, session, effect, failed, now)
             except Exception:
-                # one job must not keep the others of its host from starting; what stays due is sent again when it is overdue
+                # one job must not prevent others on its host from starting; unsent effects are sent again when overdue
                 log.exception("host %s: the order for job %d", session.host, job_of(effect.key))
         return encode.batch(orders, texts)
 
@@ -110,7 +110,7 @@ class Outbox:
                 session.assign_number(key, needed)
                 messages.append(text_message(self._cluster, session, job, text, env))
             except Exception:
-                # one job must not keep the others of its host from starting
+                # one job must not prevent others on its host from starting
                 log.exception("host %s: the text of job %d", session.host, job_of(key))
                 session.drop_text(key)
                 failed.add(key)
@@ -121,7 +121,7 @@ class Outbox:
         if isinstance(effect, KillPart):
             orders.append(other_order(self._cluster, effect, current))
         elif current is None or (isinstance(effect, StartPart) and not _is_offered(current, effect.host)):
-            pass  # over, or started already by an earlier copy of the order
+            pass  # over, or already started by an earlier copy of the order
         elif not isinstance(effect, StartPart) or self._has_text(session, current):
             orders.append(self._order(session, effect, current, now))
         elif text_key(self._cluster, current) not in failed:

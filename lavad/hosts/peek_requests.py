@@ -1,4 +1,4 @@
-"""Questions to agents about a job's output (bpeek), answered on the host's stream."""
+"""Requests to agents for output of a job (bpeek), answered on the host's stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoOutput(Exception):
 
 
 class PeekRequests:
-    """Open questions by number."""
+    """Open requests by number."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -51,7 +51,7 @@ class PeekRequests:
         return data
 
     async def pieces(self, session: Session, question: Peek) -> AsyncIterator[tuple[bytes, int]]:
-        """All that is there from the question's offset on: pieces, each with the offset behind it."""
+        """All output from the request's offset on: (piece, offset after it)."""
         while True:
             data = await self.read(session, question)
             question = replace(question, offset=question.offset + len(data.data))

@@ -1,4 +1,4 @@
-"""bpeek: what a job has written so far, or the kept output of one that ended, read on its host as its owner."""
+"""bpeek: output of a running job, or retained output of a finished one, read on its host as its owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lavad.store.read import Find, Reader
 from lavad.wire import records
 
 FOLLOW = 0.3
-"""Seconds between two looks at output that is followed."""
+"""Seconds between two reads of output with bpeek -f."""
 
 
 class PeekService:
@@ -42,7 +42,7 @@ class PeekService:
         return found[0] if found else None
 
     async def find_worst_element(self, array: int) -> Job | None:
-        """Of an array that is over: the element that speaks for it, the first that failed or else the first."""
+        """Of a finished array: the first element that failed, else its first element."""
         elements = await asyncio.to_thread(self._reader.finished_elements, array)
         return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
 
@@ -59,7 +59,7 @@ class PeekService:
         except NoOutput as why:
             raise Refused(str(why)) from None
         if not ask.follow:
-            # as LSF's own comes out where it is not a terminal that reads: behind the output
+            # after the output, as with LSF where stdout is not a terminal
             yield {"out": "".join(f"<< output from {'stderr' if stderr else 'stdout'} >>\n" for stderr in files)}
         yield {"exit": 0}
 

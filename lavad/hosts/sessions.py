@@ -1,4 +1,4 @@
-"""The connected hosts and what was sent on each stream: an effect is offered often, and sent once on a stream."""
+"""The connected hosts and what was sent on each stream: effects are offered repeatedly, but sent once on a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lavad.wire.encode import ToAgent
 
 MAX_TEXTS = 1024
 OVERDUE = 10.0
-"""Seconds after which an order is sent again that a host has not acted on; each further time after twice as long."""
+"""Seconds after which an order is sent again if the host has not acted on it; doubled each further time."""
 
 
 class SentText(NamedTuple):
@@ -26,7 +26,7 @@ class SentText(NamedTuple):
 
 
 class Session:
-    """One host's stream. A new stream begins with nothing sent, so everything that is due goes out again."""
+    """One host's stream. On a new stream nothing was sent yet, so all due effects are sent again."""
 
     def __init__(self, host: str, sequence: int) -> None:
         self.host = host
@@ -36,14 +36,14 @@ class Session:
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, SentText] = OrderedDict()
-        """Texts by key, the one used longest ago first."""
+        """Texts by key, least recently used first."""
         self.ending: set[str] = set()
         """Uids of attempts whose end the host has reported and that is not acknowledged yet."""
         self._free: list[int] = []
         self._numbers = 0
         self._sent: dict[str, set[Effect]] = {}
         self._waits: dict[str, tuple[float, float]] = {}
-        """Uid of an attempt that the host has not acted on: since when that is known, and when its orders are sent again."""
+        """Uid of an attempt that the host has not acted on: (since when, when its orders are sent again)."""
 
     def missing_texts(self, needed: Mapping[int, Job]) -> list[int]:
         """The keys whose text was not sent on this stream, or was sent with another spec."""
@@ -53,7 +53,7 @@ class Session:
         return [key for key, job in needed.items() if key not in self.texts or self.texts[key].spec != job.spec]
 
     def assign_number(self, key: int, needed: Mapping[int, Job]) -> int:
-        """A number for a text that is about to be sent; beyond MAX_TEXTS, that of the one not needed for longest."""
+        """A number for a text that is to be sent; beyond MAX_TEXTS, that of the least recently used one."""
         self.drop_text(key)
         oldest = next(iter(self.texts), None)
         if not self._free and oldest is not None and oldest not in needed and len(self.texts) >= MAX_TEXTS:
@@ -73,9 +73,9 @@ class Session:
             self._free.append(sent.number)
 
     def offer(self, uid: str, effects: Sequence[Effect]) -> None:
-        """``effects`` are all that is due here for an attempt; those that were not sent on this stream yet are queued.
+        """Queue those of ``effects``, all that are due here for an attempt, that were not sent on this stream yet.
 
-        What is no longer due is forgotten, so that it is sent again when it becomes due again (stop, resume, stop).
+        Effects that are no longer due are forgotten, so that they are sent again when due again (stop, resume, stop).
         """
         sent = self._sent.get(uid, set())
         self.due += [effect for effect in effects if effect not in sent]
@@ -87,7 +87,7 @@ class Session:
             self.wake.set()
 
     def resend_overdue(self, jobs: Iterable[Job], now: float) -> int:
-        """Send starts, releases and ends again that have been due for long; the number of attempts that they are for."""
+        """Send overdue starts, releases and ends again; returns the number of attempts concerned."""
         waits: dict[str, tuple[float, float]] = {}
         count = 0
         for job in jobs:
@@ -129,7 +129,7 @@ class Session:
 
 
 def _awaits(job: Job, part: Part) -> bool:
-    """Whether the master waits for the host to start or to end a part; asking for all effects is slow, and left for last."""
+    """Whether the master waits for the host to start or end a part; all effects are computed last, as that is slow."""
     if part.state in (PartState.OFFERED, PartState.STARTING):
         return True
     run = job.run
@@ -158,7 +158,7 @@ class Sessions:
         self.rows[session.host] = session
 
     def hang_up(self, host: str) -> None:
-        """End the stream of a host that has fallen silent: if it only slept, it connects again and reports what it has."""
+        """End the stream of a silent host: if it was only suspended, it reconnects and reports its parts."""
         session = self.rows.pop(host, None)
         if session is not None:
             session.close()
@@ -175,7 +175,7 @@ class Sessions:
             session.drop_text(job_of(key))
 
     def offer(self, jobs: Iterable[Job]) -> None:
-        """Offer what is due for these jobs to the hosts that are there."""
+        """Offer the due effects of these jobs to the connected hosts."""
         for job in jobs:
             if job.run is None:
                 continue
@@ -193,7 +193,7 @@ class Sessions:
             session.offer(run.uid, [])
 
     def end_attempts(self, jobs: Iterable[Job]) -> None:
-        """Attempts are over: forget what was sent for them, and end what is left of them on their hosts."""
+        """Attempts are over: forget what was sent for them, and end their remains on their hosts."""
         for job in jobs:
             if job.run is not None:
                 left = by_host(effects_of_end(job))

@@ -1,6 +1,6 @@
-"""The lines of lsb.events and lsb.acct that each event makes; ``write`` has the form of a record, ``read`` reads them back.
+"""The lines of lsb.events and lsb.acct for each event; ``write`` formats a record, ``read`` parses it.
 
-Rule: what an event makes is registered here once, with ``@logs``; an event that is not here makes no line.
+Rule: the lines of an event are registered here once, with ``@logs``; other events have no line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DONE_POST = 0x80
 
 @lru_cache(maxsize=4096)
 def uid_of(user: str) -> int:
-    """A user's number; -1 where this host does not know them."""
+    """A user's uid; -1 where this host does not know the user."""
     try:
         return pwd.getpwnam(user).pw_uid
     except KeyError:
@@ -46,7 +46,7 @@ def uid_of(user: str) -> int:
 
 
 class Earlier:
-    """What later lines need of earlier ones; lines of jobs from before this process have the job's last record, or nothing."""
+    """What later lines need from earlier ones; for jobs from before this process started, from the job's last record."""
 
     def __init__(self) -> None:
         self.owners: dict[int, str] = {}
@@ -56,7 +56,7 @@ class Earlier:
 
 
 class Lines:
-    """The lines of some events, with what they need read in a few queries."""
+    """The lines of some events; the records that they need are read in a few queries."""
 
     def __init__(self, reader: Reader, events: Sequence[ev.Event], earlier: Earlier) -> None:
         self.earlier = earlier
@@ -98,7 +98,7 @@ _LOGS: dict[type[ev.Event], Callable[[Lines, Any], str]] = {}
 
 
 def logs(*kinds: type[ev.Event]) -> Callable[[Log], Log]:
-    """Registers the function that gives the lines of these events in lsb.events, "" for none."""
+    """Register the function that makes the lines of these events in lsb.events, "" for none."""
 
     def register(log: Log) -> Log:
         _LOGS.update(dict.fromkeys(kinds, log))
@@ -152,7 +152,7 @@ def _job_modify(lines: Lines, event: ev.JobModified) -> str:
 
 @logs(ev.JobDispatched)
 def _job_start(lines: Lines, event: ev.JobDispatched) -> str:
-    """JOB_START: one host name a slot."""
+    """JOB_START: a host name for each slot."""
     lines.earlier.first_hosts[event.key] = event.parts[0].host if event.parts else ""
     hosts = [part.host for part in event.parts for _ in range(part.slots)]
     fields: list[Field] = [
@@ -163,7 +163,7 @@ def _job_start(lines: Lines, event: ev.JobDispatched) -> str:
 
 @logs(ev.PartStarted)
 def _job_execute(lines: Lines, event: ev.PartStarted) -> str:
-    """JOB_START_ACCEPT and JOB_EXECUTE, of the first host alone, as LSF has it."""
+    """JOB_START_ACCEPT and JOB_EXECUTE, only for the first host, as in LSF."""
     if lines.earlier.first_hosts.get(event.key, event.host) != event.host:
         return ""
     finished = lines.finished.get(event.key)
@@ -240,7 +240,7 @@ def _checkpoint_made(_: Lines, event: ev.CheckpointMade) -> str:
 
 @logs(ev.SignalRequested)
 def _job_signal(_: Lines, event: ev.SignalRequested) -> str:
-    """JOB_SIGNAL, MIG or what else was asked of a running job; "" for what LSF does not log."""
+    """JOB_SIGNAL or MIG for a pending signal; "" for kinds that LSF does not log."""
     uid = uid_of(event.pending.by)
     pending, job, index = event.pending, job_of(event.key), index_of(event.key)
     if pending.kind is SignalKind.MIGRATE:

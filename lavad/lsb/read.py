@@ -1,6 +1,6 @@
-"""Lines of lsb.events and lsb.acct, of lava or of LSF, taken apart: their fields, and the events that they tell of.
+"""Parses lines of lsb.events and lsb.acct, of lava or of LSF, into fields and events.
 
-Rule: what a field is called and where it stands is as IBM documents it; a line that breaks off raises IndexError or ValueError.
+Rule: names and order of fields are as documented by IBM; a truncated line raises IndexError or ValueError.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Runs = dict[int, ev.JobDispatched]
 
 
 class Fields:
-    """The fields of one line, taken from left to right; ``kind``: its first is the kind of the record."""
+    """The fields of one line, read from left to right; ``kind``: the first field is the kind of the record."""
 
     def __init__(self, line: str, kind: bool = True) -> None:
         found = list(_FIELD.finditer(line))
@@ -46,7 +46,7 @@ class Fields:
         return int(float(self.text()))
 
     def real(self) -> float:
-        """The next field as a number; what was not measured (-1) counts nothing."""
+        """The next field as a number; -1 (not measured) reads as 0."""
         return max(float(self.text()), 0.0)
 
     def is_text(self) -> bool:
@@ -81,13 +81,13 @@ def placed(hosts: list[str]) -> tuple[Placed, ...]:
 def _limits(fields: Fields) -> Limits:
     names = ("cpu", "file", "data", "stack", "core", "mem", "", "", "swap", "run", "processes")
     values = []
-    while not fields.is_text():  # a release of LSF has one more than another
+    while not fields.is_text():  # their number differs between releases of LSF
         values.append(fields.number())
     return Limits(**{name: value for name, value in zip(names, values, strict=False) if name and value >= 0})
 
 
 def job_new(fields: Fields) -> tuple[int, float, Spec, JobText, str]:
-    """JOB_NEW behind its time -> (job, when submitted, spec, text, name or array)."""
+    """The fields of JOB_NEW after its time: (job, submission time, spec, text, name or array spec)."""
     job = fields.number()
     fields.skip(2)
     slots, submitted, begin, deadline = fields.number(), fields.number(), fields.number(), fields.number()
@@ -249,11 +249,11 @@ KINDS: dict[str, Callable[[float, Fields, Runs], Iterator[ev.Event]]] = {
     "JOB_EXT_MSG": _job_message, "JOB_REQUEUE": _job_requeue, "QUEUE_CTRL": _queue_control, "HOST_CTRL": _host_control,
     "MBD_START": _started,
 }  # fmt: skip
-"""The records that users read of, but for JOB_NEW. Each gets its time, its fields, and the newest dispatch of each key."""
+"""Readers by kind of record, except JOB_NEW; called with time, fields, and the newest dispatch of each key."""
 
 
 def job_finish(fields: Fields, at: float) -> tuple[Job, Spec, JobText]:
-    """JOB_FINISH of lsb.acct behind its time; the job's spec number is 0."""
+    """The fields of JOB_FINISH in lsb.acct after its time; the spec number of the job is 0."""
     job = fields.number()
     fields.skip(2)
     slots, submitted, begin, deadline, started = (fields.number() for _ in range(5))
@@ -295,6 +295,6 @@ def job_finish(fields: Fields, at: float) -> tuple[Job, Spec, JobText]:
 
 
 def _tail(fields: Fields) -> dict[str, str]:
-    """What newer releases of LSF say behind the reason."""
+    """The fields that newer releases of LSF write after the reason."""
     names = ("", "", "", "", "app", "post_exec", "", "group", "", "", "", "", "", "description")
     return {name: fields.text() if fields.left() > 0 else "" for name in names} | {"": ""}

@@ -1,6 +1,6 @@
 """Records of lsb.events and lsb.acct in LSF 10.1's form: blank-separated fields, texts in double quotes.
 
-Rule: the order of the fields is the one that IBM documents; what lava does not know has LSF's word for nothing.
+Rule: the order of the fields is as documented by IBM; fields that lava does not know have LSF's empty value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXIT_INFO = {
     TermReason.TERM_CWD_NOTEXIST: 25, TermReason.TERM_ORPHAN_SYSTEM: 27,
 }  # fmt: skip
 REASON_OF = {number: reason for reason, number in _EXIT_INFO.items()}
-"""LSF's number of why a job was ended, and what it stands for; 0 is logged where there is no number."""
+"""LSF's number of a termination reason to the reason; 0 is logged for reasons without a number."""
 
 
 def exit_info(reason: TermReason) -> int:

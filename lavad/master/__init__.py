@@ -1,4 +1,4 @@
-"""A lavad in office: what serves while it holds the masters' lease, built and wired together.
+"""The active master: everything that serves while this lavad holds the masters' lease.
 
 May import all of lavad but main.
 """

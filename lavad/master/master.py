@@ -1,4 +1,4 @@
-"""A master in office: everything that serves while this lavad holds the lease, built, started and wired together."""
+"""The active master: builds, wires and starts everything that serves while this lavad holds the masters' lease."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LOG_PAUSE = 30.0
 
 
 class MasterSettings(msgspec.Struct):
-    """The surroundings of this master: host, folders, database, addresses, intervals in seconds."""
+    """Settings of this master: host, folders, database, addresses, intervals in seconds."""
 
     host: str
     confdir: str
@@ -172,7 +172,7 @@ class Master:
                 time.time,
                 (self.site.heartbeat, self.site.sample),
             )
-            # kept: a gRPC server that nobody holds stops serving
+            # referenced, as a gRPC server that is garbage-collected stops serving
             self.server = await serve(agents, self.site.address, self.site.tls_folder)
             group.create_task(self.loops.hosts())
             group.create_task(self.loops.overdue(self.outbox))
@@ -191,7 +191,7 @@ class Master:
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
 
     async def _write_event_log(self) -> None:
-        """Keep the process that writes lsb.events; one that cannot is tried again now and then."""
+        """Keep the process that writes lsb.events running; restart it at intervals after failures."""
         while True:
             process, link = spawn("lavad.processes.lsb_events", self._output)
             try:

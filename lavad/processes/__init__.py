@@ -1,4 +1,4 @@
-"""The processes beside the master: scheduler, query, and the writer of lsb.events. Each folds what the master commits.
+"""The processes beside the master: scheduler, query, and the writer of lsb.events. Each applies committed events.
 
 May import replica, queries, sched, lsb, store and core; nothing imports them but the master, by name.
 """

@@ -1,7 +1,7 @@
 """The process that writes lsb.events and lsb.acct from the event table, for tools that read these files.
 
-Rule: it only reads the store, and remembers how far it came beside the files, so that each event is written once; a line that
-was cut off by a crash is taken back first.
+Rule: it only reads the store, and saves its position beside the files, so that each event is written once; a line that was cut
+off by a crash is removed first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGEST = 256 << 20
 
 
 class Log:
-    """The two files and how far they are written."""
+    """The two files and the position up to which events are written."""
 
     def __init__(self, folder: Path, reader: Reader) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Log:
         self.earlier = Earlier()
 
     def _recovered(self) -> int:
-        """Where to go on; what was written after the last mark is taken back."""
+        """The position to continue from; lines written after the last saved position are removed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             mark: dict[str, int] = json.loads(self._mark.read_text())
@@ -50,7 +50,7 @@ class Log:
         return int(mark["seq"])
 
     def advance(self) -> bool:
-        """Write what is new; whether there may be more."""
+        """Write new events; whether there may be more."""
         rows = self.reader.events_after(self.seq, AT_ONCE)
         if not rows:
             return False

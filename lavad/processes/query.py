@@ -1,4 +1,4 @@
-"""The query process: folds what the master commits and renders the text of listings, where the data is."""
+"""The query process: applies committed events and renders the text of listings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask) -> None:
     except Ended:
         raise
     except Exception as error:
-        # one query that cannot be rendered must not end the process that answers all others
+        # a query that fails must not end the process that answers all others
         print(f"query {ask.query.command} {ask.query.options} {ask.query.words} failed: {error!r}", file=sys.stderr)  # noqa: T201
         traceback.print_exc()
         pieces.append(("err", f"{ask.query.command}: internal error, see the log of lavad\n"))

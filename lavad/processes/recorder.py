@@ -15,7 +15,7 @@ WHOLE = 3600.0
 
 
 class Recorder:
-    """``note`` collects changes, ``record`` packs them for a plan, ``done`` takes in whether they were stored."""
+    """``note`` collects changes, ``record`` packs them for a plan, ``done`` learns whether they were stored."""
 
     def __init__(self) -> None:
         self._whole_sent_at = 0.0
@@ -33,12 +33,12 @@ class Recorder:
             self._changes.gone.update(update.gone)
 
     def stop(self) -> None:
-        """Record nothing for now; the next record has all."""
+        """Record nothing for now; the next record is complete."""
         self._needs_whole = True
         self._changes, self._sent = _Changes(), _Changes()
 
     def record(self, plan: Plan, soft: Soft, now: float, local: Local) -> Recorded:
-        """What this plan was decided on beside the events."""
+        """The inputs of this plan beside the events."""
         anew = self._is_whole = self._needs_whole or not self._whole_sent_at <= now < self._whole_sent_at + WHOLE
         self._needs_whole, self._sent, self._changes = False, self._changes, _Changes()
         if anew:

@@ -1,6 +1,6 @@
-"""The scheduler's process: folds what the master commits, runs a cycle when something has changed, sends the plan back.
+"""The scheduler's process: applies committed events, runs a cycle when something has changed, sends the plan to the master.
 
-Rule: one plan is under way at a time. The next cycle waits until the master has dealt with it, so that no job is planned twice.
+Rule: one plan at a time. The next cycle waits until the master has processed it, so that no job is planned twice.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run(replica: Replica) -> NoReturn:
 
 
 def _recorded(recorder: Recorder, replica: Replica, plan: Plan, now: float, local: Local) -> Plan:
-    """The plan with what it was decided on, if that is to be kept."""
+    """The plan with its recorded inputs, if recording is on."""
     if replica.cluster.conf.params.lava_record_days <= 0:
         recorder.stop()
         return plan

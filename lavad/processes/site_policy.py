@@ -1,7 +1,7 @@
 """A site's own scheduling policy: a Python file with ``order(job) -> number``, the smallest first (SCHEDULER=/path/FILE.py).
 
-Rule: whatever the module does, scheduling goes on: one that cannot be loaded, raises, answers no number or takes longer than
-``LIMIT`` is said to be wrong once, and has no say until the configuration is read again.
+Rule: whatever the module does, scheduling continues. A module that cannot be loaded, raises, returns no number or takes longer
+than ``LIMIT`` is reported once and ignored until the configuration is read again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SitePolicies:
         self.wrong.clear()
 
     def score(self, file: str, job: Facts) -> float:
-        """What a module says of a job; 0 where it has no say."""
+        """The module's score of a job; 0 for a module that is ignored."""
         try:
             with limited(self._limit):
                 if file not in self._orders:

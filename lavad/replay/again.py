@@ -1,7 +1,7 @@
-"""Runs a recorded history through the scheduler and ``accept_plan`` once more, and says whether they decide the same.
+"""Replays a recorded history through the scheduler and ``accept_plan``, and reports whether they decide the same.
 
-Rule: events that are no decision of the scheduler (submissions, reports of hosts, what administrators do) are taken as
-they were; after a difference the recorded events stand, so that one difference does not make others.
+Rule: events that are not decisions of the scheduler (submissions, reports of hosts, administration) are applied as recorded.
+After a difference the recorded events are applied, so that one difference does not cause others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOGETHER = 2_000
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The first thing that was decided otherwise: event texts, "" where there is none."""
+    """The first different decision: texts of the recorded and the new event, "" where there is none."""
 
     version: int
     now: float
@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct):
     events: int = 0
     plans: int = 0
     equal: int = 0
-    """Plans that came out the same, and what the master made of them too."""
+    """Plans that were the same, and were accepted in the same way."""
     decisions: Counter[str] = msgspec.field(default_factory=Counter)
     """Kind of event to how many of it the recorded plans made."""
     before: int = 0
@@ -53,7 +53,7 @@ class Outcome(msgspec.Struct):
 
 
 class _Open:
-    """A plan that was made again, until all that was recorded of it has been read."""
+    """A plan that was made again, until all its recorded events are read."""
 
     def __init__(self, cycle: RecordedCycle, same: bool, now: float) -> None:
         self.cycle = cycle
@@ -63,7 +63,7 @@ class _Open:
 
 
 class Replay:
-    """Takes a history item by item; ``outcome`` is what it found so far. ``forgetful``: with a scheduler that keeps no cache."""
+    """Processes a history item by item; ``outcome`` is the result so far. ``forgetful``: schedule without a cache."""
 
     def __init__(self, forgetful: bool = False) -> None:
         self.outcome = Outcome()
@@ -77,7 +77,7 @@ class Replay:
         self._made = Plan(0)
         self._late: list[Event] = []
         self._known = False
-        """Whether the soft state is known: from the first record on that tells all of it."""
+        """Whether the soft state is known, that is, a complete record was read."""
         self._open: _Open | None = None
         self._expected: list[Event] = []
 

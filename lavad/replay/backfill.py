@@ -1,7 +1,7 @@
 """Backfill on one pool of equal slots, for simulations: FCFS, EASY (Lifka 1995), conservative (Mu'alem & Feitelson 2001).
 
-Rule: a start now never delays a promised start. EASY promises one to the head of the queue, conservative to every job, by the
-durations asked for. Nothing is remembered between two calls: promises are made anew, in queue order.
+Rule: a start now never delays a promised start. EASY promises one to the head of the queue, conservative to every job, based on
+the requested durations. Nothing is kept between two calls: promises are made again, in queue order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from lavad.replay.profile import Held, Profile
 
 OVERDUE = 1.0
-"""Seconds within which a job that is past its expected end is taken to end."""
+"""Seconds within which a job past its expected end is assumed to end."""
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -81,7 +81,7 @@ def easy(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: in
 
 
 def promise(amount: int, ends: Iterable[Held], free: int) -> tuple[float, int]:
-    """(when ``amount`` will be free, what is free then beyond it); (`math.inf`, 0): never."""
+    """(time at which ``amount`` is free, amount that is spare then); (`math.inf`, 0): never."""
     time = math.inf
     for until, _, held in ends:
         if until > time:
@@ -118,7 +118,7 @@ def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, 
             continue
         if job.duration <= duration or time > after:
             found[job.amount] = (job.duration, time)
-        # a job of no duration reserves nothing, yet two of them cannot have the same slots at one instant
+        # a job of zero duration reserves nothing, yet two of them cannot use the same slots at one instant
         if time == now and job.amount <= free:
             free -= job.amount
             starts.append(job.key)

@@ -1,4 +1,4 @@
-"""What is changed for a what-if: hosts more or fewer, another policy, other queue priorities, another configuration."""
+"""Changes for a what-if: added or removed hosts, another policy, queue priorities, another configuration."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def new_names(changes: Changes, hosts: Iterable[str]) -> list[str]:
-    """What the added hosts are called."""
+    """The names of the added hosts."""
     taken = set(hosts)
     names = (f"added{number}" for number in range(1, FOREVER))
     return [name for _, name in zip(range(changes.add), (name for name in names if name not in taken), strict=False)]
 
 
 def check(changes: Changes, conf: Conf, hosts: Iterable[str]) -> None:
-    """Raise ``ChangeError`` where a change names what is not there."""
+    """Raise ``ChangeError`` where a change names something that does not exist."""
     known, queues = set(hosts), {queue.name for queue in (changes.conf or conf).queues}
     for name in (*changes.remove, *([changes.like] if changes.like else [])):
         if name not in known:
@@ -89,7 +89,7 @@ def _with_policy(queue: QueueConfig, policy: str) -> QueueConfig:
 
 
 def _with_hosts(conf: Conf, changes: Changes, names: list[str], like: str) -> Conf:
-    """The added hosts stand wherever the one stands that they are like."""
+    """The configuration with the added hosts wherever the host that they copy is named."""
     own = next((host for host in conf.hosts if host.name == like), None)
     if own is not None or changes.slots:
         own = own or HostConfig(name=like)
@@ -109,7 +109,7 @@ def _joined(members: tuple[str, ...], names: list[str], like: str) -> tuple[str,
 
 
 def changed_deeds(deeds: Iterable[ev.Event], changes: Changes, names: list[str], like: str) -> Iterator[ev.Event]:
-    """What was asked for, under the changes: removed hosts never come, added ones come with the one they are like."""
+    """The external events under the changes: removed hosts never join, added ones join with the host that they copy."""
     added = False
     for event in deeds:
         if isinstance(event, ev.Configured):

@@ -1,7 +1,7 @@
-"""`lava whatif` without a trace: a recorded history, or the jobs that are there now, under changes.
+"""`lava whatif` without a trace: a recorded history, or the current jobs, under changes.
 
-Rule: columns are about the same jobs; what was recorded stands beside what the same code makes of it unchanged, so that a
-reader sees how far a simulation can be trusted.
+Rule: all columns are about the same jobs. The recorded column is beside a simulation without changes, so that a reader sees how
+accurate the simulation is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The history of a cluster, in order: its events, and what its plans were decided on; from its store or from a file.
+"""The history of a cluster: its events and the recorded inputs of its plans, in order; from its store or from a file.
 
-Rule: a plan stands behind the event that is its version, before the next one. A file is JSON lines: a header, then
+Rule: a plan follows the event whose number is its version. A file is JSON lines: a header, then
 ``{"seq": 7, "event": {...}}`` and ``{"cycle": {...}}``; ``.gz`` is unpacked.
 """
 
@@ -52,7 +52,7 @@ _header = msgspec.json.Decoder(_Header)
 
 
 def of_store(reader: Reader) -> Iterator[Item]:
-    """What a store holds now; what is committed meanwhile is left out."""
+    """The contents of a store at the time of the call."""
     top = reader.version()
     cycles = _cycles(reader, top)
     following = next(cycles, None)

@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What goes with what."""
+    """Refuse combinations of options that exclude each other."""
     known = POLICIES if options.trace else CLUSTER_POLICIES
     for name in options.policy:
         if name not in known:
@@ -131,7 +131,7 @@ def _slots(options: argparse.Namespace, trace: Trace) -> int:
 
 
 def _fitting(trace: Trace, slots: int) -> tuple[list[TraceJob], dict[str, int]]:
-    """The jobs that the machine can hold, and how many are left out by reason."""
+    """(jobs that fit on the machine, reason to number of jobs left out)."""
     jobs = [job for job in trace.jobs if job.slots <= slots]
     skipped = dict(trace.skipped)
     if len(jobs) < len(trace.jobs):

@@ -1,4 +1,4 @@
-"""What a simulated run of a trace was like: waits, slowdowns, utilization, and how evenly users fared.
+"""Measures of simulated runs: waits, slowdowns, utilization and fairness between users; as records, text and JSON.
 
 Rule: all figures are of the jobs that were simulated; an empty run has none.
 """
@@ -43,7 +43,7 @@ class Measures(msgspec.Struct, frozen=True):
 
 
 def bounded_slowdown(wait: float, run: float) -> float:
-    """How many times longer than its run a job was there."""
+    """(wait + run) / run, with run at least SHORTEST; seconds (Feitelson)."""
     return max(1.0, (wait + run) / max(SHORTEST, run))
 
 

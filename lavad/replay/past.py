@@ -1,7 +1,6 @@
-"""What happened in a recorded history, taken apart: what was asked for, how long jobs ran, and what users saw of it.
+"""The inputs of a recorded history: external events, run times of jobs, and the runs that users saw.
 
-Rule: what the system decided itself (starts, suspensions, requeues, dependencies) is no part of what was asked for: it is
-decided anew.
+Rule: decisions of the system (starts, suspensions, requeues, dependencies) are not inputs; a simulation makes them again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lavad.replay.virtual import Life
 from lavad.replica import protocol as feed
 
 DEFAULT = 3600.0
-"""Seconds that a job is taken to run of which nothing at all is known."""
+"""Run time in seconds assumed for a job about which nothing is known."""
 
 
 class Past(msgspec.Struct):
@@ -91,7 +90,7 @@ def read_past(items: Iterable[Item]) -> Past:
 
 
 class Guess:
-    """How long jobs run of which nobody knows it yet: as others of their kind did on average, else by their run limit."""
+    """Assumed run times of unfinished jobs: the mean of similar jobs, else the run limit."""
 
     def __init__(self, past: Past, now: float) -> None:
         self._past = past

@@ -1,4 +1,4 @@
-"""`lava replay`: the recorded decisions of a cluster made again, and whether they come out the same.
+"""`lava replay`: makes the recorded decisions of a cluster again and reports whether they are the same.
 
 Exit 0: all equal; 1: something differs, or one line on stderr says what was wrong.
 """

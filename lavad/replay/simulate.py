@@ -1,7 +1,7 @@
-"""Runs the jobs of a trace on a machine under a policy, on a virtual clock.
+"""Simulates the jobs of a trace on one machine under a policy, on a virtual clock.
 
-Rule: of what happens at one instant, ends come first, then submits in the order of the queue, then one decision. A decision
-is made by the scheduler's own code; what is left out here is only what cannot change its outcome.
+Rule: at one instant, ends come first, then submissions in queue order, then one decision of the policy. Shortcuts here never
+change its outcome.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Simulation:
         self.done: list[Run] = []
 
     def step(self) -> tuple[float, Decision] | None:
-        """One instant and what was decided then, of those who were looked at. None: nothing is left to happen."""
+        """Simulate the next instant: (time, decision about the jobs that were considered). None: nothing is left to do."""
         now = self.ends[0][0] if self.ends else math.inf
         if self.submitted < len(self.jobs):
             now = min(now, self.jobs[self.submitted].submit)

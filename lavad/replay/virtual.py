@@ -1,8 +1,8 @@
-"""A cluster on a virtual clock: the master's own folding, judging, planning and accepting, and hosts that do as they are told.
+"""A cluster on a virtual clock: the master's own events, conditions, scheduler and plan acceptance, with simulated hosts.
 
-Rule: of what happens at one instant, ends come first, then what users and administrators do, then conditions, then plans
-until nothing more is decided. A job runs as long as it is said to beforehand, wherever it runs; what it had done is lost
-when it is requeued, and kept when it is suspended.
+Rule: at one instant, ends come first, then actions of users and administrators, then conditions, then plans until nothing more is
+decided. The run time of a job is given and does not depend on its hosts; its progress is lost when it is requeued, and kept when
+it is suspended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROUNDS = 100
 """Plans of one instant."""
 JUDGED = 10_000
 IDLE = 1_000
-"""Windows may open that often for jobs that never start."""
+"""Maximum number of consecutive instants at which only time passes."""
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ Lives = Callable[[Job], Life]
 
 
 def idle_load(facts: Facts) -> dict[str, float]:
-    """What a host reports on which nothing but reservations counts."""
+    """The load of an idle host, so that only reservations count."""
     return {
         "r15s": 0.0,
         "r1m": 0.0,
@@ -82,7 +82,7 @@ class Virtual:
         self.soft = Soft()
         self.done: dict[int, Run] = {}
         self.skipped = 0
-        """Deeds of users that met a job in another state than they had."""
+        """Recorded actions that were skipped, as the job was in another state than recorded."""
         self.history: list[ev.Event] | None = None
         """Told every event, if it is a list."""
         self._lives = lives
@@ -170,7 +170,7 @@ class Virtual:
         self.cluster.forget_changes()
 
     def _deed(self, event: ev.Event) -> None:
-        """Done again, if the job is still in a state for it."""
+        """Repeat a recorded action, if the state of the job still allows it."""
         if isinstance(event, ev.JobFinished) and event.key in self.cluster.started:
             self._kill(self.cluster.jobs.rows[event.key])
             return
@@ -185,7 +185,7 @@ class Virtual:
             self.skipped += 1
 
     def _obey(self, event: ev.Event) -> None:
-        """What hosts do about a decision."""
+        """The reaction of the hosts to a decision."""
         if not isinstance(event, ev.JobDispatched | ev.JobSuspended | ev.JobResumed | ev.SignalRequested):
             return
         job = self.cluster.jobs.rows.get(event.key)

@@ -1,4 +1,4 @@
-"""Replication: the frames that carry committed events, the inside of a replica process, the master's side of it.
+"""Replication: the frames that carry committed events, the replica process, and the master's side of it.
 
 May import engine, store, sched and core.
 """

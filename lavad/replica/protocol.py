@@ -31,9 +31,9 @@ class Events(msgspec.Struct, tag=True):
 
 
 class PlanDone(msgspec.Struct, tag=True):
-    """The plan made on this version has been dealt with; what of it was accepted came before as events.
+    """The master has processed the plan of this version; accepted proposals were sent before as events.
 
-    ``kept``: what it was decided on is stored.
+    ``kept``: its recorded inputs are stored.
     """
 
     version: int
@@ -56,7 +56,7 @@ class Drop(msgspec.Struct, tag=True):
 
 
 class ReplicaSettings(msgspec.Struct, tag=True):
-    """The surroundings of the master that a replica needs."""
+    """Settings of the master that a replica needs."""
 
     master: str
     lsf: dict[str, str]
@@ -77,7 +77,7 @@ ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | ReplicaSett
 
 
 class Whys(msgspec.Struct, frozen=True):
-    """Why classes wait; equal answers are sent once."""
+    """Pend reasons of classes; equal ones are sent once."""
 
     answers: list[WhyClass]
     of: dict[int, int]
@@ -85,7 +85,7 @@ class Whys(msgspec.Struct, frozen=True):
 
     @classmethod
     def pack(cls, why: dict[int, WhyClass]) -> Whys:
-        """Answers that are the same object are packed once."""
+        """Pack pend reasons; those that are the same object are packed once."""
         places: dict[int, int] = {}
         answers: list[WhyClass] = []
         of = {}
@@ -117,7 +117,7 @@ from_replica: msgspec.msgpack.Decoder[_Planned | Answer] = msgspec.msgpack.Decod
 
 
 def frame(message: msgspec.Struct) -> bytes:
-    """A message with its length before it."""
+    """The encoded message, preceded by its length."""
     if isinstance(message, Plan):
         message = _Planned(replace(message, why={}), Whys.pack(message.why))
     elif isinstance(message, SoftUpdate) and message.why:

@@ -1,6 +1,6 @@
-"""The inside of a replica process: its end of the socket pair, and the cluster and soft state that it folds.
+"""A replica process: its end of the socket pair, and the cluster and soft state that it maintains.
 
-Blocking reads and writes on purpose: a replica does one thing at a time, and frames that wait are taken together.
+Reads and writes block on purpose: a replica does one thing at a time, and reads all available frames together.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Replica:
         self.asks: deque[feed.Ask] = deque()
         self.plan_done = -1
         self.plan_kept = False
-        """Whether what that plan was decided on is stored."""
+        """Whether the recorded inputs of that plan are stored."""
         self.noted: Callable[[SoftUpdate], None] | None = None
-        """Called with each soft update once it is folded."""
+        """Called with each soft update after it is applied."""
         self.changed = False
-        """Something that matters to a scheduler came since this was last reset."""
+        """Whether something that matters to the scheduler has changed since the last reset."""
         self._buffer = bytearray()
 
     def wait(self, timeout: float | None) -> bool:

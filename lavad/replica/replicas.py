@@ -1,6 +1,6 @@
-"""The master's side of its replicas: processes that fold committed events. One schedules, one answers queries.
+"""The master's side of its replicas: processes that apply committed events. One schedules, one answers queries.
 
-A replica that dies is started again from a snapshot; nothing is lost, as it holds nothing of its own.
+A replica that dies is restarted from a snapshot; nothing is lost, as it has no state of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 PAUSE = 0.5
 LAZY = 0.05
-"""Seconds for which a replica that is only asked now and then may be behind; a request to it brings it up to date first."""
+"""Seconds by which a lazy replica may be behind; a request to it brings it up to date first."""
 
 MOST_UNREAD = 256 << 20
 """Characters of unread answers that are kept for one user."""
@@ -57,16 +57,16 @@ class ReplicaProcess:
         self._lazy = lazy
         self._late: list[bytes] = []
         self.there = asyncio.Event()
-        """Set while the process runs and is fed."""
+        """Set while the process runs and receives frames."""
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send a frame; lost if the process is just being started again (it then gets a snapshot)."""
+        """Send a message; dropped while the process is being restarted, as it then gets a snapshot."""
         if self._writer is not None:
             self._late.append(feed.frame(message))
             self._flush()
 
     def send_frame(self, frame: bytes) -> None:
-        """Send a ready frame, soon: each wakes the process, and a lazy one need not see each by itself."""
+        """Send an encoded frame; to a lazy process frames are sent together, as each write wakes it up."""
         if self._writer is None:
             return
         self._late.append(frame)
@@ -81,14 +81,14 @@ class ReplicaProcess:
             self._writer.write(b"".join(late))
 
     async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
-        """Start the process, pass on what it sends, start it again when it dies."""
+        """Start the process, pass its messages to ``took``, and restart it when it dies."""
         while True:
             process, link = spawn(self.module, self._output)
             self.pid = process.pid
             link.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=link, limit=1 << 24)
             async with self._quiet:
-                # between two commits: the snapshot then holds exactly what no later frame will bring
+                # between two commits, so that snapshot and later frames fit together exactly
                 self._writer, self._late = writer, []
                 self.send(self._site)
                 self.send(take(self._cluster))
@@ -106,7 +106,7 @@ class ReplicaProcess:
                 process.kill()
                 await asyncio.to_thread(process.wait)
             ended()
-            await asyncio.sleep(PAUSE)  # one that dies at once must not eat the machine
+            await asyncio.sleep(PAUSE)  # limits the CPU use of a process that dies at once, again and again
 
 
 class _Open:
@@ -132,7 +132,7 @@ def _size(piece: feed.Answer | Refused) -> int:
 class QueryProcess:
     """The replica that renders listings.
 
-    It waits for no reader, so what a user's commands do not read is kept here, up to a limit for each user.
+    It does not wait for slow clients: unread answers are kept here, up to a limit for each user.
     """
 
     def __init__(self, process: ReplicaProcess, clock: Callable[[], float], most: int = MOST_UNREAD) -> None:
@@ -164,7 +164,7 @@ class QueryProcess:
 
     async def answer(self, query: Query, caller: Caller) -> AsyncIterator[Piece]:
         """The pieces of the answer, last the exit status."""
-        await self.process.there.wait()  # what is sent before that is lost, and its caller would wait for ever
+        await self.process.there.wait()  # a message sent earlier would be dropped, and its caller would wait for ever
         self._next += 1
         number = self._next
         opened = self._open[number] = _Open(caller.uid)

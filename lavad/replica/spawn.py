@@ -1,4 +1,4 @@
-"""Processes of the master: starting a replica with a socket to it, and the name that ``ps`` shows."""
+"""Processes of the master: starts replicas with a socket pair, and sets the names that ``ps`` shows."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 UNDER_WAY = 64
 """Messages of reports of one host that may wait for their commit; more stay in the stream."""
 ACK_PAUSE = 0.02
-"""Nobody waits for an acknowledgement, so those of a short time go together."""
+"""Seconds for which acknowledgements are collected, as nobody waits for them."""
 Handed = asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]]
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._clock = clock
         self._periods = periods
         self._since = clock()
-        """What an earlier master sent, this one does not know."""
+        """When this master started: it does not know what an earlier master sent."""
 
     async def Session(self, requests: AsyncIterator[FromAgent], context: Context) -> AsyncIterator[ToAgent]:
         """One host's stream, from its greeting to its end."""
@@ -125,7 +125,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         except (grpc.RpcError, StopAsyncIteration) as error:
             log.info("host %s: %s", session.host, error)
         except Exception:
-            # a broken stream must not take the others with it; the host greets again
+            # a broken stream must not end the others; its host reconnects
             log.exception("host %s: stream failed", session.host)
         finally:
             session.close()
@@ -146,7 +146,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                     self._peeks.answered(data)
 
     async def _acknowledge(self, session: HostSession, handed: Handed) -> None:
-        """Tell the host what is committed, in the order of its reports."""
+        """Acknowledge committed reports to the host, in the order of its reports."""
         while True:
             committed, reports = await handed.get()
             await committed
@@ -161,7 +161,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             session.send(_acks(done))
 
     async def _end_unknown(self, session: HostSession, reports: Sequence[PartReport]) -> None:
-        """What a host says that it has, and is not about to end, though its attempt is over here, is to end."""
+        """End parts that a host reports although their attempts are over here, unless they are ending already."""
         unknown = [r for r in reports if not self._is_live(r, session.host) and r.uid not in session.ending]
         if not unknown:
             return
@@ -196,7 +196,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         log.info("host %s: connected, %d parts, %d stale", session.host, len(hello.parts), len(stale))
 
     def _end_stale(self, session: HostSession, stale: list[PartStatus]) -> None:
-        """What an agent still has of attempts that are over or of another incarnation ends, and its ends are forgotten."""
+        """End parts that an agent still has of attempts that are over or of another incarnation, and acknowledge their ends."""
         session.send(encode.batch(_kill(part) for part in stale))
         session.send(encode.acks(part.uid for part in stale))
 
@@ -211,7 +211,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         session.send(encode.echo(beat.sent, lease))
 
     async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:
-        """A command of a user on an agent's host; the agent vouches for who it is."""
+        """A command of a user on an agent's host; the agent has authenticated the user."""
         host = self._auth.host_of(context)
         if host is None:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only an agent may vouch for users")
@@ -223,7 +223,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
 
 def _address(context: Context) -> str:
-    """Where the peer speaks from: ``ipv4:ADDRESS:PORT`` or ``ipv6:[ADDRESS]:PORT``, the brackets perhaps escaped."""
+    """Address of the peer, from ``ipv4:ADDRESS:PORT`` or ``ipv6:[ADDRESS]:PORT`` (the brackets may be escaped)."""
     peer = unquote(str(context.peer()))
     return peer.partition(":")[2].rpartition(":")[0].strip("[]")
 
@@ -246,6 +246,6 @@ def _ends(reports: Sequence[PartReport]) -> list[str]:
 
 
 def _acks(reports: Sequence[PartReport]) -> ToAgent:
-    """Up to the newest report; what is gone for good the host may forget."""
+    """The acknowledgement up to the newest report; the host may forget parts that are gone."""
     over = [report.uid for report in reports if report.is_last]
     return encode.acks(over, max((report.serial for report in reports), default=0))

@@ -1,4 +1,4 @@
-"""One command's request, from its frame to its answer frames: convert, ask, convert. The same for local and relayed callers."""
+"""Requests of commands, local or relayed: decodes the frame, asks for a decision or a query, encodes the answer frames."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Dispatch:
 
     @singledispatchmethod
     async def _answer(self, ask: asks.Ask, caller: Caller) -> Answer:
-        """The answer to one kind of ask; those without a method of their own need only their decision."""
+        """The answer to one request; kinds without a method here need only their registered decision."""
         return await self._decide(ask, caller)
 
     async def _decide(self, ask: asks.Ask, caller: Caller) -> Answer:
@@ -221,7 +221,7 @@ class Dispatch:
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
             return live
-        # What has just left memory is in the store when the turn is over.
+        # a job that has just left memory is in the store when the turn is over
         async with self._engine.quiet:
             pass
         finished = await self._outputs.find_finished(ask.job) or await self._outputs.find_worst_element(ask.job)

@@ -1,6 +1,6 @@
-"""The local socket: length-prefixed JSON frames; the kernel says who the caller is (SO_PEERCRED).
+"""The local socket: length-prefixed JSON frames; the kernel authenticates the caller (SO_PEERCRED).
 
-A malformed or oversized frame ends its own connection with one refusal, and nothing else.
+A malformed or oversized frame ends only its own connection, with one refusal.
 """
 
 from __future__ import annotations

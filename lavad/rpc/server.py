@@ -37,7 +37,7 @@ def credentials(folder: str) -> grpc.ServerCredentials:
 
 
 async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folder: str) -> grpc.aio.Server:
-    """Start serving; without TLS only on loopback."""
+    """Start serving on ``address``; the caller allows an empty ``tls_folder`` on loopback only. Raises NoTls."""
     server = grpc.aio.server(options=OPTIONS)
     agent_pb2_grpc.add_AgentsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     secure = credentials(tls_folder) if tls_folder else None
@@ -58,7 +58,7 @@ class PeerAuth:
         self._key = key
 
     def why_not_host(self, context: Any, host: str) -> str:
-        """Why the peer is not the agent of ``host``; "" if it is."""
+        """Why the peer is not the agent of ``host``; "": it is."""
         known = self.host_of(context)
         if known is None:
             return "the cluster key is wrong" if self._key is not None else "no certificate of an agent"

@@ -1,4 +1,4 @@
-"""What the master does by time or beside the engine: timed decisions, dependency look-ups, metrics, waiting callers.
+"""Services of the master beside the engine: periodic decisions, store lookups, metrics, waiting callers.
 
 May import hosts, engine and below.
 """

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 10.0
 FRESH = 3
-"""Sample periods after which what a silent host said counts no more."""
+"""Sample periods after which the samples of a silent host are ignored."""
 
 
 class Hangs:
@@ -65,7 +65,7 @@ class Hangs:
                     log.warning("hung ranks: %s", refusal)
 
     def _forget_ended(self) -> None:
-        """Drop jobs that no longer run, and ranks that are no more."""
+        """Drop jobs that no longer run, and ranks that no longer exist."""
         rows = self._engine.cluster.jobs.rows
         for key, (_, ranks) in list(self._ranks.items()):
             job = rows.get(key)

@@ -1,4 +1,4 @@
-"""What waiting jobs hold without using it: GPU seconds (``gpu_held_idle_seconds``), and a log of those in a deadlock."""
+"""GPUs held idle by pending jobs (``gpu_held_idle_seconds``), and a log of jobs in a deadlock."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from lavad.core.site.rights import is_admin
 from lavad.store.read import Find, Reader
 
 TRIES = 20
-"""Between a look and the decision a job may end; then it is looked at again."""
+"""Attempts: a job may end between the lookup and the decision, which then needs another lookup."""
 
 
 class Lookups:
-    """Tries a decision until it knows all that it needs."""
+    """Repeats a decision with lookups in the store until it has all jobs that it needs."""
 
     def __init__(self, cluster: Cluster, reader: Reader, clock: Callable[[], float]) -> None:
         self._cluster = cluster
@@ -28,7 +28,7 @@ class Lookups:
         self._clock = clock
 
     async def tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
-        """What ``decided`` answers; raises Refused."""
+        """The answer of ``decided``, called with all jobs that it needs from the store; raises Refused."""
         known = StoredJobs()
         for _ in range(TRIES):
             try:
@@ -38,7 +38,7 @@ class Lookups:
         return await decided(known)
 
     async def finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
-        """Finished jobs that ids or filters mean (filters: those that ended within CLEAN_PERIOD)."""
+        """Finished jobs that ids or filters select (by filters only those that ended within CLEAN_PERIOD)."""
         return await asyncio.to_thread(self._finished, jobs, caller)
 
     def _finished(self, jobs: Select, caller: Caller) -> FinishedJobs:

@@ -1,5 +1,5 @@
-"""The master's periodic tasks: silent hosts, expired leases, deadlines, the masters' lease, old answers. What is decided by
-them stands in decide."""
+"""The master's periodic tasks: silent hosts, expired leases, deadlines, the masters' lease, old answers. The decisions
+themselves are in ``core.decide``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ANSWERS_KEPT = 86_400.0
 DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
 TOGETHER = 50
-"""Hosts that are looked at for overdue orders before others have their turn."""
+"""Hosts that are checked for overdue orders before other tasks get their turn."""
 
 
 class LeaseLost(Exception):
@@ -62,7 +62,7 @@ class Loops:
         self._extended_until = self._clock() + seconds
 
     async def hosts(self) -> None:
-        """Hosts that fall silent, leases that expire, hosts that leave the cluster."""
+        """Find silent hosts, expired leases and hosts that leave the cluster."""
         while True:
             params = self._engine.cluster.conf.params
             await asyncio.sleep(min(1.0, params.lava_host_timeout / 4))
@@ -91,7 +91,7 @@ class Loops:
         return may_fence(self._engine.cluster, renewed, now)
 
     async def overdue(self, outbox: Outbox) -> None:
-        """Orders that are due and that a host has not acted on are sent again."""
+        """Send orders again that a host has not acted on in time."""
         while True:
             await asyncio.sleep(OVERDUE_PAUSE)
             sessions = list(self._sessions.rows.values())
@@ -109,14 +109,14 @@ class Loops:
                 await self._tried(deadlines)
 
     async def migrations(self) -> None:
-        """MIG: jobs that the system suspended long ago go elsewhere."""
+        """MIG: migrate jobs that the system suspended long ago."""
         while True:
             await asyncio.sleep(2.0)
             if migrations(self._engine.cluster, self._clock()).events:
                 await self._tried(migrations)
 
     async def groups(self) -> None:
-        """JOB_GROUP_CLEAN: job groups that only jobs made go with their last job."""
+        """JOB_GROUP_CLEAN: delete groups that jobs created once their last job is gone."""
         while True:
             await asyncio.sleep(5.0)
             cluster = self._engine.cluster
@@ -124,14 +124,14 @@ class Loops:
                 await self._tried(clean_groups)
 
     async def windows(self) -> None:
-        """Dependency conditions with a time window are judged again."""
+        """Judge dependency conditions with a time window again."""
         while True:
             await asyncio.sleep(5.0)
             if self._engine.cluster.conditions.timed:
                 self._engine.time_passed()
 
     async def rusage_decay(self) -> None:
-        """rusage[duration=]: reservations that end or shrink before their job does."""
+        """rusage[duration=,decay=]: decay reservations of running jobs."""
         while True:
             await asyncio.sleep(1.0)
             decaying = self._engine.cluster.use.decaying
@@ -139,7 +139,7 @@ class Loops:
                 await self._tried(decay_rusage)
 
     async def advance_reservations(self) -> None:
-        """Advance reservations whose time is over."""
+        """End the periods of advance reservations."""
         while True:
             await asyncio.sleep(1.0)
             now = self._clock()
@@ -147,7 +147,7 @@ class Loops:
                 await self._tried(lambda cluster, at: turn(cluster, at, local_time(at)))
 
     async def _tried(self, decide: Decide) -> bool:
-        """Ask the engine; False where that was refused (the store may be full), and a later round tries again."""
+        """Ask the engine; False where it refused (the store may be full), so that a later round tries again."""
         try:
             await self._engine.ask(decide)
         except Refused as refusal:
@@ -158,8 +158,8 @@ class Loops:
     async def renew(self, epoch: int, seconds: float) -> None:
         """Hold the masters' lease; raises LeaseLost.
 
-        A store that refuses the renewal alone, as a full one does, ends nothing while the lease still runs; where this master
-        has its store to itself nobody else can take it, so it goes on.
+        A refused renewal, as of a full store, is ignored while the lease is valid; a master with exclusive use of its store
+        continues in any case.
         """
         held_from = monotonic()
         while True:
@@ -177,20 +177,20 @@ class Loops:
             held_from = asked
 
     async def clean(self) -> None:
-        """Old answers leave the store."""
+        """Delete old answers from the store."""
         while True:
             await asyncio.sleep(3600)
             await self._forgotten(self._store.purge, self._clock() - ANSWERS_KEPT)
 
     async def forget_cycles(self) -> None:
-        """Records of old scheduling cycles leave the store, a few at a time."""
+        """Delete records of old scheduling cycles from the store, a few at a time."""
         while True:
             before = self._clock() - self._engine.cluster.conf.params.lava_record_days * DAY
             gone = await self._forgotten(self._store.purge_cycles, before)
             await asyncio.sleep(0.1 if gone else 60)
 
     async def _forgotten(self, forget: Callable[[float], int], before: float) -> int:
-        """How many rows were deleted; 0 where a full store refused even that."""
+        """The number of deleted rows; 0 where a full store refused even that."""
         try:
             return await asyncio.to_thread(forget, before)
         except StoreRefused as refusal:

@@ -1,7 +1,7 @@
-"""Counts for a Prometheus: what was submitted, started, ended and named, how long it waited, and how long cycles take.
+"""Metrics for Prometheus: submitted, started, ended and hanging jobs, wait times, durations of scheduling cycles.
 
-Rule: the engine's thread only adds to plain dictionaries; names, labels and text are made by the thread that is asked for
-them. Off by default; on another address than loopback only over TLS, for who has a certificate of the site.
+Rule: the engine's thread only adds to plain dictionaries; names, labels and text are made in the thread that serves the page. Off
+by default; on addresses other than loopback only over TLS, for clients with a certificate of the site.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Labels = tuple[str, ...]
 
 
 class Spread:
-    """How many of what was measured lie below each bound, and their sum."""
+    """A histogram: counts of values up to each bound, and their sum."""
 
     __slots__ = ("counts", "total")
 
@@ -53,7 +53,7 @@ class Spread:
         self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """As Prometheus has them: each with all below it."""
+        """Cumulative buckets, as in Prometheus."""
         names = [*map(str, BOUNDS), "+Inf"]
         sums, so_far = [], 0
         for name, count in zip(names, list(self.counts), strict=True):
@@ -63,7 +63,7 @@ class Spread:
 
 
 class Metrics:
-    """The numbers of one master in office; they begin at 0 with it."""
+    """The metrics of one active master; they start at 0 with it."""
 
     def __init__(self, cluster: Cluster, idle_gpus: Callable[[], float] = lambda: 0.0) -> None:
         self._cluster = cluster
@@ -95,7 +95,7 @@ class Metrics:
             self._list(job)
 
     def committed(self, committed: Committed) -> None:
-        """A batch that has become true."""
+        """Count a committed batch."""
         self.commits += 1
         finished = {job.key: job for job in committed.finished}
         for event in committed.events:
@@ -107,7 +107,7 @@ class Metrics:
             self._job_finished(job)
 
     def planned(self, plan: Plan) -> None:
-        """The scheduler's cycle."""
+        """Count a scheduling cycle."""
         if plan.took:
             self.cycles.add(plan.took)
 
@@ -177,7 +177,7 @@ class Metrics:
         self.ranks.pop(key, None)
         self._started.discard(key)
 
-    # -- asked by another thread: everything is copied at one stroke before it is looked at ----------------------------
+    # -- called from another thread: data is copied in one step before it is read ----------------------------
 
     def families(self) -> Iterator[Metric]:
         """What the page shows."""
@@ -248,7 +248,7 @@ class _Page(Collector):
 
 
 class Server:
-    """The page, served by a thread of its own; a port that is taken is logged, and lavad serves without it."""
+    """Serves the page in a thread of its own; if the port is in use, that is logged and lavad runs without the page."""
 
     def __init__(self, metrics: Metrics, address: str, tls_folder: str) -> None:
         self._server: WSGIServer | None = None
@@ -286,5 +286,5 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody outside this machine reaches it."""
+    """Whether the address can be reached from this machine only."""
     return host in ("localhost", "::1") or host.startswith("127.")

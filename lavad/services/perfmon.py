@@ -1,7 +1,7 @@
-"""badmin perfmon: how much the master does, in periods of so many seconds; LSF's names and layout.
+"""badmin perfmon: activity of the master by sample periods, under LSF's names and in its layout.
 
-Rule: soft state of one master, off until an administrator starts it. Counting costs an addition; a period ends when the next
-count or look comes after its time, so nothing wakes the master for it.
+Rule: kept in memory only, and off until an administrator starts it. A count costs an addition; a period is closed by the first
+count or query after its end, so that no timer is needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RULE = "-" * 66 + "\n"
 
 
 class Series:
-    """One metric: the sum of what is counted in each period, or of what is measured the newest."""
+    """One metric: the sum of the counts of each period, or the newest measurement."""
 
     def __init__(self, counted: bool = True) -> None:
         self.counted = counted
@@ -61,7 +61,7 @@ class Series:
             self.now = 0
 
     def row(self) -> tuple[int, int, int, int, int]:
-        """Last, max, min, average, total; while the first period lasts, of what there is so far."""
+        """(last, max, min, average, total) of the periods; during the first period, of the counts so far."""
         if not self.periods:
             return (self.now,) * 5
         return self.last, self.most, self.least, round(self.total / self.periods), self.total if self.counted else 0
@@ -125,7 +125,7 @@ class Perfmon:
             self._count(_MBATCHD[4])
 
     def committed(self, committed: Committed) -> None:
-        """A batch has become true."""
+        """Count a committed batch."""
         if not self._series:
             return
         self._roll()
@@ -138,7 +138,7 @@ class Perfmon:
                 self._count(_MBATCHD[7], len(event.elements) if isinstance(event, ev.ElementsKilled) else 1)
 
     def planned(self, plan: Plan) -> None:
-        """The scheduler's cycle."""
+        """Count a scheduling cycle."""
         now = self._clock()
         since, self._planned = now - (self._planned or now), now
         if not self._series:
@@ -159,7 +159,7 @@ class Perfmon:
         return used, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def _used(self) -> tuple[str, str]:
-        """Slots and memory that jobs hold, in percent of what there is."""
+        """Slots and memory in use by jobs, in percent of the total."""
         hosts, use = self._cluster.hosts.rows.values(), self._cluster.use.hosts.values()
         slots = sum(max(self._cluster.slots_of(host.name), 0) for host in hosts)
         memory = sum(host.facts.max_mem for host in hosts)

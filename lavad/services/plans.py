@@ -1,4 +1,4 @@
-"""The scheduler's plans: what of each still holds becomes true, and what it says of jobs that wait goes to the listings."""
+"""Plans of the scheduler: valid proposals are committed, pend reasons are passed on to the listings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 
 class Plans:
-    """Takes the plans of the scheduler's process, which makes the next one once it is told that one is dealt with."""
+    """Receives the plans of the scheduler's process, which makes the next one after each is acknowledged."""
 
     def __init__(
         self, engine: Engine, scheduler: ReplicaProcess, queries: QueryProcess, soft: Soft, seen: Sequence[Callable[[Plan], None]]
     ) -> None:
-        """``seen``: who counts plans."""
+        """``seen``: called with each plan, to count it."""
         self._engine = engine
         self._scheduler = scheduler
         self._queries = queries
@@ -54,7 +54,7 @@ class Plans:
         self._scheduler.send(feed.PlanDone(version=plan.version, kept=kept))
 
     async def _accept(self, plan: Plan) -> bool:
-        """Whether what the plan was decided on is stored."""
+        """Accept the plan; whether its recorded inputs are stored."""
         seed = secrets.token_hex(6)
 
         def decide(cluster: Cluster, now: float) -> Decided:

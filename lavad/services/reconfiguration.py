@@ -1,4 +1,4 @@
-"""The configuration files, read again: when an administrator asks, and when a window of ``#if time(…)`` opens or closes."""
+"""Reads the configuration files again: for badmin reconfig, and when a window of ``#if time(…)`` opens or closes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lavad.local_time import local_time
 log = logging.getLogger(__name__)
 
 TIME_PAUSE = 10.0
-"""Seconds between two looks at the windows of ``#if time(…)``."""
+"""Seconds between two checks of the windows of ``#if time(…)``."""
 
 
 class Reconfiguration:
@@ -31,7 +31,7 @@ class Reconfiguration:
         self._clock = clock
 
     async def ask(self, caller: Caller) -> str:
-        """badmin reconfig: the whole configuration anew, or nothing; what the caller is told. Raises Refused."""
+        """badmin reconfig: read the whole configuration, or change nothing. Returns a text for the caller; raises Refused."""
         check_reconfig(self._engine.cluster, caller)
         await self._read()
         return "Reconfiguration initiated"

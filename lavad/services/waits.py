@@ -29,7 +29,7 @@ class Waits:
         self._arrays: dict[int, list[asyncio.Future[None]]] = {}
 
     def committed(self, committed: Committed) -> None:
-        """Answer those whose job or array started or ended."""
+        """Answer callers whose job or array has started or ended."""
         for array in [array for array in self._arrays if self._cluster.find_array(array) is None]:
             for over in self._arrays.pop(array):
                 if not over.done():
@@ -55,7 +55,7 @@ class Waits:
                 future.set_result(answer)
 
     async def wait(self, key: int, until: str) -> Answer | None:
-        """The answer once the live job is so far; None if it is not live now."""
+        """Wait until the live job has started or ended (``until``) and return the answer; None if it is not live."""
         job = self._cluster.find_job(key)
         if job is None:
             return None
@@ -66,7 +66,7 @@ class Waits:
         return await future
 
     async def array_over(self, job: int) -> None:
-        """Return once no element of the array is live; at once where the job is no live array."""
+        """Return once no element of the array is live; at once if the job is not a live array."""
         if self._cluster.find_array(job) is not None:
             over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._arrays.setdefault(job, []).append(over)

@@ -1,4 +1,4 @@
-"""What bacct asks of finished jobs: sums made by the database over one index, and the jobs themselves page by page."""
+"""Accounting of finished jobs (bacct): sums computed by the database, and the jobs themselves in pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _jobs = schema.jobs.c
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """Which finished jobs; what is empty does not matter."""
+    """Filters on finished jobs; empty ones do not apply."""
 
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:
 
 
 def _ids(ask: Ask, asked: Asked) -> Iterator[list[int]]:
-    """Their row ids in order, many at a time: a database that goes through an index by user sorts it anew for each piece."""
+    """Their row ids in order, many at a time, as a database that uses an index by user sorts again for each query."""
     conditions = _conditions(asked)
     for first, last in _spans(asked.keys):
         while first <= last:
@@ -122,7 +122,7 @@ def _of_keys(keys: tuple[int, ...]) -> list[sa.ColumnElement[bool]]:
 
 def _conditions(asked: Asked) -> list[sa.ColumnElement[bool]]:
     where: list[sa.ColumnElement[bool]] = [_jobs.finished_at.is_not(None)]
-    # where jobs are named, an index by user would only make the database read all that the user has had
+    # with job ids given, an index by user would make the database read all jobs of the user
     user = sa.func.coalesce(_jobs.user, "") if asked.keys else _jobs.user
     pairs = ((user, asked.users), (_jobs.queue, asked.queues), (_jobs.project, asked.projects))
     where += [column.in_(values) for column, values in pairs if values]

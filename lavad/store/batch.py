@@ -1,4 +1,4 @@
-"""What one transaction writes: the events of a batch and the rows that they changed."""
+"""The contents of one transaction: the events of a batch and the records that they changed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batch(msgspec.Struct):
     """As ``groups``."""
     queues: Sequence[QueueAdmin] = ()
     groups: Sequence[tuple[bool, JobGroup]] = ()
-    """Whether it is gone, and its (last) record."""
+    """(whether it was removed, its last record)."""
     reservations: Sequence[tuple[bool, Reservation]] = ()
     """As ``groups``."""
     charges: Sequence[Charge] = ()

@@ -39,11 +39,11 @@ _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
 _TAG = 24
-"""Bytes in which the name of an event's kind stands."""
+"""Bytes at the start of an encoded event that contain the name of its kind."""
 
 
 def row_id(key: int) -> int:
-    """``id`` in table jobs of a core key, and the core key of such an id: both have the halves of the other changed about."""
+    """The ``id`` in table jobs of a core key, and vice versa: the two halves are swapped."""
     return (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
@@ -61,7 +61,7 @@ def decode_event(seq: int, data: bytes) -> Event:
 
 
 def _configured(seq: int, data: bytes) -> Event:
-    """A configuration, perhaps of an older lava."""
+    """A stored configuration, possibly of an older version."""
     try:
         raw = msgspec.msgpack.decode(data)
         raw["conf"] = older_conf.upgraded(raw["conf"])

@@ -1,7 +1,7 @@
-"""Engines for the store's databases, with what each connection must be set to.
+"""Engines for the store's databases with the settings of each connection, and the lock file of SQLite stores.
 
-SQLite: WAL, synchronous FULL, transactions begun by us. PostgreSQL: time limits on everything (a frozen holder of a row
-would block a standby for good), and no store that may lose what it has committed.
+SQLite: WAL, synchronous FULL, explicit BEGIN; one process writes a store, and the lock ends with its process. PostgreSQL: time
+limits on everything (a frozen holder of a row would block a standby for good), and no server that may lose committed data.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
     engine = sa.create_engine(url, paramstyle="format", connect_args=arguments, pool_use_lifo=True)
 
     def connected(connection: psycopg.Connection[Any], _record: Any) -> None:
-        # one type for every int: else each mix of small and large ones is a prepared statement of its own
+        # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own
         connection.adapters.register_dumper(int, Int8Dumper)
         was = connection.autocommit
         connection.autocommit = True
@@ -98,7 +98,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
 
 
 def connect(engine: sa.Engine) -> sa.Connection:
-    """A connection, its database proven to keep what it commits; raises ``StoreRefused`` or ``StoreCorrupt``."""
+    """A connection to a database that is checked to be durable; raises ``StoreRefused`` or ``StoreCorrupt``."""
     try:
         connection = engine.connect()
         if engine.dialect.name == "postgresql":
@@ -141,7 +141,7 @@ class FileLock:
         self._sign()
 
     def _sign(self) -> None:
-        """Say who holds it; only a courtesy, so a full disk does not matter."""
+        """Write the holder's name into the file; errors do not matter, as it is for information only."""
         try:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

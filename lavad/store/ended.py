@@ -1,4 +1,4 @@
-"""What the store knows of finished jobs that dependency conditions name: which elements are done, which exited and how."""
+"""Finished jobs that dependency conditions name: which elements are done, which exited with which code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _arrays = schema.arrays.c
 
 
 def ended_of(ask: Ask, jobs: Iterable[int]) -> dict[int, Ended | None]:
-    """Job id to what of it has finished; None: there is no such job. ``ask`` runs a query."""
+    """Job id to the summary of its finished elements; None: no such job. ``ask`` runs a query."""
     return {job: _ended(ask, job) for job in jobs}
 
 

@@ -1,4 +1,4 @@
-"""What a store can say no with, and how a driver's error becomes one of these.
+"""Errors of the store, and their mapping from the errors of the drivers.
 
 Rule: ``StoreRefused`` and its kinds promise that nothing was written; only ``OutcomeUnknown`` leaves that open.
 """
@@ -62,7 +62,7 @@ def refusal(error: exc.DBAPIError) -> StoreError:
 
 
 def _sqlite(origin: sqlite3.Error, text: str) -> StoreError:
-    # the low byte is the primary code, the rest says which kind of it
+    # the low byte is the primary result code
     code = getattr(origin, "sqlite_errorcode", 0) & 0xFF
     if code in _FULL:
         return StoreFull(f"store full: {text}")
@@ -83,20 +83,20 @@ def _postgres(origin: psycopg.Error, text: str) -> StoreError:
 
 
 def at_commit(error: exc.DBAPIError) -> StoreError:
-    """The error of the COMMIT itself: known only where the database itself said that it did not commit."""
+    """The error of the COMMIT itself; the outcome is known only where the database reported that it did not commit."""
     origin = error.orig
     if isinstance(origin, sqlite3.Error):
         # a failed fsync may or may not have left the frames on the disk
         known = getattr(origin, "sqlite_errorcode", 0) & 0xFF in _FULL | _CORRUPT | {sqlite3.SQLITE_BUSY}
     else:
-        # a transaction that was ended for idling had not seen its COMMIT
+        # a transaction that was ended by its idle timeout had not received COMMIT
         idled = isinstance(origin, psycopg.errors.IdleInTransactionSessionTimeout)
         known = idled or (isinstance(origin, psycopg.Error) and bool(origin.sqlstate) and not lost(error))
     return refusal(error) if known else OutcomeUnknown(f"store: outcome of the commit unknown: {_line(origin)}")
 
 
 def lost(error: exc.DBAPIError) -> bool:
-    """Whether the connection is gone (SQLAlchemy does not see it where the server ended the session with a word)."""
+    """Whether the connection is lost (SQLAlchemy does not notice when the server ended the session with an error message)."""
     state = getattr(error.orig, "sqlstate", None) or ""
     return error.connection_invalidated or state.startswith(("57P", "08", "25P03", "25P04"))
 

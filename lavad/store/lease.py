@@ -27,13 +27,13 @@ class Lease:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self.alone = engine.dialect.name == "sqlite"
-        """Whether no other master can have this store (its file is locked)."""
+        """Whether no other master can use this store, as its file is locked."""
         self._now = _NOW[engine.dialect.name]
         # a take-over must wait for a commit under way (FOR KEY SHARE), a renewal must not
         self._for_update = " FOR UPDATE" if engine.dialect.name == "postgresql" else ""
 
     def acquire(self, holder: str, seconds: float) -> int | None:
-        """Take the lease if it is free, expired or this holder's own: the new epoch; None: somebody else holds it.
+        """Take the lease if it is free, expired or this holder's own. Returns the new epoch; None: another holder has it.
 
         ``holder`` must name one master (not just a host): the same holder is taken for a restarted one.
         """
@@ -54,7 +54,7 @@ class Lease:
         return self._change(text, {"epoch": epoch, "seconds": seconds})
 
     def release(self, epoch: int) -> bool:
-        """Give it up, so that another master need not wait; False: it is another's already."""
+        """Release the lease, so that another master need not wait; False: another master has it already."""
         return self._change("UPDATE lease SET holder = '', expires = 0 WHERE epoch = :epoch", {"epoch": epoch})
 
     def find_holder(self) -> tuple[str, float] | None:
@@ -67,7 +67,7 @@ class Lease:
         return self._transact(lambda connection: connection.execute(sa.text(text), values).rowcount == 1)
 
     def _transact(self, work: Callable[[sa.Connection], T]) -> T:
-        """Once more on a new connection if a pooled one was dead: each of these may be done twice."""
+        """Run a transaction, again on a new connection if a pooled one was dead: all of these may be repeated safely."""
         for last in (False, True):
             try:
                 with self._engine.connect() as connection, connection.begin():

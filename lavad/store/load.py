@@ -1,4 +1,4 @@
-"""The cluster as the store has it: live rows put into the tables of a ``Cluster``, which make the indexes as they come.
+"""Loads the cluster from the store: live rows are put into the tables of a ``Cluster``, which builds its indexes from them.
 
 Finished jobs, and specs that no live job has, are not loaded.
 """
@@ -32,7 +32,7 @@ def load(store: Store) -> Cluster:
 
 def _load(connection: sa.Connection) -> Cluster:
     if connection.dialect.name == "postgresql":
-        # one snapshot for all tables; no one waits for it, and folding many rows takes its time
+        # one snapshot for all tables; it blocks nobody, and loading many rows takes time
         connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
         connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))

@@ -1,4 +1,4 @@
-"""Configurations as older lavas stored them, made into what ``Conf`` reads.
+"""Upgrades configurations stored by older versions to the form that ``Conf`` reads.
 
 Until configuration values were typed, a stored ``Configured`` had other names for most parameters, and texts such as
 ``SUSPEND[…] TERMINATE[…]`` for some values. Rule: what has the names and types of today passes unchanged.

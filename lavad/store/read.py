@@ -33,7 +33,7 @@ _events = schema.events.c
 
 
 class Find(msgspec.Struct, frozen=True):
-    """Which finished jobs; what is None does not matter."""
+    """Filters on finished jobs; None: does not apply."""
 
     keys: tuple[int, ...] | None = None
     """A key without an index names the job, or every element of the array."""
@@ -52,7 +52,7 @@ class Find(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, gc=False):
-    """What is counted of a finished job; the rest of its record is not read."""
+    """The columns of a finished job that are needed for counts; its record is not read."""
 
     key: int
     spec: int
@@ -118,7 +118,7 @@ class Reader:
         for at in range(0, len(keys), _CHUNK):
             some = keys[at : at + _CHUNK]
             rows += self._rows(query.where(_jobs.id.in_([codec.row_id(key) for key in some])))
-            # a range each: many in one query make a database read the whole table
+            # a query for each range: many in one make a database read the whole table
             for job in self._arrays([key for key in some if not key >> 32]):
                 rows += self._rows(query.where(_range(job)))
         unique = {row.id: row for row in rows}.values()
@@ -132,7 +132,7 @@ class Reader:
         return [codec.row_id(row.id) for row in self._rows(sa.select(_jobs.id).where(*where))]
 
     def finished_marks(self, since: float) -> list[Mark]:
-        """As ``finished_keys``, with what is counted of each."""
+        """As ``finished_keys``, with the columns needed for counts."""
         query = sa.select(_jobs.data).where(*_conditions(Find(since=since)))
         return [_marks.decode(row.data) for row in self._rows(query)]
 
@@ -147,7 +147,7 @@ class Reader:
         return None if data is None else codec.decode_array(data)
 
     def ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
-        """What has finished of jobs that a condition names; None: there is no such job."""
+        """Job id to the summary of its finished elements, for conditions; None: no such job."""
         return ended_of(self._rows, jobs)
 
     def ids_named(self, name: str, user: str | None, since: float) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ class Reader:
             query = sa.select(_events.job, _events.seq, _events.kind, _events.data).where(_events.job.in_(some))
             for job, seq, kind, data in self._rows(query.order_by(_events.job, _events.seq)):
                 if kind == "JobSubmitted":
-                    found[job] = []  # an older job that had the same id
+                    found[job] = []  # it belongs to an older job with the same id
                 found.setdefault(job, []).append((seq, codec.decode_event(seq, data)))
         return found
 
@@ -228,7 +228,7 @@ class Reader:
                 with self.engine.connect() as connection:
                     return connection.execute(query).all()
             except sa.exc.DBAPIError as error:
-                # a pooled connection may have died since its last use: reading again harms nobody
+                # a pooled connection may have died since its last use; a read can be repeated
                 if last or not lost(error):
                     raise refusal(error) from error
         raise AssertionError

@@ -1,4 +1,7 @@
-"""The rows of a batch as tuples, ready for the driver. All encoding is done here, before the transaction begins."""
+"""The rows of a batch as tuples for the driver, and the SQL text that writes them, for one dialect.
+
+Rule: all encoding is done here, before the transaction begins. Rows are plain tuples in the order of a table's columns, as
+parameters of SQLAlchemy Core cost twice the CPU."""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def upsert(table: sa.Table, dialect: sa.Dialect) -> str:
 
 
 class Statements:
-    """One text per table and kind of write."""
+    """The SQL statements of the writer, one for each table and kind of write."""
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self.event = insert(schema.events, dialect)
@@ -68,7 +71,7 @@ class Statements:
         self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
-        # KEY SHARE meets only a take-over (FOR UPDATE), not a renewal, which changes no key
+        # KEY SHARE conflicts only with a take-over (FOR UPDATE), not with a renewal, which changes no key
         share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"
         self.epoch = f"SELECT epoch FROM lease WHERE id = 1{share}"
 
@@ -79,7 +82,7 @@ Names = Callable[[int], tuple[str, str, str]]
 
 
 class Rows:
-    """What to write, as (statement, rows), and what is written apart."""
+    """The rows of a batch as (statement, rows), and those that are written separately."""
 
     def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
         own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
@@ -136,7 +139,7 @@ _NO_SUMS = (None, None, None, None)
 
 
 def _sums(job: Job) -> tuple[float | None, float | None, float | None, str | None]:
-    """What accounting sums up: when it was dispatched, its CPU time and run time, and its hosts."""
+    """Columns for accounting: (dispatch time, CPU seconds, run seconds, hosts)."""
     run = job.run
     if run is None:
         return None, None, None, None
@@ -159,7 +162,7 @@ def _event_row(seq: int, event: Event) -> Row:
 
 
 def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
-    """The counters that no table shows: which job id comes next, which ``Configured`` is the newest, who was master."""
+    """Counters that are in no other table: next job id, newest ``Configured`` event, newest master."""
     meta = dict(batch.meta)
     if submitted:
         meta["next_job"] = str(submitted[-1] + 1)

@@ -1,4 +1,4 @@
-"""Brings a database to the tables that this code needs. Alembic is imported only where there is something to do."""
+"""Migrates a database to the current schema. Alembic is imported only when there is something to migrate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOCK = 0x6C617661
 
 
 def find_version(connection: sa.Connection) -> str | None:
-    """The migration that a database is at; None: it has no tables of ours. Call within a transaction."""
+    """The schema version of a database; None: it has no tables of lava. Call within a transaction."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
@@ -36,7 +36,7 @@ def _upgrade(connection: sa.Connection, create: bool) -> None:
     if find_version(connection) == HEAD:
         return
     if connection.dialect.name == "postgresql":
-        # two masters that start at once: the second finds the tables made
+        # when two masters start at once, the second finds the tables created
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     version = find_version(connection)
     if version == HEAD:

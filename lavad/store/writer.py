@@ -1,8 +1,8 @@
 """The one writer of a store.
 
-Rule: a batch is one transaction, which holds no Python work, and all of it is there or nothing. A store that is full,
-refuses or is fenced has written nothing; ``OutcomeUnknown`` means that the caller must forget what it knows, load anew,
-and find by uuid which of its asks were answered.
+Rule: a batch is one transaction without Python work in it, written completely or not at all. A store that is full, refuses or
+is fenced has written nothing. After ``OutcomeUnknown`` the caller must discard its state, load it again, and find out by uuid
+which of its requests were answered.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class Store:
         return bytes(found[0][0]) if found else None
 
     def purge(self, before: float) -> int:
-        """Forget the answers given before this time; how many they were."""
+        """Delete the answers given before this time; returns their number."""
         return self._delete(schema.answers.delete().where(schema.answers.c.at < before))
 
     def purge_cycles(self, before: float) -> int:
-        """Forget some of what plans were decided on before this time; how many they were, 0: there are no more.
+        """Delete some of the recorded inputs of plans from before this time; returns their number, 0: none left.
 
-        The newest from before it that tells all stays, as what follows builds on it.
+        The newest complete record from before it is kept, as later ones build on it.
         """
         cycles = schema.cycles.c
         whole = sa.select(sa.func.max(cycles.version)).where(cycles.anew, cycles.at < before).scalar_subquery()
@@ -110,7 +110,7 @@ class Store:
                 self._file_lock.release()
 
     def _find_top_job(self) -> None:
-        # rows of any job id up to here may be there already
+        # rows with any job id up to this one may exist already
         found = self._ask(sa.select(sa.func.max(schema.jobs.c.id)))[0][0] or 0
         array = self._ask(sa.select(sa.func.max(schema.arrays.c.job)))[0][0] or 0
         self._top_job = max(found >> 32, array)
@@ -163,7 +163,7 @@ class Store:
             raise at_commit(error) from error
 
     def _begin(self, epoch: int) -> sa.RootTransaction:
-        """Begin, once more if the connection turns out to be lost; nothing was sent on it yet."""
+        """Begin a transaction, again on a new connection if the old one is lost, as nothing was sent on it yet."""
         for last in (False, True):
             transaction: sa.RootTransaction | None = None
             try:
@@ -181,7 +181,7 @@ class Store:
         raise AssertionError
 
     def _lost(self, error: sa.exc.DBAPIError, transaction: sa.RootTransaction | None = None) -> StoreError:
-        """Undo what a failed transaction began and name the failure."""
+        """Roll back a failed transaction; returns the error to raise."""
         if lost(error):
             self._drop()
         elif transaction is not None:

@@ -1,6 +1,6 @@
-"""What the application profile, the queue and lsb.params give a job that does not say otherwise.
+"""Defaults of a job from its application profile, its queue and lsb.params.
 
-Rule: the job's own word goes before its application profile's, that before the queue's, that before lsb.params.
+Rule: the job's own options override its application profile, which overrides the queue, which overrides lsb.params.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lavad.core.lang.resreq import text as resreq
 
 
 def apply_app(draft: JobDraft) -> None:
-    """What the application profile gives; raises Refused where the job asks for more than it allows."""
+    """Apply the application profile; raises Refused where the job exceeds its limits."""
     _check_resizable(draft.spec)
     app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_application)
     if app is None:
@@ -49,7 +49,7 @@ def apply_app(draft: JobDraft) -> None:
 
 
 def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
-    """What the queue gives."""
+    """Apply the defaults of the queue."""
     spec, params = draft.spec, draft.conf.params
     priority = spec.priority
     if priority < 0 and params.max_user_priority:

@@ -1,4 +1,4 @@
-"""How a job runs: what runs around its command, whether it runs again, the talk with its user, and mail about it."""
+"""Options about the execution of a job: commands around it, reruns, checkpoints, interactive jobs and mail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTIFICATIONS = {"Ne": "exit", "Nd": "done", "Ns": "start"}
 
 @reads("K", "env")
 def read_nothing(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Carried out by the command itself."""
+    """Options that the command itself carries out."""
 
 
 @reads("E", "Ep")
@@ -30,7 +30,7 @@ def read_command_around(draft: JobDraft, option: str, value: OptionValue) -> Non
 
 @reads("L")
 def read_login_shell(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """The shell whose login files make the environment."""
+    """The shell whose login files set up the environment."""
     shell = text_of(option, value)
     if not shell.startswith("/") or "\0" in shell or len(shell) > 4095:
         raise Refused(f"{shell[:80]}: Login shell must be an absolute path")
@@ -120,7 +120,7 @@ def read_notify(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("I", "Ip", "Is")
 def read_interactive(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """A job that its user talks to."""
+    """An interactive job."""
     if not value:
         return
     if draft.text.interactive:
@@ -131,12 +131,12 @@ def read_interactive(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("tty")
 def read_tee(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """What an interactive job writes to files is shown too."""
+    """Output of an interactive job that goes to files is also shown."""
     draft.set_text(tee=bool(value))
 
 
 def check_interactive(draft: JobDraft) -> None:
-    """Refused where the options ask for what an interactive job cannot have."""
+    """Raises Refused for options that an interactive job cannot have."""
     if draft.text.tee and not draft.text.interactive:
         raise Refused("-tty: This is for interactive jobs (-I, -Ip, -Is)")
     if not draft.text.interactive:
@@ -148,7 +148,7 @@ def check_interactive(draft: JobDraft) -> None:
 
 
 def settle_interactive(draft: JobDraft, name: ArraySpec | str) -> None:
-    """Take back what queue and application profile give to batch jobs only."""
+    """Remove defaults of queue and application profile that apply to batch jobs only."""
     if not draft.text.interactive:
         return
     if isinstance(name, ArraySpec):

@@ -1,4 +1,4 @@
-"""The queue of a job: which of the named ones takes it, and whether what the job asks for fits there."""
+"""The queue of a job: the first of the named queues that accepts it, and the checks against its limits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lavad.core.site.host_names import members, preferences
 from lavad.core.site.rights import has_share, is_admin, may_use_queue
 
 KEYWORDS = frozenset(("all", "others", "allremote"))
-"""What ``-m`` may say beside hosts and host groups."""
+"""Keywords of ``-m`` beside hosts and host groups."""
 
 
 def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: JobDraft, caller: Caller) -> QueueConfig:
-    """The first of the named (else default) queues that takes the job; unknown ones are skipped where another is given."""
+    """The first of the named (else default) queues that accepts the job; unknown ones are skipped if there are others."""
     asked = names or cluster.conf.params.default_queue
     refusal = Refused("No such queue")
     for name in asked:

@@ -1,6 +1,6 @@
-"""What a job needs of its hosts: the resource requirement, named hosts, GPUs, and whether it has them for itself.
+"""Options about the hosts of a job: resource requirement, named hosts, GPUs, exclusive use.
 
-Rule: ``-gpu`` goes before GPUs that are asked for as LSF's resources (``rusage[ngpus_physical=2]``).
+Rule: ``-gpu`` overrides GPUs that are requested as LSF's resources (``rusage[ngpus_physical=2]``).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_gpus(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 
 def settle_gpus(draft: JobDraft) -> None:
-    """Give a job the GPUs that its rusage names. Raises Refused for a number that is none."""
+    """Set the GPU requirement from GPUs in rusage; raises Refused for an invalid number."""
     if "ngpus" not in draft.spec.resreq:
         return
     req = resreq.parse(draft.spec.resreq)

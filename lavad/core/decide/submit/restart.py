@@ -1,6 +1,6 @@
-"""brestart: a job that wrote checkpoints is submitted anew and goes on from the newest.
+"""brestart: a checkpointed job is submitted again and restarts from its newest checkpoint.
 
-Rule: what the caller does not say is as it was; only the owner may, and a condition is not waited for twice.
+Rule: options that are not given stay as they were, except that a dependency condition is dropped; only the owner may restart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lavad.core.lang.asks import Refused, Submit
 
 
 class RestartSource(msgspec.Struct, frozen=True):
-    """The finished job that brestart goes on from."""
+    """The finished job that brestart restarts."""
 
     spec: Spec
     text: JobText
@@ -22,7 +22,7 @@ class RestartSource(msgspec.Struct, frozen=True):
 
 
 def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -> None:
-    """The draft is the finished job, before the options are read."""
+    """Fill the draft from the finished job, before the options are read."""
     draft.spec = replace(source.spec, queue="", dependency="", begin=0.0, from_host=from_host)
     draft.text = replace(source.text, env=ask.env_hash)
     draft.name = source.name
@@ -30,7 +30,7 @@ def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -
 
 
 def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
-    """The options are read: it goes on from what lies in the folder that was named."""
+    """After the options are read: set the checkpoint folder to restart from."""
     checkpoint, before = draft.spec.checkpoint, source.spec.checkpoint
     if checkpoint is None or before is None:
         raise Refused("Checkpoint log is not found or is corrupted")

@@ -1,4 +1,4 @@
-"""A submission with several roles: each is checked, and becomes a part of the spec and of the text.
+"""Submissions with several roles: each role is checked and added to the spec and the text.
 
 Rule: what is wrong is refused by the role's name; a job with roles is placed by its roles alone (no ``-n``, no ``-a``).
 """
@@ -151,7 +151,7 @@ def _limits(draft: JobDraft, one: RoleAsk) -> Limits:
 
 
 def _alone(draft: JobDraft, role: str, options: dict[str, OptionValue]) -> JobDraft:
-    """What options of bsub mean for a role by itself; raises Refused with its name."""
+    """A draft with the options of one role alone; raises Refused with the role's name."""
     alone = JobDraft(
         spec=replace(draft.spec, resreq="", limits=Limits(), launch=""),
         text=JobText(command=""),

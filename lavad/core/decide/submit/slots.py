@@ -1,4 +1,4 @@
-"""How many slots a job has, on how many hosts, and whether their number may change while it runs."""
+"""Options about the number of slots and hosts of a job, and its resizing."""
 
 from __future__ import annotations
 

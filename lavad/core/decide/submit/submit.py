@@ -1,4 +1,4 @@
-"""bsub: a request to run a command becomes a job or an array, or is refused with LSF's words and nothing is left of it."""
+"""bsub: makes a job or an array of a submission, or refuses it with LSF's text."""
 
 from __future__ import annotations
 

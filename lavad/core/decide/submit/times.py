@@ -1,4 +1,4 @@
-"""When a job may start and must end, how long it is thought to run, and how long it may wait."""
+"""Options about times: begin time, termination deadline, estimated run time, pending limits."""
 
 from __future__ import annotations
 
