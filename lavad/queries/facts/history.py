@@ -16,7 +16,7 @@ _COLUMN = {JobState.ZOMBI: "UNKWN", JobState.WAIT: "PEND"}
 
 
 class History:
-    """The events of one job id, sorted out by element."""
+    """The events of one job id, by array element."""
 
     def __init__(self, events: Iterable[tuple[int, ev.Event]]) -> None:
         self.common: list[tuple[int, ev.Event]] = []
@@ -49,7 +49,7 @@ def _concerns(event: ev.Event, index: int) -> bool:
 
 
 def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
-    """When the job came into which state."""
+    """Each change of state: (time, new state)."""
     before = JobState.RUN
     for event in events:
         if isinstance(event, ev.JobSubmitted):
@@ -98,5 +98,5 @@ class Times:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Seconds from submission to the end, or to now."""
         return sum(self.seconds.values())

@@ -24,22 +24,22 @@ UNKNOWN = "Bad host name, host group name or cluster name"
 
 
 def all_hosts(view: View) -> list[str]:
-    """Host names: as configured, then those that joined."""
+    """Names of all hosts: as configured, then those that joined."""
     return list(dict.fromkeys([*view.cluster.host_conf, *view.cluster.hosts.rows]))
 
 
 def conf_of(view: View, name: str) -> HostConfig:
-    """A host's configuration, the defaults if it has none."""
+    """A host's configuration; the defaults if it has none."""
     return view.cluster.host_conf.get(name) or HostConfig(name=name)
 
 
 def host_of(view: View, name: str) -> Host:
-    """A host's record."""
+    """A host's record; an empty one for a host that never joined."""
     return view.cluster.hosts.rows.get(name) or Host(name=name)
 
 
 def named(request: Request, words: Iterable[str]) -> list[str]:
-    """Hosts that the words name, groups taken apart; all of them for no words. Raises Refused for an unknown name."""
+    """The hosts that the words name, with groups expanded; all hosts for no words. Raises Refused for an unknown name."""
     view = request.view
     known = all_hosts(view)
     groups = dict(view.cluster.conf.host_groups)
@@ -94,7 +94,7 @@ def status(view: View, name: str, now: float, slots: Slots) -> str:
 
 
 def limit(value: int | None) -> str:
-    """A limit in a column."""
+    """A limit in a column; ``-`` for none."""
     return "-" if value is None or value < 0 else str(value)
 
 
@@ -119,12 +119,12 @@ def busy_indices(view: View, name: str) -> list[str]:
 
 
 def type_of(view: View, name: str) -> str:
-    """Its type: configured, else as found."""
+    """The host type: as configured, else as its agent reports it."""
     return conf_of(view, name).type or host_of(view, name).facts.type
 
 
 def model_of(view: View, name: str) -> str:
-    """Its model: configured, else as found."""
+    """The host model: as configured, else as its agent reports it."""
     return conf_of(view, name).model or host_of(view, name).facts.model
 
 
@@ -134,18 +134,17 @@ def booleans(view: View, name: str) -> list[str]:
 
 
 def shared_resources(view: View) -> list[ResourceConf]:
-    """The shared resources of the cluster."""
     return [resource for resource in view.cluster.conf.resources if resource.locations]
 
 
 def reserved_amount(view: View, resource: str, hosts: tuple[str, ...]) -> float:
-    """How much of a resource jobs on these hosts hold."""
+    """How much of a resource the jobs on these hosts reserve."""
     uses = view.cluster.use.hosts
     return sum(uses[host].reserved.get(resource, 0.0) for host in hosts if host in uses)
 
 
 def sharing_hosts(view: View, hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """The hosts of an instance, ``all`` taken apart."""
+    """The hosts of an instance of a shared resource, with ``all`` expanded."""
     return tuple(all_hosts(view)) if "all" in hosts else hosts
 
 

@@ -68,22 +68,22 @@ def exec_hosts(job: Job, view: View) -> str:
 
 
 def slots_of(job: Job, spec: Spec) -> int:
-    """Slots that it has, or asks for."""
+    """Slots that a job has, or asks for while it waits."""
     return sum(part.slots for part in parts_of(job)) or spec.slots
 
 
 def start_of(job: Job) -> float:
-    """When its attempt started, 0 if there is none."""
+    """When its attempt started; 0 if there is none."""
     return (job.run.started or job.run.dispatched) if job.run is not None else 0.0
 
 
 def end_of(job: Job) -> float:
-    """When it finished, 0 if it has not."""
+    """When it finished; 0 if it has not."""
     return job.outcome.at if job.outcome is not None else 0.0
 
 
 def run_time(job: Job, now: float) -> float:
-    """Seconds that it has run."""
+    """In seconds; 0 before its start."""
     begin = start_of(job)
     return max((end_of(job) or now) - begin, 0.0) if begin else 0.0
 
@@ -129,7 +129,7 @@ def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] 
 
 
 def time_left(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
-    """Seconds until it is expected to end, and the mark; None where nothing says so or the job does not run."""
+    """Seconds until it is expected to end, and the mark; None without a limit or estimate, and for a job that does not run."""
     found = expected(job, spec, view, now)
     if found is None or job.run is None or job.outcome is not None:
         return None
@@ -137,7 +137,7 @@ def time_left(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str]
 
 
 def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
-    """How much of that time is over, in percent, and the mark."""
+    """How much of the expected time is over, in percent, and the mark."""
     found = expected(job, spec, view, now)
     if found is None or not found[0] or job.run is None or job.outcome is not None:
         return None
@@ -145,7 +145,7 @@ def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] 
 
 
 def ends(job: Job) -> list[End]:
-    """How the parts ended, the verdict alone where no part has its own end."""
+    """How the parts ended; the verdict of the attempt where no part has an end of its own."""
     if job.run is None:
         return []
     found = [part.end for part in job.run.parts if part.end is not None]
@@ -197,7 +197,7 @@ class Efficiency:
 
 
 def exit_code(job: Job) -> int | None:
-    """The exit code of a job that ended in EXIT, 128 + N for signal N; None else."""
+    """The exit code of a job in state EXIT, 128 + N for signal N; None for other jobs."""
     if job.outcome is None or job.state is not JobState.EXIT or job.run is None:
         return None
     status = job.outcome.status

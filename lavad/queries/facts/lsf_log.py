@@ -122,7 +122,7 @@ class FileLog:
         self._keep(ev.JobSubmitted(at=at, key=job, spec=spec, name=name, indices=indices))
 
     def _tell(self) -> None:
-        """Bring each job to where its events lead; a line of lsb.acct alone needs none."""
+        """Bring each job to the state that its events lead to; a job that has a line of lsb.acct alone is complete."""
         for job, rows in self._of_job.items():
             common = [event for _, event in rows if isinstance(event, ev.JobEvent) and not index_of(event.key)]
             own: dict[int, list[ev.Event]] = {}
@@ -134,15 +134,13 @@ class FileLog:
                 self.jobs[key] = _led(self.jobs[key], mine)
 
     def specs_known(self) -> Iterable[Spec]:
-        """All specs."""
         return self._numbers
 
     def hosts(self) -> set[str]:
-        """Where jobs ran."""
         return {part.host for job in self.jobs.values() if job.run is not None for part in job.run.parts}
 
     def chosen(self, wanted: Wanted) -> Iterator[Job]:
-        """The jobs that a listing is about."""
+        """The jobs that a listing wants."""
         for job in self.jobs.values():
             only = wanted.ids.get(job_of(job.key), EMPTY) if wanted.ids is not None else None
             if (
@@ -155,15 +153,13 @@ class FileLog:
                 yield job
 
     def text_of(self, job: int) -> JobText | None:
-        """The text of one job or array."""
         return self._texts.get(job)
 
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
-        """The texts of many."""
         return {job: self._texts[job] for job in jobs if job in self._texts}
 
     def env(self, digest: str) -> dict[str, str] | None:
-        """A file keeps none."""
+        """None: a file keeps no environments."""
 
     def finished_jobs(self, find: Find) -> list[Job]:
         """Jobs that have ended, of those named; nothing asks a file for more than names."""
@@ -180,18 +176,15 @@ class FileLog:
         raise NotImplementedError("a file is read for bacct and bhist alone")
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
-        """Specs by number."""
         return {number: self._specs[number] for number in ids if number in self._specs}
 
     def finished_array(self, job: int) -> Array | None:
-        """A file has elements only."""
+        """None: a file has elements only."""
 
     def events_of(self, job: int) -> list[tuple[int, ev.Event]]:
-        """The events of a job."""
         return self._of_job.get(job, [])
 
     def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, ev.Event]]]:
-        """As ``events_of``."""
         return {job: self.events_of(job) for job in jobs}
 
     def sums(self, asked: Asked) -> Sums:
@@ -217,11 +210,9 @@ class FileLog:
         )
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, ev.Event]]:
-        """All events of a time, in order."""
         return [row for row in self._events if begin <= row[1].at <= end]
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, ev.Event]]:
-        """Events of these kinds."""
         wanted = set(kinds)
         return [row for row in self._events if ev.kind_of(type(row[1])) in wanted and start <= row[1].at < end]
 

@@ -50,7 +50,7 @@ class QueueRow:
 
     @property
     def long_status(self) -> str:
-        """``Open:Inact_Adm``: with the cause."""
+        """``Open:Inact_Adm``: with why it is inactive."""
         if not self.state.active:
             return f"{self._open}:Inact_Adm"
         return f"{self._open}:Active" if self.window_open else f"{self._open}:Inact_Win"
@@ -61,12 +61,12 @@ class QueueRow:
 
 
 def limit(value: float | None) -> str:
-    """A limit in a column."""
+    """A limit in a column; ``-`` for none."""
     return "-" if value is None else f"{value:g}"
 
 
 def owned_slots(view: View) -> list[tuple[QueueConfig, int, int]]:
-    """(queue, slots that it has, slots that it deserves); empty where no queue owns any."""
+    """(queue, slots in use, slots deserved) of each queue; empty where no queue owns slots."""
     cluster = view.cluster
     if not ownership.has_owners(cluster.conf):
         return []
@@ -79,7 +79,7 @@ def owned_slots(view: View) -> list[tuple[QueueConfig, int, int]]:
 
 
 def owned_line(view: View, name: str) -> str:
-    """One line of bqueues -l; "" where no queue owns slots."""
+    """The line of bqueues -l; "" where no queue owns slots."""
     for queue, has, deserved in owned_slots(view):
         if queue.name == name:
             most = "-" if queue.capability is None else queue.capability

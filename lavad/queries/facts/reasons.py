@@ -1,4 +1,7 @@
-"""Why a job waits or is suspended. The codes are the scheduler's own; nothing is worked out here."""
+"""Why a job waits or is suspended.
+
+Rule: the codes are those that the scheduler reports; nothing is computed here.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def _class_of(code: int) -> ReasonClass:
 
 
 def key_text(view: View, job: Job) -> str:
-    """The single most important reason, as ``pend_reason`` of -o and -p1 show it."""
+    """The most important reason, as ``pend_reason`` of -o and -p1 show it."""
     code, count, _ = of(view, job)[0]
     return _line(view, code, count)
 

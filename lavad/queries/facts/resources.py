@@ -24,12 +24,12 @@ from lavad.queries.frame.view import View
 
 
 def combined(view: View, spec: Spec) -> str:
-    """The combined requirement."""
+    """The requirement of queue and job together, as ``Combined`` of bjobs -l and ``combined_resreq`` of -o."""
     return shown(view.queue(spec.queue).res_req, spec.resreq)
 
 
 def effective(view: View, spec: Spec, job: Job) -> str:
-    """What its attempt was placed by; "" before the first."""
+    """The requirement by which its attempt was placed; "" before the first attempt."""
     return "" if job.run is None else chosen(view.queue(spec.queue).res_req, spec.resreq, job.run.way)
 
 
@@ -48,7 +48,7 @@ def gpu_requirement(spec: Spec) -> str:
 
 
 def gpu_allocation(view: View, job: Job) -> str:
-    """The table of its GPUs, "" if it has none."""
+    """The table of the GPUs that a job holds or held; "" if none."""
     rows = "".join(row for part in jobfacts.parts_of(job) for row in _gpu_rows(view, part))
     return f"\n GPU_ALLOCATION:\n{_GPU_HEAD}{rows}" if rows else ""
 
@@ -66,7 +66,7 @@ def _gpu_rows(view: View, part: Part) -> Iterator[str]:
 
 
 def _gpu_task(at: int, gpus: int, tasks: int) -> str:
-    """The task of a part that a GPU belongs to; ``-`` where they do not come out even."""
+    """The task that a GPU of a part belongs to; ``-`` where the GPUs do not divide evenly."""
     return str(at // (gpus // tasks)) if gpus >= tasks and gpus % tasks == 0 else "-"
 
 
@@ -130,7 +130,7 @@ def _unit_ids(bind: Binding, level: str, topology: Topology | None) -> Iterator[
 
 
 def _unit_id(topology: Topology, cpu: int, level: str) -> str:
-    """Where a CPU is; a socket of one node is below it, as LSF shows it."""
+    """The id of the unit that a CPU is in; a socket within one NUMA node stands below it, as LSF shows it."""
     socket = topology.around(frozenset((cpu,)), "socket")
     core = topology.around(frozenset((cpu,)), "core")
     near = topology.around(frozenset((cpu,)), "numa")
@@ -140,7 +140,7 @@ def _unit_id(topology: Topology, cpu: int, level: str) -> str:
 
 
 def host_affinity(view: View, name: str) -> str:
-    """The processors of a host; those that jobs keep others off have a star."""
+    """The processors of a host as a tree; a star marks those that are bound to jobs."""
     host = view.cluster.hosts.rows.get(name)
     topology = parse_topology(view.cluster.topology_of(name)) if host is not None else None
     if host is None or topology is None:
@@ -151,7 +151,7 @@ def host_affinity(view: View, name: str) -> str:
 
 
 def host_topology(view: View, name: str) -> str:
-    """The processors of a host alone, as lshosts -T has them."""
+    """The processors of a host as lshosts -T has them."""
     host = view.cluster.hosts.rows.get(name)
     known = parse_topology(view.cluster.topology_of(name)) if host is not None else None
     return f"Host {name}: its topology is not known\n" if host is None or known is None else _host_tree(host, known, {})

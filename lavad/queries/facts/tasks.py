@@ -15,7 +15,7 @@ _HEADER = " RANK HOST             PID   CPU_TIME        RSS        PSS THREADS S
 
 
 def usage_table(usage: Usage) -> str:
-    """The table, "" if no host has reported tasks."""
+    """The table of tasks with their sum; "" if no host has reported tasks."""
     rows = [(host, part, task) for host, part in usage.parts.items() for task in part.tasks]
     if not rows:
         return ""
@@ -52,7 +52,7 @@ def _usage_sum(parts: list[PartUsage], tasks: list[TaskUsage]) -> str:
 
 
 def suspicion(suspect: Suspect, now: float) -> str:
-    """One sentence about a rank."""
+    """A sentence about a rank that seems to hang."""
     seconds = f"{max(0.0, now - suspect.since):.0f} seconds"
     who = f"Rank <{suspect.rank}> on host <{suspect.host}> (process <{suspect.pid}>)"
     where = f"; it waits in <{suspect.waits}>" if suspect.waits and suspect.how != "stopped" else ""
@@ -69,11 +69,11 @@ def suspicion(suspect: Suspect, now: float) -> str:
 
 
 Condition = tuple[float, str, str]
-"""(when it came to be so, what, why)."""
+"""(since when, condition, reason)."""
 
 
 def role_conditions(job: Job, spec: Spec) -> list[Condition]:
-    """What the job has been, by time: Created, Running, Restarting, Suspended, Succeeded or Failed."""
+    """The conditions that the job has had, by time: Created, Running, Restarting, Suspended, Succeeded, Failed."""
     found: list[Condition] = [(job.submitted, "Created", f"submitted by {spec.user}")]
     run = job.run
     if run is not None and run.started:
@@ -95,7 +95,7 @@ def role_conditions(job: Job, spec: Spec) -> list[Condition]:
 
 
 def role_tables(job: Job, spec: Spec) -> str:
-    """Both tables, "" for a job without roles."""
+    """The tables of conditions and of roles; "" for a job without roles."""
     if not spec.roles:
         return ""
     lines = ["\n CONDITIONS:\n TYPE         SINCE                    REASON\n"]

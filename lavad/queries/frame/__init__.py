@@ -1,1 +1,1 @@
-"""What every listing needs: the request, the view it is answered from, columns, times and units. Imports no other room."""
+"""What every listing needs: the request, the view it is answered from, columns and formats. Imports no other room."""

@@ -33,7 +33,7 @@ class Field(Protocol):
 
     @property
     def width(self) -> int:
-        """Its recommended width."""
+        """The width that ``:`` without a number gives."""
 
     @property
     def header(self) -> str:

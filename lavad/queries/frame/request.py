@@ -69,7 +69,7 @@ class Options:
         return self.find(name) or ""
 
     def words(self, name: str) -> list[str]:
-        """An option's argument as words."""
+        """The words of an option's argument."""
         return self.text(name).split()
 
 

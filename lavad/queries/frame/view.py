@@ -29,7 +29,7 @@ class Reader(Protocol):
         """The text of one job or array."""
 
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
-        """The texts of many."""
+        """The texts of many jobs and arrays by id; those without one are left out."""
 
     def env(self, digest: str) -> dict[str, str] | None:
         """The environment kept under this hash."""
@@ -41,7 +41,7 @@ class Reader(Protocol):
         """Keys of those that ended at this time or later."""
 
     def finished_marks(self, since: float) -> list[Mark]:
-        """Of these what is counted."""
+        """What is counted of the finished jobs since then, without reading the jobs."""
 
     def specs(self, ids: Iterable[int]) -> dict[int, Spec]:
         """Specs by number, also those that no live job has."""
@@ -59,7 +59,7 @@ class Reader(Protocol):
         """Accounting of finished jobs."""
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
-        """Finished jobs by id, a page at a time."""
+        """Finished jobs by id, page by page."""
 
     def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
         """All events of a time, in order."""
@@ -94,7 +94,6 @@ class View:
 
     @property
     def params(self) -> Params:
-        """The parameters in force."""
         return self.cluster.conf.params
 
     @property
@@ -124,7 +123,7 @@ class View:
         return [key for key in self.reader.finished_keys(since, user) if not self.is_live(key)]
 
     def finished_marks(self, since: float) -> list[Mark]:
-        """What is counted of these."""
+        """As of the reader, without those that are live; their specs are loaded."""
         found = [mark for mark in self.reader.finished_marks(since) if not self.is_live(mark.key)]
         self.load_specs(found)
         return found

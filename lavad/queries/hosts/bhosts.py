@@ -17,7 +17,6 @@ WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USU
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """The pieces of a listing."""
     options = request.options()
     if options.any("s", "sl"):
         yield from _show_shared(request, "noheader" not in options)

@@ -39,8 +39,6 @@ def show(request: Request) -> Iterator[Shown]:
 
 
 class _Report:
-    """One report."""
-
     def __init__(self, request: Request, options: Options, one_by_one: bool = False) -> None:
         self.request = request
         self.view = request.view
@@ -84,7 +82,7 @@ class _Report:
         )
 
     def _spec_test(self) -> Callable[[Job], bool] | None:
-        """What no column of the store tells."""
+        """A test for what the store has no column for; None: the options ask for nothing of the kind."""
         pairs = (("app", "app"), ("user_group", "G"), ("group", "g"), ("reservation", "U"))
         wanted = {field: self.options.words(option) for field, option in pairs if option in self.options}
         now, exceptional = self.request.now, "x" in self.options
@@ -104,7 +102,7 @@ class _Report:
         return test
 
     def jobs(self) -> Iterator[list[Job]]:
-        """The jobs, page by page."""
+        """The jobs that pass the test, page by page."""
         for page in self.view.reader.pages(self.asked):
             self.view.load_specs(page)
             kept = page if self.test is None else [job for job in page if self.test(job)]
@@ -112,7 +110,6 @@ class _Report:
                 yield kept
 
     def head(self) -> Iterator[str]:
-        """What the report is about."""
         options = self.options
         yield "\nAccounting information about jobs that are: \n"
         yield _about("submitted by", "users", self.users, "submitted by all users.")
@@ -132,13 +129,13 @@ class _Report:
         yield RULE
 
     def each(self, one: Callable[[Job, JobText], str]) -> Iterator[Shown]:
-        """Every job in the given form."""
+        """Every job as ``one`` shows it."""
         for page in self.jobs():
             texts = self.view.texts(page)
             yield out("".join(one(job, texts[job.key]) for job in page))
 
     def long(self, job: Job, text: JobText) -> str:
-        """-l: a record."""
+        """A record of -l."""
         spec = self.view.spec(job)
         head = bjobs_long.head(job, spec, text, "")
         head = head.replace(", Command <", f", Status <{job.state.name}>, Queue <{spec.queue}>, Command <", 1)
@@ -185,7 +182,7 @@ class _Report:
         return cpu, int(dispatched) - int(job.submitted), int(job.since) - int(job.submitted)
 
     def brief(self, job: Job, text: JobText) -> str:
-        """-b: a line."""
+        """A line of -b."""
         spec = self.view.spec(job)
         cpu, wait, turnaround = self._times(job)
         host = job.run.parts[0].host if job.run is not None else "-"
@@ -201,13 +198,12 @@ class _Report:
         )
 
     def sums(self) -> Sums:
-        """By the database, or where a column is missing by going through the jobs."""
+        """From the database; where the options need a test, from the jobs themselves."""
         if self.test is None:
             return self.view.reader.sums(self.asked)
         return _summed([job for page in self.jobs() for job in page], self._times)
 
     def summary(self, sums: Sums) -> str:
-        """The block of sums."""
         cpu = tuple(self.factor * value for value in sums.cpu) if self.test is None else sums.cpu
         wait, turn, run, hog, expansion = sums.wait, sums.turnaround, sums.run, sums.hog, sums.expansion
         text = (

@@ -29,7 +29,6 @@ TOGETHER = 200
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """The pieces of a history."""
     options = request.options()
     request, log = lsf_log.opened(request, options)
     period = read_period(request, options.text("T") or ".-7/,.")

@@ -54,7 +54,7 @@ def _levels(given: str | None, deep: bool) -> int:
 
 
 class Relations:
-    """Parents and children of jobs, live or finished."""
+    """The parents and children of jobs, live or finished."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -82,7 +82,7 @@ class Relations:
         return self.request.view.reader.finished_array(key)
 
     def facts(self, key: int) -> tuple[str, str]:
-        """State and name; an array has the state of most that matters."""
+        """State and name; an array has the state of the elements that are not over yet."""
         row = self.row(key)
         if isinstance(row, Job):
             return row.state.name, row.name
@@ -115,7 +115,6 @@ class Relations:
         return sorted({waiter for condition in named for waiter in condition.waiters})
 
     def depend(self, key: int) -> Depend | None:
-        """The condition of a job."""
         row = self.row(key)
         return row.depend if row is not None else None
 

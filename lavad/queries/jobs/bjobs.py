@@ -24,7 +24,6 @@ _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """The pieces of a listing."""
     options = request.options()
     given = take_format(request, options)
     if options.any("script", "env"):

@@ -182,7 +182,6 @@ def _rows(request: Request, form: Form, custom: Custom, jobs: Iterator[Job]) -> 
 
 
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    """A table."""
     custom = form.custom
     if custom is None:
         return

@@ -27,7 +27,7 @@ _INTERACTIVE = {
 
 
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    """One record a job; records after the first are set off by a line."""
+    """One record a job, with a line between two."""
     first = True
     names = form.level is not None
     while batch := list(islice(jobs, _BATCH)):
@@ -63,7 +63,7 @@ def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
 
 
 class Record:
-    """One job at length."""
+    """The record of one job."""
 
     def __init__(self, request: Request, job: Job, text: JobText, form: Form, names: bool) -> None:
         self.view: View = request.view
@@ -83,7 +83,6 @@ class Record:
         return wrap(f"{formats.full_time(at)}: {words}", self.plain)
 
     def all(self) -> str:
-        """The whole record."""
         return "".join(
             [
                 "\n",
@@ -111,7 +110,7 @@ class Record:
         return self.line(self.job.submitted, words)
 
     def reserved(self) -> str:
-        """What is held for a job that waits, and when it starts at the latest."""
+        """The slots that are reserved for a waiting job, and when it starts at the latest."""
         if self.job.state is not JobState.PEND:
             return ""
         found, held = slot_reservations.find(self.view, self.job), slot_reservations.held_sentence(self.view, self.job)
@@ -145,21 +144,19 @@ class Record:
         return f"{block}\n\n{ranks}" if not ranks else f"{block}\n\n{ranks}\n"
 
     def hung(self) -> str:
-        """Ranks that seem to hang."""
         run = self.job.run
         if run is None or self.job.state is not JobState.RUN:
             return ""
         return "".join(self.line(suspect.since, f"{tasks.suspicion(suspect, self.now)};") for suspect in run.suspects)
 
     def ended(self) -> str:
-        """How it ended."""
         if self.job.outcome is None:
             return ""
         lines = [*paragraphs.ended(self.job, ".", self.factor), *self.kept()]
         return "".join(self.line(self.job.outcome.at, line) for line in lines)
 
     def kept(self) -> Iterator[str]:
-        """Where the output is that no file was named for."""
+        """Where its output is if no file was named for it."""
         run = self.job.run
         if run is not None and run.verdict is not None and run.verdict.output:
             yield f"Output kept in <{run.parts[0].host}:{run.verdict.output}>."
@@ -173,7 +170,6 @@ class Record:
         return ""
 
     def memory(self) -> str:
-        """Peak and average memory."""
         usage = self.usage
         if self.job.run is None or not usage.max_mem:
             return ""

@@ -24,7 +24,7 @@ _JOB = 0xFFFFFFFF
 
 
 class Form(msgspec.Struct):
-    """How to show the jobs."""
+    """How the jobs are shown: what the options say about the format."""
 
     options: Options
     header: bool = True
@@ -42,7 +42,6 @@ def tail(name: str, width: int = 10) -> str:
 
 
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    """The chosen one-line format."""
     options = form.options
     if "W" in options:
         rows, header = _usage_rows(request, jobs), HEADER + _WIDE

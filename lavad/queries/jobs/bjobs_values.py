@@ -38,7 +38,7 @@ class Row:
         self._usage: Usage | None = None
 
     def take(self, job: Job, text: JobText) -> None:
-        """Go to a job."""
+        """Make this the row of a job."""
         self.job = job
         self.spec = self.view.spec(job)
         self.text = text
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def usage(self) -> Usage:
-        """What it uses or used."""
+        """Its usage; computed when first asked for."""
         if self._usage is None:
             self._usage = Usage(self.job, self.view)
         return self._usage
@@ -70,7 +70,7 @@ class Row:
 
     @property
     def gpu(self) -> GpuReq | None:
-        """What it asks of GPUs."""
+        """Its GPU requirement."""
         return self.spec.gpu
 
 

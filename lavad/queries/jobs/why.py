@@ -24,7 +24,6 @@ MOST = 6
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """A paragraph for each job."""
     request.options()
     if not request.words:
         raise Refused("lava why: name a job")

@@ -22,7 +22,6 @@ WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RU
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """The pieces of a listing."""
     options = request.options()
     queues = _queues(request, options.text("m"), options.text("u"))
     rows = [QueueRow(request.view, conf, request.now) for conf in queues]

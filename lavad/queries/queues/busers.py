@@ -32,7 +32,6 @@ class UserRow(msgspec.Struct, frozen=True):
 
     @property
     def njobs(self) -> int:
-        """All slots."""
         return sum(self.counts or ())
 
 
