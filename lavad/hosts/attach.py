@@ -9,7 +9,7 @@ from lavad.core.lang.states import PartState
 from lavad.hosts.joblink import credentials, token
 
 
-def find_door(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> Answer | None:
+def find_attach_address(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> Answer | None:
     """Endpoint of the first attempt newer than ``ask.after``; None while there is none. Raises Refused for other callers."""
     job = cluster.find_job(ask.job)
     if job is None:

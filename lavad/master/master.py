@@ -67,7 +67,7 @@ class MasterSettings(msgspec.Struct):
 
 
 class Master:
-    """Serves until the lease is lost or the daemon is told to end."""
+    """Serves until the lease is lost or the daemon is stopped."""
 
     def __init__(self, site: MasterSettings, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
         self.site = site

@@ -34,7 +34,7 @@ class Column(msgspec.Struct):
     runs: dict[int, Run]
     slots: int
     assumed: int = 0
-    """Jobs whose run time nobody knows yet."""
+    """Jobs whose run time is assumed."""
     never: int = 0
     """Jobs that never start."""
 

@@ -94,8 +94,8 @@ class Simulation:
         queue: Iterable[Waiting] = self.queue.values()
         overdue = bool(self.running) and self.running[0].until <= now
         if not ended and not overdue and len(self.queue) > self.submitted - first:
-            # Nothing came back since the last decision, so whoever could not start then cannot now: the new ones are
-            # looked at, and of those before them, what they must not delay.
+            # No slots were freed since the last decision, so jobs that could not start then cannot start now. Only new
+            # jobs are considered, and those before them that they must not delay.
             new = [self.queue[key] for key in range(first, self.submitted)]
             if self.policy == "fcfs" or not any(job.amount <= self.free for job in new):
                 return Decision([], {})

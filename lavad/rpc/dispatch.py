@@ -206,7 +206,7 @@ class Dispatch:
     @_answer.register
     async def _attach(self, ask: asks.Attach, caller: Caller) -> Answer:
         while True:
-            found = attach.find_door(self._engine.cluster, ask, caller, self._secret)
+            found = attach.find_attach_address(self._engine.cluster, ask, caller, self._secret)
             if found is not None:
                 return found
             told = await self._waits.wait(ask.job, "door")

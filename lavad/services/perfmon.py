@@ -80,7 +80,7 @@ class Perfmon:
         self._series: dict[str, Series] = {}
 
     def start(self, period: int) -> str:
-        """Begin anew; 0: the usual period."""
+        """Start again with a sample period in seconds; 0: the default period. Returns a text for the caller."""
         self._period = period or PERIOD
         self._began = self._clock()
         self._ends = self._began + self._period

@@ -12,7 +12,7 @@ import sqlalchemy.exc as exc
 
 
 class StoreError(Exception):
-    """One line for whoever reads it."""
+    """The message is one line."""
 
 
 class StoreRefused(StoreError):

@@ -56,7 +56,7 @@ class Store:
         return store
 
     def connection(self) -> sa.Connection:
-        """The writer's connection, made anew if the last one was lost."""
+        """The writer's connection; a new one if the last one was lost."""
         if self._connection is None:
             self._connection = connect(self.engine)
         return self._connection

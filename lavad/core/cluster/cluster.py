@@ -74,7 +74,7 @@ class Cluster:
         """Job ids that conditions name, with what of them has finished."""
         self.names = Names()
         self.finished: dict[int, Job] = {}
-        """Jobs that finished in this batch: their last records, for the store and for whoever waits for them."""
+        """Jobs that finished in this batch: their last records, for the store and for waiting callers."""
         self.finished_arrays: dict[int, Array] = {}
         """Arrays whose last element finished in this batch: their last records."""
         self.jobs: Table[int, Job] = Table(self._job_moved)

@@ -108,7 +108,7 @@ def _waiting(cluster: Cluster) -> dict[int, set[int]]:
 
 
 def _check_indexes(cluster: Cluster) -> None:
-    """Compare with a cluster made anew from the rows."""
+    """Compare with a cluster built from the rows."""
     fresh = Cluster()
     fresh.specs.rows = cluster.specs.rows
     for array in cluster.arrays.rows.values():

@@ -37,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, tag_field
     """A fact. ``at``: seconds since the epoch."""
 
     external: ClassVar[bool] = False
-    """Caused by users, administrators or hosts: a replay takes such events as recorded and makes all others anew."""
+    """Caused by users, administrators or hosts: a replay takes such events as recorded and decides all others again."""
 
     at: float
 

@@ -16,7 +16,7 @@ AVOIDED = 60.0
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where a part of an attempt goes: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount)."""
+    """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount)."""
 
     host: str
     slots: int
@@ -98,7 +98,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     grown: bool = False
     """It was added to a running attempt, and has a uid of its own (see ``core.job.resize``)."""
     leaving: bool = False
-    """It is leaving: the attempt goes on without it."""
+    """It is leaving: the attempt continues without it."""
     preempted_for: int = msgspec.field(name="lent", default=0)
     """Leaving for this job, which gets its slots."""
 
@@ -206,7 +206,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     judged: bool = False
     """The ends of its tasks have decided the verdict: the parts are to finish."""
     leave: bool = False
-    """Tasks that still run then go on, and the attempt ends with the last of them."""
+    """Tasks that still run then continue, and the attempt ends with the last of them."""
     again: str = ""
     """Why the whole job starts again once this attempt is over."""
     limits: Limits | None = None
@@ -243,7 +243,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int = 0
     reason: TermReason = TermReason.NONE
     why: str = ""
-    """One line for the user where the status does not tell enough (first failing rank and host, lost host)."""
+    """One line for the user where the status is not enough (first failing rank and host, lost host)."""
     post: int = 0
     """Wait status of the post-execution command."""
 
@@ -295,7 +295,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     requeues: int = 0
     """Number of requeues by REQUEUE_EXIT_VALUES."""
     before: JobState = JobState.RUN
-    """In UNKWN or ZOMBI: the state that it had when its host was last heard of."""
+    """In UNKWN or ZOMBI: the state before its host fell silent."""
     preempted_for: int = msgspec.field(name="lent", default=0)
     """Key of the job that it was preempted for: others may use its slots until it resumes; 0: it was not preempted."""
     preempted_for_good: bool = msgspec.field(name="lent_all", default=False)

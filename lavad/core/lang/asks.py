@@ -290,7 +290,7 @@ class Run(Ask, frozen=True):
 
 
 class Judge(Ask, frozen=True):
-    """bwait: how a dependency condition stands."""
+    """bwait: the state of a dependency condition."""
 
     condition: str
 

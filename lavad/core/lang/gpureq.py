@@ -26,7 +26,7 @@ class GpuReqError(ValueError):
 
 
 class GpuReq(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`gtile` 0 stands for `!` (spread evenly); `mig` is `GI` or `GI/CI`."""
+    """`gtile` 0 is `!` (spread evenly); `mig` is `GI` or `GI/CI`."""
 
     num: int | None = None
     per: str | None = None
@@ -72,7 +72,7 @@ def merge(own: GpuReq, *outer: GpuReq | None) -> GpuReq:
     merged: dict[str, Any] = {}
     for level in (own, *(req for req in outer if req is not None)):
         known = {name: value for name in GpuReq.__struct_fields__ if (value := getattr(level, name)) is not None}
-        # `num` and what it counts by belong together
+        # `num` and its unit are taken from the same level
         if "num" in merged:
             known.pop("per", None)
         merged = known | merged

@@ -25,7 +25,7 @@ class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: bytes
     """Of the decisions."""
     anew: bool = False
-    """Whether the soft state is told as a whole: nothing before it counts."""
+    """Whether the record has the whole soft state, so that earlier ones are not needed."""
     load: dict[str, dict[str, float]] = {}
     usage: tuple[tuple[str, PartUsage], ...] = ()
     """Host and usage, without what no scheduler reads."""
@@ -54,7 +54,7 @@ def decisions_of(plan: Plan) -> tuple[object, ...]:
     found = (plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases)
     if plan.holds or plan.deadlocked:
         return found, plan.growths, plan.holds, plan.deadlocked
-    return (found, plan.growths) if plan.growths else found  # a plan without growths is told from none of an older lava
+    return (found, plan.growths) if plan.growths else found  # a plan without growths differs from one of an older version
 
 
 def digest_of(plan: Plan) -> bytes:
@@ -68,7 +68,7 @@ def slim(usage: PartUsage) -> PartUsage:
 
 
 def fold_record(soft: Soft, record: CycleRecord) -> None:
-    """Bring the soft state to what it was for this plan."""
+    """Set the soft state to that of this plan."""
     if record.anew:
         soft.load.clear()
         soft.usage.clear()

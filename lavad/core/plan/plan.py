@@ -30,13 +30,13 @@ class Preemption(msgspec.Struct, frozen=True, gc=False):
     how: PreemptionAction
     beneficiary: int
     parts: tuple[Placed, ...] = ()
-    """SHRINK: what it gives up."""
+    """SHRINK: the slots that it gives up."""
 
 
 class Suspension(msgspec.Struct, frozen=True, gc=False):
     """Suspend a running job; ``why`` is what bjobs -s says.
 
-    ``reason``: what it would be called if it is ended instead (TERMINATE_WHEN of its queue).
+    ``reason``: termination reason if it is killed instead (TERMINATE_WHEN of its queue).
     """
 
     key: int
@@ -46,7 +46,7 @@ class Suspension(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """What a plan was decided on beside the events, packed for the history; ``anew``: it does not build on the one before."""
+    """The inputs of a plan beside the events, packed for the history; ``anew``: complete, not built on the previous record."""
 
     anew: bool
     data: bytes
@@ -73,7 +73,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """When time alone may make a job eligible (begin time, window); 0: never."""
     preemptions: tuple[Preemption, ...] = ()
     resumes: tuple[int, ...] = ()
-    """Jobs that the system had suspended and that may go on."""
+    """Jobs suspended by the system that may resume."""
     suspensions: tuple[Suspension, ...] = ()
     releases: tuple[int, ...] = ()
     """Pending jobs whose reserved slots are released, as a host of them is gone."""

@@ -206,7 +206,7 @@ class Ledger:
             self.host(part.host).taken += sign * part.slots
 
     def capacity(self, host: str, name: str) -> float | None:
-        """How much of a resource a host has when empty (MB for memory); None: only its load tells."""
+        """The amount of a resource that a host has when empty (MB for memory); None: known from its load only."""
         fact = _FACTS.get(name)
         if fact is not None:
             return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None

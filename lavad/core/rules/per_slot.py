@@ -1,6 +1,6 @@
-"""What a job reserves for each of its slots, so that it can give back a slot with all that goes with it.
+"""Reservations of a job for each of its slots, so that a slot can be given back with its share of resources.
 
-Rule: what is reserved once for a host stays until the job leaves the host.
+Rule: a reservation that is made once for a host stays until the job leaves the host.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _uses(spec: Spec, conf: Conf) -> tuple[tuple[str, float, bool], ...]:
 
 
 def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, float], ...]:
-    """What a part reserves once the requirement is ``spec``'s instead of ``old``'s; what neither names stays."""
+    """Reservations of a part after a change from the requirement of ``old`` to that of ``spec``; others stay."""
     now = _uses(spec, conf)
     before = {name for name, _, _ in _uses(old, conf)}
     kept = [(name, amount) for name, amount in part.reserved if name not in before and name not in {use[0] for use in now}]
@@ -40,7 +40,7 @@ def reserved(part: Part, spec: Spec, old: Spec, conf: Conf) -> tuple[tuple[str, 
 
 
 def taken(part: Part, slots: int, spec: Spec, conf: Conf) -> Placed:
-    """``slots`` slots of a part with what goes with them; all of it with the last slot."""
+    """``slots`` slots of a part with their share of its resources; the last slot takes everything."""
     placed = portion(part, slots, amounts(spec, conf))
     if slots < part.slots and spec.gpu is not None and per_task(spec.gpu):
         each = spec.gpu.num or 1

@@ -1,4 +1,4 @@
-"""What holds for a job while it runs: its own word, its application profile's, its queue's, the cluster's parameters."""
+"""Settings of a running job from its options, its application profile, its queue and lsb.params; CPU factors; mail."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunSettings:
-    """What holds for a job on a host. A profile's word goes before its queue's; host-based commands of both run."""
+    """The settings of a job on a host. The application profile overrides the queue; host-based commands of both run."""
     conf = cluster.conf
     params = conf.params
     queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)

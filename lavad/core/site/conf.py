@@ -92,7 +92,7 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     models: tuple[tuple[str, float], ...] = ()
     """Model name and CPU factor."""
     site_params: tuple[tuple[str, str], ...] = ()
-    """lsb.params as it stands: names and values, for ``bparams``."""
+    """Names and values of lsb.params as written, for ``bparams``."""
 
     @cached_property
     def app_conf(self) -> dict[str, ApplicationConfig]:

@@ -1,4 +1,4 @@
-"""Finished jobs that go on: brequeue -d and -e let them wait again under their ids, brestart submits them anew."""
+"""Commands about finished jobs: brequeue -d and -e requeue them under their ids, brestart submits them again."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _part(
     caller: Caller,
     now: float,
     decided: Decided,
-    told: list[Result],
+    lines: list[Result],
     begun: frozenset[int],
 ) -> Decided:
-    """The next chunk; ``told``: answer lines so far; ``begun``: arrays of which elements are pending again."""
-    told = list(told)
+    """The next chunk; ``lines``: answer lines so far; ``begun``: arrays of which elements are pending again."""
+    lines = list(lines)
     specs: list[ev.Event] = []
     events: list[ev.Event] = []
     for job in finished.jobs[:AT_ONCE]:
@@ -68,7 +68,7 @@ def _part(
             why = f"{spec.queue}: No such queue"
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
             why = FINISHED  # earlier elements were ended meanwhile, so that the array's record is out of date
-        told.append({"id": show(job.key), "ok": not why, "why": why})
+        lines.append({"id": show(job.key), "ok": not why, "why": why})
         if not why:
             events.append(_revived(cluster, ask, job, finished, caller, now, specs))
     answer = decided.answer
@@ -78,18 +78,18 @@ def _part(
         left = Decided(answer=answer)
         return Decided(
             events=[*decided.events, *specs, *events],
-            more=lambda cluster, now: _part(cluster, ask, rest, caller, now, left, told, begun),
+            more=lambda cluster, now: _part(cluster, ask, rest, caller, now, left, lines, begun),
         )
-    return Decided(events=[*decided.events, *specs, *events], answer=_joined(answer, told))
+    return Decided(events=[*decided.events, *specs, *events], answer=_joined(answer, lines))
 
 
-def _joined(answer: Answer, told: list[Result]) -> Answer:
+def _joined(answer: Answer, lines: list[Result]) -> Answer:
     """The answer with these lines in place of those that say that a job is no longer live."""
-    if not told:
+    if not lines:
         return answer
-    names = {line["id"] for line in told} | {line["id"].partition("[")[0] for line in told}
+    names = {line["id"] for line in lines} | {line["id"].partition("[")[0] for line in lines}
     kept = [line for line in answer["results"] if line["ok"] or line["id"] not in names]
-    return {"results": [*kept, *told]}
+    return {"results": [*kept, *lines]}
 
 
 def _revived(

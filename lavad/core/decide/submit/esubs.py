@@ -24,7 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "jax": (),
     "torchrun": ("static",),
 }
-"""Each framework, and the words that may stand behind it in parentheses."""
+"""Each framework, and the words that it accepts in parentheses."""
 
 _CALL = re.compile(r"([^\s,()]+)(\([^()]*\))?")
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "prun", "orterun")
@@ -36,7 +36,7 @@ _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+@~=-]*")
 _ORDER = {"modules": 0, "container": 1, "conda": 2, "venv": 3}
 
 Step = tuple[str, ...]
-"""Its name, then what it was given; ``container``: image, runner ("" is what is there), pull."""
+"""(name, arguments …); ``container``: image, runner ("": any that is installed), pull."""
 
 
 @reads("a")
@@ -74,7 +74,7 @@ def _program(command: str) -> str:
 
 
 def names(text: str) -> Iterator[tuple[str, str]]:
-    """The names of one ``-a``, each with what stands behind it in parentheses."""
+    """The names of one ``-a``, each with the text in parentheses after it."""
     for match in _CALL.finditer(text):
         yield match[1], (match[2] or "").strip("()")
 

@@ -73,7 +73,7 @@ def read_count(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("ul")
 def read_user_limits(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """The command sends the caller's own limits; what the job asks for itself goes before them."""
+    """The command sends the caller's own limits; limits of the job override them."""
     for word in text_of(option, value).split():
         name, _, size = word.partition("=")
         number = find_number(size, most=10**15 - 1)

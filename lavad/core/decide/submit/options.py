@@ -20,7 +20,7 @@ MAX_TEXT = 2**16
 
 def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
     """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
-    for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):  # it goes by the slots of -n
+    for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):  # nnodes last, as it depends on -n
         texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
         if any(len(text) > MAX_TEXT for text in texts) and option != "is":
             raise Refused(f"-{option}: The value is too long")

@@ -122,7 +122,7 @@ def _resreq(draft: JobDraft, name: str, text: str) -> str:
 
 
 def check_simple(draft: JobDraft) -> None:
-    """Whether the requirement of the whole job may stand beside roles."""
+    """Whether the requirement of the whole job can be combined with roles; raises Refused."""
     if draft.spec.resreq:
         _only_simple(resreq.parse(draft.spec.resreq))
 

@@ -77,7 +77,7 @@ def read_pend_limit(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("mig")
 def read_migration_threshold(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Minutes of suspension after which the job goes to another host."""
+    """Minutes of suspension after which the job migrates."""
     text = text_of(option, value).strip()
     minutes = find_number(text, most=MAX_MINUTES)
     if minutes is None:
