@@ -98,7 +98,7 @@ class RootRankNetwork:
         self._join_by: float | None = None
         network.on_ranks(self._on_network_event)
 
-    def go(self, _: Root | None) -> None:
+    def start(self, _: Root | None) -> None:
         """The part starts: the tasks here may start at once; the other hosts have JOIN_SECONDS to join."""
         self._join_by = time.monotonic() + JOIN_SECONDS
         self._check_all_joined()
@@ -208,7 +208,7 @@ class LeafRankNetwork:
         self._full = False
         network.on_ranks(self._on_network_event)
 
-    def go(self, root: Root | None) -> None:
+    def start(self, root: Root | None) -> None:
         """The part starts: its tasks start when the connection to the first host is open."""
         if root is not None:
             self._first_host = root.host

@@ -99,9 +99,9 @@ class PartResources:
         if self._ports:
             self._ports.fill(self._spec, root)
         if self.gang:
-            self.gang.go(root)
+            self.gang.start(root)
         if self._network:
-            self._network.go(root)
+            self._network.start(root)
 
     def may_start(self) -> bool:
         """Whether the processes may start; the user of an interactive part must be there first."""
@@ -121,7 +121,7 @@ class PartResources:
     def leave(self) -> None:
         """The job goes on without this host: how tasks end here says nothing about it."""
         if self.gang:
-            self.gang.quit()
+            self.gang.leave_job()
 
     def note(self, use: HostUse) -> None:
         """What the agent saw of this host's ranks, for the report of the first host."""

@@ -142,7 +142,7 @@ class PartRun:
         self._posts = posts
         self._timers.pop(Timer.KILL, None)
         if self._gang:
-            self._gang.leave(tell=not self.silent)
+            self._gang.part_killed(notify=not self.silent)
         self._sweep()
         self.look()
 

@@ -118,7 +118,7 @@ class RootNetwork(_NetworkEnd):
         """Whether any other host is connected."""
         return bool(self._peers)
 
-    def go(self, _: Root | None) -> None:
+    def start(self, _: Root | None) -> None:
         """The part starts: the other hosts have JOIN_SECONDS from now to join."""
         for queue in self._queued.values():
             queue.until = time.monotonic() + JOIN_SECONDS
@@ -254,7 +254,7 @@ class LeafNetwork(_NetworkEnd):
         """Bytes queued for the first host."""
         return self._peer.waiting if self._peer is not None else 0
 
-    def go(self, root: Root | None) -> None:
+    def start(self, root: Root | None) -> None:
         """The part starts: connect to the first host at the address ``root``."""
         if root is None:
             self._notify_both(NotConnected("its address was not given"))
