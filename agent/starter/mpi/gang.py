@@ -112,7 +112,7 @@ class Gang:
             self._leaf = rank_network.LeafRankNetwork(network, self._on_network_event)
 
     def start(self, root: Root | None) -> None:
-        """The part starts: the event READY follows, at once or when the hosts are connected. ``root``: the first host's address."""
+        """The part starts: the event READY follows when the hosts are connected. ``root``: the first host's address."""
         if self._net:
             self._net.start(root)
         else:
@@ -135,13 +135,13 @@ class Gang:
                 self._fail(first)
             case net.EndedByRoot(first):
                 self._fail(first, notify=False)
-            case net.Backlog(free):
+            case net.OutputRoom(free):
                 self._output.pause(not free)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
     def files_of(self, task: TaskSpec) -> tuple[dict[str, str], tuple[int, int, int], list[int]]:
-        """(variables, descriptors for 0 1 2, further descriptors to inherit) of a task; ``started`` closes the child's ends here."""
+        """(variables, descriptors for 0 1 2, further descriptors to inherit) of a task; ``started`` closes the child's ends."""
         rank = task.rank
         first = self._ranks and rank == min(self._ranks)
         stdin = self._files.stdin if first else self._null()
@@ -226,7 +226,7 @@ class Gang:
             self._net.fail(FirstFailure(-1, 9, f"{self._host} has left the job"))
 
     def part_killed(self, notify: bool) -> None:
-        """The part on this host is being killed: tell the other hosts not to wait for it, or (``notify`` False) just disconnect."""
+        """The part here is being killed: tell the other hosts not to wait for it or, without ``notify``, just disconnect."""
         if not self.failed:
             self.failed = self._killed = True
             self._failed_at = time.monotonic()

@@ -59,13 +59,13 @@ class PeerOver(NamedTuple):
     """Another host is done or lost: the part may be over now."""
 
 
-class Backlog(NamedTuple):
+class OutputRoom(NamedTuple):
     """Whether there is room for more output on the connection to the first host."""
 
     free: bool
 
 
-RankNetworkEvent = Linked | BarrierPassed | Output | Failed | EndedByRoot | PeerOver | Backlog
+RankNetworkEvent = Linked | BarrierPassed | Output | Failed | EndedByRoot | PeerOver | OutputRoom
 OnEvent = Callable[[RankNetworkEvent], None]
 
 
@@ -221,7 +221,7 @@ class LeafRankNetwork:
     def out(self, stream: int, lines: bytes) -> None:
         """Send lines of this host's ranks to the first host, which writes them."""
         self._network.send(wire.Frame(wire.RANK_OUTPUT, 0, self._network.host_index, stream, lines))
-        self._check_backlog()
+        self._check_unsent()
 
     def fail(self, first: FirstFailure) -> None:
         """A rank of this host failed: the first host ends all."""
@@ -249,18 +249,18 @@ class LeafRankNetwork:
 
     def on_time(self) -> None:
         """Fail the ranks if the first host does not answer in time."""
-        self._check_backlog()
+        self._check_unsent()
         if self._join_by is not None and time.monotonic() >= self._join_by:
             self._on_loss("no answer")
 
     def _send(self, message: Json) -> None:
         self._network.send(wire.Frame(wire.RANKS, 0, self._network.host_index, 0, text(message)))
 
-    def _check_backlog(self) -> None:
+    def _check_unsent(self) -> None:
         full = self._network.is_connected and self._network.unsent > MAX_UNSENT
         if full is not self._full:
             self._full = full
-            self._on_event(Backlog(not full))
+            self._on_event(OutputRoom(not full))
 
     def _on_network_event(self, event: job_network.Event) -> None:
         match event:

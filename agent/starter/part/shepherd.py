@@ -53,7 +53,7 @@ class Shepherd:
                 self._starter_gone()
                 continue
             self._watch.wait(self._pause())
-            ended = wake.came()
+            ended = wake.was_signalled()
             if self._part:
                 self._part.take_events()
             if self._part and ended:

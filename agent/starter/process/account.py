@@ -1,6 +1,6 @@
-"""What a part's tasks used and how they ended: its end, and the place of that on disk.
+"""What a part's tasks used and how they ended, and the end files on disk.
 
-Rule: an end is on disk before the process is reaped and before anybody is told.
+Rule: an end is on disk before the process is reaped and before the end is reported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Task:
         self.maxrss_kb = 0
 
     def ended(self, seen: kernel.Ended) -> None:
-        """Take over how it ended and what it used."""
+        """Store how it ended and what it used."""
         _, self.status, self.utime, self.stime, self.maxrss_kb = seen
         self.at = time.time()
 
@@ -63,20 +63,20 @@ class Used:
         self.maxrss_kb = 0
 
     def add(self, seen: kernel.Ended) -> None:
-        """One of them has ended."""
+        """Add what an ended process used."""
         self.utime += seen[2]
         self.stime += seen[3]
         self.maxrss_kb = max(self.maxrss_kb, seen[4])
 
 
 def started(uid: str, tasks: list[Task], at: float) -> Started:
-    """The report that these tasks run, since ``at``, as children of this process."""
+    """The report that these tasks run since ``at`` (seconds since the epoch), as children of this process."""
     running = tuple(RunningTask(t.rank, t.pid, proctree.starttime(t.pid)) for t in tasks if t.pid)
     return Started(uid, running, at, os.getpid())
 
 
 def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used) -> End:
-    """The end of a part: sums of times, the largest peak memory, and the status that counts."""
+    """The end of a part with wait status ``status``: sums of CPU times, the largest peak memory. ``lease``: its lease expired."""
     return End(
         status=status,
         at=time.time(),
@@ -92,7 +92,7 @@ def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used
 
 
 def end_of_host(host: str, tasks: list[Task], use: HostUse | None) -> HostEnd:
-    """What this host tells the first one of its tasks; ``use``: what the agent here saw of them, if it did."""
+    """This host's message to the first one when its tasks have ended. ``use``: the agent's samples of them, if there are any."""
     peak = _own_peak()
     return HostEnd(
         host=host,
@@ -114,7 +114,7 @@ class EncodedEnd(NamedTuple):
     text: bytes
 
     def write(self, fd: int) -> None:
-        """Append it to the end file and wait for the disk. A full disk is ignored: the end is reported all the same."""
+        """Append it to an end file and wait until it is on disk. Errors (a full disk) are ignored: the end is reported anyway."""
         try:
             append(fd, self.text + b"\n")
             os.fdatasync(fd)
@@ -122,17 +122,17 @@ class EncodedEnd(NamedTuple):
             pass
 
     def report(self, gone: bool) -> EncodedReport:
-        """It as it is told; ``gone``: nothing else of the part is left."""
+        """The encoded report; ``gone``: no process of the part is left."""
         return EncodedReport(self.text[:-1] + b',"gone":true}' if gone else self.text)
 
 
 def encode_end(uid: str, end: End) -> EncodedEnd:
-    """The end of a part, for the disk and for the report."""
+    """Encode the end of a part."""
     return EncodedEnd(text(write_report(Ended(uid, end))))
 
 
 def read_ends(path: str) -> dict[str, End]:
-    """The ends in an end file, by uid; a line cut off by a crash is left out."""
+    """The ends in an end file, by uid; a line cut off by a crash is ignored."""
     found: dict[str, End] = {}
     try:
         with open(path, "rb") as f:

@@ -1,7 +1,7 @@
-"""Ports of this host that a job's own processes will listen on: chosen while it is prepared, kept until they start.
+"""Ports on this host for a job's own processes to listen on: chosen while the part is prepared, reserved until they start.
 
-Rule: a port is held by a socket that is bound to it, and for the part's whole life by a name that every shepherd of this
-host knows: the program may take seconds to bind it, and no other job is given it meanwhile.
+Rule: until the start a bound socket reserves the port; for the part's whole life an abstract Unix socket with the port in its
+name does so among shepherds: the program may take seconds to bind the port, and no other job must get it meanwhile.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MARK = re.compile(r"@LAVA_PORT_(\d+)_(\d+)@")
 
 
 class Ports:
-    """The ports of one part: ``numbers``, in the order in which the job's marks count them."""
+    """The ports of one part, in ``numbers``; Refused when there are not enough free ones."""
 
     def __init__(self, asked: PortsSpec) -> None:
         self.numbers: list[int] = []
-        self._place = asked.place
+        self._host_index = asked.place
         self._hosts = asked.hosts
         self._names: list[socket.socket] = []
         self._held: list[socket.socket] = []
@@ -55,10 +55,10 @@ class Ports:
         self.numbers.append(port)
 
     def fill(self, spec: Spec, root: Root | None) -> None:
-        """Put the ports of all hosts where marks stand for them; Refused when the master did not tell them."""
-        told = root.ports if root else ()
-        known = {(place, number): port for place, ports in enumerate(told) for number, port in enumerate(ports)}
-        known |= {(self._place, number): port for number, port in enumerate(self.numbers)}
+        """Replace the marks ``@LAVA_PORT_<host index>_<number>@`` by the ports of all hosts; Refused when one is not known."""
+        known_ports = root.ports if root else ()
+        known = {(host_index, number): port for host_index, ports in enumerate(known_ports) for number, port in enumerate(ports)}
+        known |= {(self._host_index, number): port for number, port in enumerate(self.numbers)}
 
         def port(match: re.Match[str]) -> str:
             found = known.get((int(match[1]), int(match[2])))
@@ -73,17 +73,17 @@ class Ports:
                 spec.env[name] = os.fsencode(_MARK.sub(port, os.fsdecode(value)))
 
     def keep(self, number: int) -> socket.socket:
-        """Hand over the socket of a port that the caller listens on itself, and closes."""
+        """Hand over the bound socket of a port; the caller listens on it and closes it."""
         return self._held.pop(number)
 
     def free(self) -> None:
-        """The processes start: the ports are theirs to bind."""
+        """The processes start: close the sockets, so that they can bind the ports."""
         for held in self._held:
             held.close()
         self._held.clear()
 
     def close(self) -> None:
-        """The part is gone."""
+        """The part is gone: release the ports."""
         self.free()
         for name in self._names:
             name.close()
@@ -97,7 +97,7 @@ def _filled(task: TaskSpec, port: Callable[[re.Match[str]], str]) -> TaskSpec:
 
 
 def _bound(port: int) -> socket.socket:
-    """A socket bound on all addresses of both families, so that a program on any of them is noticed."""
+    """A socket bound to the port on all addresses of IPv4 and IPv6; OSError when a program uses it on any of them."""
     try:
         return _bind(socket.AF_INET6, ("::", port))
     except OSError as e:

@@ -1,6 +1,6 @@
-"""What is done on disk before a part starts and after it is gone, all as the user: folder, files, job file.
+"""Prepares a part on disk, as the user: working folder, secrets, input and output files, job file.
 
-Rule: whatever fails is a Refused with one line that names the file; nothing that was opened stays open then.
+Rule: every failure is a Refused with one line that names the file; files that were opened are closed then.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Files:
         self.jobfile: str | None = None
 
     def close(self) -> None:
-        """Close what is open; standard error may be standard output."""
+        """Close the files; standard error may be the same as standard output."""
         for fd in {self.stdin, self.stdout, self.stderr}:
             if fd >= 0:
                 os.close(fd)
         self.stdin = self.stdout = self.stderr = -1
 
     def remove_jobfile(self) -> None:
-        """Remove the job file, if it was to be removed with the part."""
+        """Remove the job file, if it is to be removed with the part."""
         if self.jobfile:
             with contextlib.suppress(OSError):
                 os.unlink(self.jobfile)
@@ -43,7 +43,7 @@ class Files:
 
 
 def enter_folder(spec: Spec) -> str:
-    """Change to the part's working folder, or to the first fall-back that can be entered; gives the folder."""
+    """Change to the part's working folder, or the first fallback that can be entered, and return it; Refused: none can."""
     cwd, why = spec.part.cwd, ""
     for folder in (cwd, *spec.part.cwd_else):
         try:
@@ -55,13 +55,13 @@ def enter_folder(spec: Spec) -> str:
 
 
 def read_secrets(spec: Spec) -> dict[str, str]:
-    """Variables whose values are in files that only the user can read; a newline at the end of the file is left out."""
+    """Variables whose values are in files that only the user can read, without the last newline; Refused if a file is invalid."""
     return {name: _secret(name, path) for name, path in spec.part.secrets.items()}
 
 
 def _secret(name: str, path: str) -> str:
     try:
-        # another's pipe must not hold this process up, nor a link lead a value elsewhere than its owner meant
+        # O_NONBLOCK: a named pipe of another user must not block this process.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             found = os.fstat(fd)
@@ -87,7 +87,10 @@ def _secret(name: str, path: str) -> str:
 
 
 def open_files(spec: Spec, with_output: bool) -> Files:
-    """Job file, input and output of a part; ``with_output`` is False on a host whose ranks write elsewhere."""
+    """Write the job file and open input and output of a part; Refused when that fails.
+
+    ``with_output`` is False where the output of the ranks goes to another host.
+    """
     files, part = Files(), spec.part
     try:
         if part.jobfile is not None:
@@ -112,7 +115,7 @@ def _write_jobfile(jobfile: JobFile, files: Files) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        # A name that others can write to must not lead this write elsewhere: the file is new, or it fails.
+        # O_EXCL: in a folder that others can write to, the name may be a link to another file.
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             view = memoryview(jobfile.text.encode("utf-8", "surrogateescape"))

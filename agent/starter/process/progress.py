@@ -1,4 +1,4 @@
-"""How far a part has come in its shepherd, and what it waits for: shared by all that works on the part."""
+"""How far a part has come in its shepherd, and its timers: shared by the modules that run the part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """Where a part is; the steps go down only."""
+    """The phase of a part; it only moves down this list."""
 
     PREPARING = "preparing"
     PREPARED = "prepared"
@@ -17,16 +17,16 @@ class Phase(Enum):
 
 
 class Timer(Enum):
-    """What a part does at a time of its own."""
+    """What a part does at a set time."""
 
     STARTED = "started"
     """Report that its tasks run."""
     ASK = "ask"
-    """Look again who catches a signal."""
+    """Check again which tasks catch a signal."""
     KILL = "kill"
-    """Those that were asked to end have had their time."""
+    """Kill the processes that got SIGTERM."""
     SWEEP = "sweep"
-    """Look again whether anything is left."""
+    """Check again whether processes are left."""
 
 
 Timers = dict[Timer, float]

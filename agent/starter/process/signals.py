@@ -1,7 +1,7 @@
-"""Signals to a part. One that would kill a process without a handler for it can be sent only to those that have one.
+"""Signals to a part, among them signals that are sent only to processes with a handler for them (others would be killed).
 
-Rule: of each task the process itself, or the first below it that catch it; who does not yet is looked at again until a
-time. A program that is still starting gets it when it is ready, a shell around the program never.
+Rule: such a signal goes to the task process or, if it has no handler, to its nearest descendants that have one. Tasks without
+a handler are checked again for some time: a program gets the signal once it is ready, a shell around it never does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def catches(pid: int, sig: int) -> bool:
 
 
 def catchers(pid: int, sig: int) -> list[int]:
-    """The process if it catches the signal, else the nearest below it that do."""
+    """The process if it has a handler for the signal, else its nearest descendants that have one."""
     found: list[int] = []
     to_do = [pid]
     while to_do:
@@ -43,7 +43,7 @@ def catchers(pid: int, sig: int) -> list[int]:
 
 
 class Catching:
-    """One such signal on its way to the tasks of a part."""
+    """A signal that is being sent to the tasks that catch it, for ``within`` seconds."""
 
     def __init__(self, sig: int, within: float) -> None:
         self.sig = sig
@@ -51,12 +51,12 @@ class Catching:
         self._done: set[int] = set()
 
     @property
-    def in_vain(self) -> bool:
-        """No process has a handler for it so far."""
+    def is_ignored(self) -> bool:
+        """Whether no process had a handler for it so far."""
         return not self._done
 
     def send(self, tasks: Iterable[int]) -> bool:
-        """Send it to those who catch it now; True when all have it or the time is over."""
+        """Send it to the tasks that catch it now; True when all have got it or the time is over."""
         waiting = [pid for pid in tasks if pid not in self._done]
         for pid in waiting:
             found = catchers(pid, self.sig)
@@ -68,9 +68,9 @@ class Catching:
 
 
 class Signals:
-    """Signals to a part: to its tasks, to every process group, or to the tasks that catch them (``ask``).
+    """Sends signals to a part: to its tasks, to every process group, or to the tasks that catch them (``ask``).
 
-    ``running``: the tasks by pid. Sets the timer ASK of the part.
+    ``running``: the running tasks by pid. Sets the timer ASK of the part.
     """
 
     def __init__(self, running: Mapping[int, Task], timers: Timers) -> None:
@@ -79,27 +79,27 @@ class Signals:
         self._asking: Catching | None = None
 
     def send(self, sig: int, tasks_only: bool = False) -> None:
-        """Signal the task processes, or every process group that the part has."""
+        """Signal the task processes only, or every process group of the part."""
         for pid in self._running if tasks_only else ():
             proctree.send(pid, sig)
         proctree.signal_groups(() if tasks_only else proctree.below([os.getpid()]), sig)
 
     def ask(self, sig: int, within: float) -> int | None:
-        """Signal the tasks that catch it, as soon as they do within so many seconds; as ``ask_again``."""
+        """Signal the tasks that have a handler now or within ``within`` seconds; returns what ``ask_again`` returns."""
         self._asking = Catching(sig, within)
         return self.ask_again()
 
     def ask_again(self) -> int | None:
-        """The timer is due. The signal, when its time is over and nobody has caught it."""
+        """The timer is due: try again. Returns the signal when its time is over and no task had a handler, else None."""
         asking = self._asking
         if asking is None:
             return None
         if not asking.send(self._running):
             self._timers[Timer.ASK] = time.monotonic() + LOOK_AGAIN
             return None
-        return asking.sig if asking.in_vain else None
+        return asking.sig if asking.is_ignored else None
 
     def end_task(self, rank: int) -> None:
-        """SIGKILL one task and all below it."""
+        """SIGKILL one task and all its descendants."""
         for pid in [task.pid for task in self._running.values() if task.rank == rank]:
             proctree.kill_all(lambda root=pid: {root} | proctree.below([root]))  # type: ignore[misc]

@@ -1,6 +1,6 @@
-"""The description of a part made ready to run: over its template, with the environment as exec wants it.
+"""The description of a part, ready to run: its own fields merged with its template, and the environment encoded for exec.
 
-Rule: what does not change from part to part is computed once for each template.
+Rule: what parts have in common is computed once per template.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Env = dict[str, bytes]
 
 
 def encode_env(env: Mapping[str, object]) -> Env:
-    """Variables as exec wants them, by name; what cannot be a variable is left out."""
+    """Variables by name, encoded as exec wants them (``NAME=value``); invalid ones are left out."""
     return {
         name: os.fsencode(f"{name}={value}")
         for name, value in env.items()
@@ -25,7 +25,7 @@ def encode_env(env: Mapping[str, object]) -> Env:
 
 
 class Template:
-    """What parts share, with the environment ready for exec."""
+    """What several parts have in common, with the environment encoded for exec."""
 
     __slots__ = ("env", "limits", "part")
 
@@ -53,16 +53,16 @@ class Spec:
 
     @property
     def title(self) -> str:
-        """How the job is named to its user."""
+        """The job's id as users see it."""
         return self.part.title or self.uid
 
     @property
     def token(self) -> bytes:
-        """The secret by which the job's own commands are known, b"" where it has none."""
+        """The secret that the job's own commands must present, b"" if there is none."""
         return self.env.get("LAVA_TOKEN", b"LAVA_TOKEN=")[len("LAVA_TOKEN=") :]
 
     def limits(self) -> rlimits.Limits:
-        """Its resource limits, for this process as it is."""
+        """Its resource limits, compared with the present ones of this process."""
         asked, template = self.part.rlimits, self._template
         if not asked:
             return rlimits.NO_CHANGE
@@ -74,5 +74,5 @@ class Spec:
 
     @property
     def tasks(self) -> tuple[TaskSpec, ...]:
-        """The processes to start; () is a part that only holds its host."""
+        """The tasks to start; () for a part that only holds its host."""
         return (TaskSpec(NO_RANK, {}),) if self.part.tasks is None else self.part.tasks

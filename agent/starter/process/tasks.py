@@ -1,6 +1,6 @@
-"""Starting one process of a part: vfork where it can be, fork where limits or niceness need code in the child.
+"""Starts one process of a part: by vfork where possible, by fork where limits or niceness need code in the child.
 
-Rule: the caller is already the user and already in the working folder with the right umask; nothing is opened here.
+Rule: the caller has already changed user, working folder and umask; no files are opened here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExecError(OSError):
 
 
 class _ErrorPipe:
-    """Where a vforked child writes why exec failed; one for the shepherd's life, as a vfork is over when it returns."""
+    """The pipe to which a vforked child writes why exec failed; one is enough, as vfork returns only after exec."""
 
     read_end = -1
     write_end = -1
@@ -52,7 +52,7 @@ class _ErrorPipe:
 
 
 def candidates(name: str, path: str | None) -> tuple[bytes, ...]:
-    """The files that a shell would try for a command of this name."""
+    """The paths that a shell would try for this command, given PATH (None: DEFAULT_PATH)."""
     if "/" in name:
         return (os.fsencode(name),)
     folders = (DEFAULT_PATH if path is None else path).split(":")
@@ -69,7 +69,7 @@ def start(
     nice: int = 0,
     terminal: int = -1,
 ) -> int:
-    """Start ``argv`` in a session of its own with ``fds`` as 0, 1, 2 and ``keep`` inherited: its pid, or ExecError.
+    """Start ``argv`` in a new session with ``fds`` as 0, 1, 2 and ``keep`` inherited; returns its pid, or raises ExecError.
 
     ``terminal`` becomes the session's controlling terminal.
     """
@@ -94,7 +94,7 @@ def start(
 
 
 def start_setup(command: str, env: dict[str, bytes]) -> int:
-    """Start a command before or after the tasks: by the shell, with a plain PATH and no files; or OSError."""
+    """Start a pre- or post-execution command by /bin/sh, with a default PATH and /dev/null as files; its pid, or OSError."""
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     try:
         variables = {**env, "PATH": b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
@@ -104,7 +104,7 @@ def start_setup(command: str, env: dict[str, bytes]) -> int:
 
 
 def as_a_shell_says(name: str, e: Exception) -> tuple[int, bytes]:
-    """(exit code, line on standard error) of a command that could not be started."""
+    """(exit code, line on standard error) that a shell gives for a command that cannot be started."""
     missing = isinstance(e, OSError) and e.errno in (errno.ENOENT, errno.ENOTDIR)
     why = "command not found" if missing and "/" not in name else (getattr(e, "strerror", None) or str(e))
     return 127 if missing else 126, f"{name}: {why}\n".encode("utf-8", "surrogateescape")
@@ -132,11 +132,11 @@ def _vfork(
         # fmt: on
     finally:
         rlimits.apply(limits.before)
-    said = _ErrorPipe.take()
-    if not said:
+    error = _ErrorPipe.take()
+    if not error:
         return pid
     os.waitpid(pid, 0)
-    return -(int(said.split(b":")[1], 16) or errno.ENOENT)
+    return -(int(error.split(b":")[1], 16) or errno.ENOENT)
 
 
 def _fork(
@@ -155,12 +155,12 @@ def _fork(
     if pid == 0:
         _child(args, programs, env, fds, keep, limits, nice, terminal, write_end)
     os.close(write_end)
-    said = os.read(read_end, 16)
+    error = os.read(read_end, 16)
     os.close(read_end)
-    if not said:
+    if not error:
         return pid
     os.waitpid(pid, 0)
-    return -int(said)
+    return -int(error)
 
 
 def _child(
@@ -207,5 +207,5 @@ def _child(
 def _renice(nice: int) -> None:
     try:
         os.nice(nice)
-    except OSError:  # less nice than allowed: it runs as nice as its shepherd
+    except OSError:  # a lower niceness is not permitted: it runs with the shepherd's
         pass

@@ -1,6 +1,6 @@
-"""The agent's side of starter.sock: one agent at a time, reports of a turn in one frame.
+"""The starter's side of starter.sock: one agent at a time; the reports of a turn go in one frame.
 
-Rule: an agent that sends nonsense or does not read loses its connection; starter and parts go on.
+Rule: an agent that sends malformed data or does not read is disconnected; starter and parts continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Obey = Callable[[Order | ToShepherd], None]
 
 
 class AgentSide:
-    """Listens; passes orders to ``obey(order)``, which raises ProtocolError for nonsense."""
+    """Listens and passes orders to ``obey``, which raises ProtocolError for an invalid order."""
 
     def __init__(self, path: str, watch: Watch, obey: Obey, log: Callable[[str], None]) -> None:
         self._path = path
@@ -55,7 +55,7 @@ class AgentSide:
         self._watch.add(self._listener.fileno(), self._accept)
 
     def close(self) -> None:
-        """Stop listening; the agent sees the end of its connection."""
+        """Stop listening and disconnect the agent."""
         try:
             os.unlink(self._path)
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class AgentSide:
         pipe.close()
 
     def welcome(self, hello: Hello) -> None:
-        """The connection whose hello is being obeyed becomes the agent's; the former one is closed."""
+        """Make the connection whose Greet is being handled the agent's, and close the former one."""
         pipe = self._current
         if pipe is None or pipe.closed:
             return
@@ -106,7 +106,7 @@ class AgentSide:
             self._drop(self._agent, "")
         self._ungreeted.discard(pipe)
         self._agent = pipe
-        # What happened is in hello; only refusals are not.
+        # All else that happened is in Hello; refused parts are not listed there.
         self._refusals += [report for report in self._reports if isinstance(report, Refused)]
         self._reports.clear()
         pipe.send(write_report(hello))
@@ -115,13 +115,13 @@ class AgentSide:
             self._refusals = []
 
     def answer(self, answer: FromStarter) -> None:
-        """A frame of its own, after the reports so far."""
+        """Send an answer in a frame of its own, after the reports so far."""
         self._pack_reports()
         if self._agent:
             self._agent.send(write_report(answer))
 
     def report(self, report: PartReport) -> None:
-        """A report, in this turn's frame. With no agent it is in the next hello; a refusal is kept for it."""
+        """Queue a report for this turn's frame. Without an agent it is dropped, as Hello has it; a refusal is kept."""
         if self._agent is not None:
             self._reports.append(report)
         elif isinstance(report, Refused) and len(self._refusals) < MAX_KEPT_REFUSALS:
@@ -133,7 +133,7 @@ class AgentSide:
         self._reports = []
 
     def flush(self) -> None:
-        """Send what this turn gave."""
+        """Send the reports of this turn."""
         self._pack_reports()
         agent = self._agent
         if agent is not None and (not agent.flush() or agent.waiting > MAX_AGENT_WAITING):

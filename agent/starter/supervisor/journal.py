@@ -1,7 +1,7 @@
-"""What the starter must still know after it was killed: the parts it took, their shepherds, the ends not forgotten.
+"""The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
-Rule: a batch of parts is on disk before any of it starts; an end file is believed only about its shepherd's parts. A full
-disk refuses new parts and nothing else: what else could not be noted is made good by ``begin``, as soon as there is room.
+Rule: a batch of parts is on disk before any of them starts; an end file is believed only about its own shepherd's parts. A
+full disk refuses new parts and nothing else: if another entry cannot be written, ``rewrite`` makes up for it later.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from agent.starter.system.stdio import append
 
 
 class FormerShepherd(NamedTuple):
-    """A shepherd of a former starter: a process that may still be there."""
+    """A shepherd of a former starter; its process may still run."""
 
     number: int
     pid: int
     starttime: int
 
 
-class Former:
-    """What a former starter of this folder left behind."""
+class FormerState:
+    """What the journal of a former starter says."""
 
     def __init__(self) -> None:
         self.boot = ""
@@ -36,23 +36,23 @@ class Former:
 
 
 class Journal:
-    """The journal file and the folder of end files."""
+    """The journal file, and the folder of end files, which shepherds write."""
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, "journal")
         self.ends = os.path.join(folder, "ends")
         self._fd = -1
         self.size = 0
-        self.behind = False
-        """Something was not noted: the journal is to be begun anew."""
+        self.incomplete = False
+        """An entry could not be written: the journal must be rewritten."""
 
     def end_path(self, number: int) -> str:
-        """The end file of a shepherd."""
+        """The path of a shepherd's end file."""
         return os.path.join(self.ends, f"{number}.end")
 
-    def load(self) -> Former:
-        """Read what is there; a last line cut off by a crash is left out."""
-        former = Former()
+    def load(self) -> FormerState:
+        """Read journal and end files; a last line cut off by a crash is ignored."""
+        former = FormerState()
         try:
             with open(self._path, "rb") as f:
                 lines = f.read().split(b"\n")
@@ -66,7 +66,7 @@ class Journal:
         self._add_ends(former)
         return former
 
-    def _add_ends(self, former: Former) -> None:
+    def _add_ends(self, former: FormerState) -> None:
         by_shepherd: dict[int, list[Part]] = {}
         for part in former.parts.values():
             if part.end is None and part.shepherd:
@@ -77,14 +77,14 @@ class Journal:
                 if part.uid in ends:
                     part.end = ends[part.uid]
 
-    def begin(self, boot: str, seq: int, parts: Iterable[Part]) -> None:
-        """A new journal with what is still wanted; the former end files are not needed after it."""
+    def rewrite(self, boot: str, seq: int, parts: Iterable[Part]) -> None:
+        """Replace the journal by one with these parts and their ends, so that older end files are not needed; OSError."""
         os.makedirs(self.ends, mode=0o700, exist_ok=True)
         new = self._path + ".new"
         with open(new, "wb") as f:
             f.write(text({"boot": boot, "seq": seq}) + b"\n")
             for part in parts:
-                f.write(text(_kept(part)) + b"\n")
+                f.write(text(_entry_of(part)) + b"\n")
             f.flush()
             os.fsync(f.fileno())
         os.rename(new, self._path)
@@ -93,10 +93,10 @@ class Journal:
             os.close(self._fd)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
-        self.behind = False
+        self.incomplete = False
 
     def drop_former_ends(self) -> None:
-        """Remove the end files of former shepherds (their ends are in the new journal)."""
+        """Remove all end files; the ends in them are in the new journal."""
         for name in os.listdir(self.ends):
             os.unlink(os.path.join(self.ends, name))
 
@@ -105,35 +105,35 @@ class Journal:
         append(self._fd, line)
         self.size += len(line)
 
-    def _note(self, entry: Json) -> None:
+    def _append(self, entry: Json) -> None:
         try:
             self._write(entry)
         except OSError:
-            self.behind = True
+            self.incomplete = True
 
-    def take(self, seq: int, parts: list[Part]) -> None:
-        """A batch of parts, safe on disk on return; OSError when the disk does not take it."""
+    def add(self, seq: int, parts: list[Part]) -> None:
+        """Write a batch of parts; they are safe on disk on return. OSError when that fails."""
         self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
         os.fdatasync(self._fd)
 
-    def shepherd(self, number: int, pid: int, starttime: int) -> None:
-        """A shepherd was forked."""
-        self._note({"lane": number, "pid": pid, "start": starttime})
+    def add_shepherd(self, number: int, pid: int, starttime: int) -> None:
+        """Write that a shepherd was forked."""
+        self._append({"lane": number, "pid": pid, "start": starttime})
 
-    def over(self, part: Part) -> None:
-        """A part that was lost or refused: no end file says so."""
-        self._note({"over": part.uid, "state": part.state.value, "why": _why(part)})
+    def lost(self, part: Part) -> None:
+        """Write that a part was lost, which no end file says."""
+        self._append({"over": part.uid, "state": part.state.value, "why": _why(part)})
 
     def wrote(self, part: Part) -> None:
-        """What was to be written for it after its end was written, or could not be."""
-        self._note({"wrote": part.uid, "error": part.wrote})
+        """Write that the part's report was written into the user's file, or could not be."""
+        self._append({"wrote": part.uid, "error": part.wrote})
 
     def forget(self, uids: list[str]) -> None:
-        """These are no longer wanted."""
-        self._note({"f": uids})
+        """Write that these parts are no longer needed."""
+        self._append({"f": uids})
 
 
-def _kept(part: Part) -> Json:
+def _entry_of(part: Part) -> Json:
     end = None if part.end is None else write(part.end)
     return {"keep": _fields(part), "end": end, "state": part.state.value, "why": _why(part), "wrote": part.wrote}
 
@@ -146,13 +146,13 @@ def _why(part: Part) -> Json | None:
     return None if part.reason is None else write_report(part.reason)
 
 
-def _apply(former: Former, entry: Any) -> None:
-    """Take over one line; what is no entry raises ValueError, LookupError, TypeError or AttributeError."""
+def _apply(former: FormerState, entry: Any) -> None:
+    """Apply one line; an invalid one raises ValueError, LookupError, TypeError or AttributeError."""
     if "boot" in entry:
         former.boot, former.seq = str(entry["boot"]), int(entry["seq"])
     elif "keep" in entry:
         part = _part(entry["keep"])
-        _settle(part, entry)
+        _set_outcome(part, entry)
         part.end = None if entry["end"] is None else read(End, entry["end"])
         part.wrote = entry.get("wrote")
         former.parts[part.uid] = part
@@ -165,7 +165,7 @@ def _apply(former: Former, entry: Any) -> None:
         former.shepherds.append(FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"])))
     elif "over" in entry:
         if part_over := former.parts.get(entry["over"]):
-            _settle(part_over, entry)
+            _set_outcome(part_over, entry)
     elif "wrote" in entry:
         if part_wrote := former.parts.get(entry["wrote"]):
             part_wrote.wrote = entry["error"]
@@ -174,7 +174,7 @@ def _apply(former: Former, entry: Any) -> None:
             former.parts.pop(uid, None)
 
 
-def _settle(part: Part, entry: Any) -> None:
+def _set_outcome(part: Part, entry: Any) -> None:
     part.state = PartState(entry["state"])
     reason = None if entry["why"] is None else find_report(entry["why"])
     part.reason = reason if isinstance(reason, Refused | Lost) else None

@@ -1,6 +1,6 @@
-"""Ending what a former starter of the same folder left running, before the new one takes orders.
+"""Ends what a former starter of the same folder left running, before the new one accepts orders.
 
-Rule: a process is known by boot, pid and start time, or by the mark in its environment; a pid alone proves nothing.
+Rule: a process is identified by boot, pid and start time, or by LAVA_ATTEMPT in its environment; never by its pid alone.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import signal
 import time
 
 from agent.starter.protocol.reports import End, Lost, PartState
-from agent.starter.supervisor.journal import Former, FormerShepherd
+from agent.starter.supervisor.journal import FormerShepherd, FormerState
 from agent.starter.system import proctree
 
 LOST_REASON = "the starter was restarted"
 PATIENCE = 10.0
 
 
-def clear(former: Former, boot: str, host: str) -> None:
-    """Kill what is left of the former starter's parts and settle their states; nothing can be left after a reboot."""
+def clear(former: FormerState, boot: str, host: str) -> None:
+    """Kill the remaining processes of the former starter's parts and set their final states; after a reboot there are none."""
     if boot == former.boot:
         marks = {os.fsencode(f"LAVA_ATTEMPT={p.uid}") for p in former.parts.values() if not p.state.over}
         _kill_what_is_left(former.shepherds, marks, host)
@@ -28,7 +28,7 @@ def clear(former: Former, boot: str, host: str) -> None:
         if part.end is not None and not _cut_down(part.end):
             part.state = PartState.GONE
         else:
-            # an unreported SIGKILL beside the starter's own death: the host was shot down, the job did not end by itself
+            # A task killed by SIGKILL together with the starter: the host went down, the job did not end by itself.
             part.end = None
             part.state = PartState.LOST
             part.reason = Lost(part.uid, LOST_REASON)
@@ -50,7 +50,7 @@ def _kill_what_is_left(shepherds: list[FormerShepherd], marks: set[bytes], host:
         marked = {p for p in proctree.having_in_environment(marks, host) if not _zombie(p)} if marks else set()
         if not alive and not marked:
             return
-        # The shepherds stop first and die last: while they live, nothing of theirs can get away to init.
+        # Shepherds are stopped first and killed last: while they live, init does not inherit their processes.
         for pid in alive:
             proctree.send(pid, signal.SIGSTOP)
         own = os.getpid()

@@ -1,6 +1,6 @@
-"""A part as the starter knows it, and what it tells the agent about it.
+"""A part as the starter knows it, and the reports about it.
 
-Rule: a part stays until its end was forgotten by order; being told again is always possible.
+Rule: a part is kept until the agent orders to forget it; until then its state can be reported again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Part:
         "forgotten",
         "key",
         "kill_asked",
-        "news",
         "pid",
         "post",
         "reason",
@@ -41,6 +40,7 @@ class Part:
         "started",
         "starttime",
         "state",
+        "task_reports",
         "title",
         "uid",
         "writing",
@@ -52,7 +52,7 @@ class Part:
         self.key = key
         self.attempt = attempt
         self.shepherd = shepherd
-        """The number of the shepherd that has it, 0: of none that is here."""
+        """The number of its shepherd, 0: that shepherd is gone."""
         self.title = uid
         self.state = PartState.PREPARING
         self.pid: int | None = None
@@ -67,17 +67,17 @@ class Part:
         self.reason: Refused | Lost | None = None
         self.deadline: float | None = None
         self.kill_asked = 0
-        """The number of the order to kill that its shepherd has not confirmed, 0: there is none."""
+        """The number of the kill order that its shepherd has not confirmed, 0: none."""
         self.forgotten = False
         self.cgroup: list[str] = []
-        self.news: dict[int, TaskReport] = {}
-        """Of a role job: rank to the newest report of that task."""
+        self.task_reports: dict[int, TaskReport] = {}
+        """In a role job: rank to the newest report of that task."""
         self.writing = False
         self.wrote: str | None = None
-        """What became of what was written for it after its end: "" is well, None not asked or under way."""
+        """The result of writing its report into the user's file: "" success, else the error; None: there is none yet."""
 
     def status(self) -> PartStatus:
-        """All that is known of it."""
+        """Its entry in Hello and Listed."""
         started, reason = self.started, self.reason
         return PartStatus(
             uid=self.uid,
@@ -93,14 +93,14 @@ class Part:
             tasks=started.tasks if started else None,
             at=started.at if started else 0.0,
             shepherd=started.shepherd if started else None,
-            news=tuple(self.news.values()),
+            news=tuple(self.task_reports.values()),
             wrote=self.wrote,
             reason=reason.reason if reason else None,
             code=reason.code if isinstance(reason, Refused) else None,
         )
 
-    def again(self) -> PartReport | None:
-        """The report that says where it is now; None while it is being prepared."""
+    def current_report(self) -> PartReport | None:
+        """The report of its present state; None while it is being prepared."""
         if self.state is PartState.PREPARED:
             return Prepared(self.uid, self.addr, self.door)
         if self.state is PartState.RUNNING:

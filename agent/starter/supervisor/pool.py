@@ -1,6 +1,6 @@
-"""The pool of shepherds: one for each part that is here, kept for the next part of the same user.
+"""The pool of shepherds: each part has one, which is kept for the next part of the same user.
 
-Rule: a shepherd is given a part only when it has told that nothing of the last one is left.
+Rule: a shepherd gets a part only after it has reported that nothing of its last part is left.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_ASKED = 32
 
 
 class Pool:
-    """All shepherds by number and by pid; ``said`` is called with what one of them sends (None: it closed)."""
+    """All shepherds, by number and by pid. ``on_readable`` is called with a shepherd whose socket is ready."""
 
-    def __init__(self, host: str, journal: Journal, watch: Watch, said: Callable[[ShepherdHandle], None]) -> None:
+    def __init__(self, host: str, journal: Journal, watch: Watch, on_readable: Callable[[ShepherdHandle], None]) -> None:
         self._host = host
         self._journal = journal
         self._watch = watch
-        self._said = said
+        self._on_readable = on_readable
         self._last = 0
         self._idle: dict[ShepherdKey, list[ShepherdHandle]] = {}
         self.shepherds: dict[int, ShepherdHandle] = {}
@@ -40,7 +40,7 @@ class Pool:
         self._shared: dict[ShepherdKey, ShepherdHandle] = {}
 
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
-        """An idle shepherd of this kind, else one that ``ensure`` is still to fork."""
+        """An idle shepherd with this key, or a new one that ``ensure`` is to fork."""
         idle = self._idle.get(key)
         if idle:
             return idle.pop()
@@ -48,28 +48,28 @@ class Pool:
         return ShepherdHandle(self._last, key)
 
     def ask(self, key: ShepherdKey, order: Asked) -> None:
-        """Give a shepherd work beside parts; all of one turn for one user goes to one shepherd. OSError: it cannot be forked."""
-        one = self._shared.get(key)
-        if one is None or one.doomed or len(one.asked) >= MAX_ASKED:
-            one = self.reserve(key)
-            self.ensure(one)
-            self._shared[key] = one
-        one.asked[order.id] = order
-        one.send(order)
-        self.to_flush.add(one)
+        """Give a shepherd a request; those of one turn and one user go to the same one. OSError: none can be forked."""
+        shepherd = self._shared.get(key)
+        if shepherd is None or shepherd.doomed or len(shepherd.asked) >= MAX_ASKED:
+            shepherd = self.reserve(key)
+            self.ensure(shepherd)
+            self._shared[key] = shepherd
+        shepherd.asked[order.id] = order
+        shepherd.send(order)
+        self.to_flush.add(shepherd)
 
-    def ensure(self, one: ShepherdHandle) -> None:
-        """Fork the shepherd if it is not there yet; OSError when the system has no room."""
-        if one.pid:
+    def ensure(self, shepherd: ShepherdHandle) -> None:
+        """Fork the shepherd unless it was forked before; OSError when that fails."""
+        if shepherd.pid:
             return
         ours, theirs = socket.socketpair()
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-            end_fd = os.open(self._journal.end_path(one.number), flags, 0o600)
+            end_fd = os.open(self._journal.end_path(shepherd.number), flags, 0o600)
             try:
                 pid = os.fork()
                 if pid == 0:
-                    shepherd_handle.run(theirs, end_fd, one.key, self._host)
+                    shepherd_handle.run(theirs, end_fd, shepherd.key, self._host)
             finally:
                 os.close(end_fd)
         except OSError:
@@ -77,83 +77,83 @@ class Pool:
             raise
         finally:
             theirs.close()
-        one.pid = pid
-        one.pipe = FramePipe(ours, self._watch)
-        self.shepherds[one.number] = one
-        self.by_pid[pid] = one
-        self._watch.add(ours.fileno(), lambda _: self._said(one))
-        self._journal.shepherd(one.number, pid, proctree.starttime(pid))
+        shepherd.pid = pid
+        shepherd.pipe = FramePipe(ours, self._watch)
+        self.shepherds[shepherd.number] = shepherd
+        self.by_pid[pid] = shepherd
+        self._watch.add(ours.fileno(), lambda _: self._on_readable(shepherd))
+        self._journal.add_shepherd(shepherd.number, pid, proctree.starttime(pid))
 
-    def rest(self, one: ShepherdHandle) -> None:
-        """Nothing of its part is left: back to the pool, with its end file emptied unless an end in it is still wanted."""
-        one.busy = None
-        if one.doomed or one.asked:
+    def release(self, shepherd: ShepherdHandle) -> None:
+        """Nothing of its part is left: make it idle, and empty its end file unless an end in it is still needed."""
+        shepherd.busy = None
+        if shepherd.doomed or shepherd.asked:
             return
-        if not one.pid:
+        if not shepherd.pid:
             return
-        if one.end_bytes and not one.kept:
-            os.truncate(self._journal.end_path(one.number), 0)
-            one.end_bytes = 0
-        if one.end_bytes > MAX_END_FILE:
-            self.let_go(one)
+        if shepherd.end_bytes and not shepherd.kept:
+            os.truncate(self._journal.end_path(shepherd.number), 0)
+            shepherd.end_bytes = 0
+        if shepherd.end_bytes > MAX_END_FILE:
+            self.retire(shepherd)
             return
-        one.idle_since = time.monotonic()
-        self._idle.setdefault(one.key, []).append(one)
+        shepherd.idle_since = time.monotonic()
+        self._idle.setdefault(shepherd.key, []).append(shepherd)
 
-    def take_out(self, one: ShepherdHandle) -> None:
-        """No longer idle."""
-        idle = self._idle.get(one.key)
-        if idle and one in idle:
-            idle.remove(one)
+    def _remove_idle(self, shepherd: ShepherdHandle) -> None:
+        """Remove a shepherd from the idle ones."""
+        idle = self._idle.get(shepherd.key)
+        if idle and shepherd in idle:
+            idle.remove(shepherd)
 
-    def let_go(self, one: ShepherdHandle) -> None:
-        """An idle shepherd ends by itself when its socket closes."""
-        one.doomed = True
-        self.take_out(one)
-        if one.pipe:
-            one.pipe.close()
+    def retire(self, shepherd: ShepherdHandle) -> None:
+        """Close the socket of an idle shepherd, upon which it ends by itself."""
+        shepherd.doomed = True
+        self._remove_idle(shepherd)
+        if shepherd.pipe:
+            shepherd.pipe.close()
 
-    def kill(self, one: ShepherdHandle) -> None:
-        """SIGKILL a shepherd that does not obey; its processes become the starter's, which ends them."""
-        one.doomed = True
-        self.take_out(one)
-        if one.pid:
-            proctree.send(one.pid, signal.SIGKILL)
+    def kill(self, shepherd: ShepherdHandle) -> None:
+        """SIGKILL a shepherd; the starter inherits its processes and ends them."""
+        shepherd.doomed = True
+        self._remove_idle(shepherd)
+        if shepherd.pid:
+            proctree.send(shepherd.pid, signal.SIGKILL)
 
-    def died(self, one: ShepherdHandle) -> None:
-        """Its process has been reaped."""
-        self.take_out(one)
-        self.by_pid.pop(one.pid, None)
-        self.to_flush.discard(one)
-        if one.pipe:
-            one.pipe.close()
-        if not one.kept:
-            self.drop(one)
+    def died(self, shepherd: ShepherdHandle) -> None:
+        """A shepherd has ended and was reaped."""
+        self._remove_idle(shepherd)
+        self.by_pid.pop(shepherd.pid, None)
+        self.to_flush.discard(shepherd)
+        if shepherd.pipe:
+            shepherd.pipe.close()
+        if not shepherd.kept:
+            self.remove(shepherd)
 
-    def drop(self, one: ShepherdHandle) -> None:
-        """Remove the end file of a dead shepherd, when no end in it is wanted any more."""
-        if self.shepherds.pop(one.number, None):
+    def remove(self, shepherd: ShepherdHandle) -> None:
+        """Forget a dead shepherd and remove its end file; no end in it is needed any more."""
+        if self.shepherds.pop(shepherd.number, None):
             try:
-                os.unlink(self._journal.end_path(one.number))
+                os.unlink(self._journal.end_path(shepherd.number))
             except FileNotFoundError:
                 pass
 
     def retire_idle(self) -> None:
-        """End the shepherds that were idle too long, or are too many."""
+        """Retire shepherds that were idle for IDLE_SECONDS, and those beyond MAX_IDLE."""
         now = time.monotonic()
         many = sum(map(len, self._idle.values()))
         for idle in list(self._idle.values()):
-            for one in list(idle):
-                if now - one.idle_since > IDLE_SECONDS or many > MAX_IDLE:
+            for shepherd in list(idle):
+                if now - shepherd.idle_since > IDLE_SECONDS or many > MAX_IDLE:
                     many -= 1
-                    self.let_go(one)
+                    self.retire(shepherd)
 
     def flush(self) -> None:
-        """Send what was queued, in one write for each shepherd."""
+        """Send what is queued, in one write per shepherd."""
         to_flush, self.to_flush = self.to_flush, set()
         self._shared.clear()
-        for one in to_flush:
-            if one.pipe is not None and not one.pipe.flush():
-                self.kill(one)
-            elif one.pipe is not None and one.pipe.waiting:
-                self.to_flush.add(one)
+        for shepherd in to_flush:
+            if shepherd.pipe is not None and not shepherd.pipe.flush():
+                self.kill(shepherd)
+            elif shepherd.pipe is not None and shepherd.pipe.waiting:
+                self.to_flush.add(shepherd)

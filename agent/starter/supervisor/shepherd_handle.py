@@ -1,6 +1,6 @@
-"""A shepherd from the starter's side, and how a fork of the starter becomes one: a process of the user's, for good.
+"""A shepherd as the starter sees it, and how a forked child of the starter becomes one and changes to the user for good.
 
-Rule: nothing of the user's is touched before the process is the user.
+Rule: no file of the user is touched before the change of user.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
 Asked = Read | FindFolders | Write
-"""Work for a user beside parts."""
+"""A request for a user that belongs to no running part."""
 
 _SOCK = 3
 _END = 4
 
 
 class ShepherdKey(NamedTuple):
-    """What a shepherd is for its whole life: whose it is, and whether it has ``ssl`` loaded."""
+    """What distinguishes shepherds and never changes: the user, and whether ``ssl`` is loaded."""
 
     uid: int
     gid: int
@@ -38,7 +38,10 @@ class ShepherdKey(NamedTuple):
 
 
 class ShepherdHandle:
-    """A shepherd from the starter's side."""
+    """A shepherd as the starter sees it.
+
+    ``busy``: uid of its part; ``kept``: uids of parts whose ends in its end file are still needed; ``doomed``: it gets no more.
+    """
 
     __slots__ = (
         "asked",
@@ -63,30 +66,30 @@ class ShepherdHandle:
         self.kept: set[str] = set()
         self.templates: dict[int, None] = {}
         self.asked: dict[int | str, Asked] = {}
-        """Work for its user beside parts, by its id."""
+        """Requests that it has not answered, by their id."""
         self.idle_since = 0.0
         self.end_bytes = 0
         self.doomed = False
 
     def send(self, order: ToShepherd) -> None:
-        """An order, at the next flush; nothing when it is gone."""
+        """Queue an order for the next flush; ignored when the shepherd is gone."""
         if self.pipe is not None and not self.pipe.closed:
             self.pipe.send(write_order(order))
 
     def send_part(self, number: int, template: bytes, own: Json) -> None:
-        """A part, with its template (JSON, under a number) if the shepherd does not have that one."""
+        """Queue a part, preceded by its template (JSON) if the shepherd does not have template ``number`` yet."""
         assert self.pipe is not None
         if number not in self.templates:
             if len(self.templates) >= KEPT_TEMPLATES:
                 self.templates.pop(next(iter(self.templates)))
             self.templates[number] = None
-            # Encoded once for all shepherds: a template is most of what goes to them.
+            # The template is encoded once for all shepherds: it is most of what is sent to them.
             self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"fields":%b}' % (number, template)))
         self.send(Begin(number, own))
 
 
 def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoReturn:
-    """The life of a forked shepherd; never returns into the starter's code."""
+    """Run a shepherd in a forked child; ends the process."""
     code = 70
     try:
         kernel.become_subreaper()
@@ -95,7 +98,7 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoRetu
         _reset_signals()
         mine = _keep_only(sock.detach(), end_fd)
         if key.tls:
-            # Before the change of user, who may not be able to read the daemon's Python.
+            # Before the change of user: the user may not be able to read the daemon's Python.
             import ssl  # noqa: F401
         become(key)
         os.chdir("/")
@@ -108,7 +111,7 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoRetu
 
 
 def become(key: ShepherdKey) -> None:
-    """Set groups, group and user, in this order. A starter that is not root has shepherds of its own user only."""
+    """Set groups, group and user, in this order; PermissionError when this process cannot become that user."""
     if os.geteuid() == 0:
         os.setgroups(list(key.groups))
         os.setresgid(key.gid, key.gid, key.gid)

@@ -1,6 +1,6 @@
-"""The starter: takes orders from the agent, gives parts to shepherds, and outlives agents.
+"""The starter: receives orders from the agent, hands parts over to shepherds, and outlives agents.
 
-Rule: one thread, and nothing in its loop waits for a user's file system, a shepherd or the agent.
+Rule: one thread, whose loop never waits for a user's file system, a shepherd or the agent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
-from agent.starter.supervisor.supervisor import Supervisor, failed
+from agent.starter.supervisor.supervisor import Supervisor
+from agent.starter.supervisor.user_requests import failed
 from agent.starter.system import cgroup, kernel, proctree
 from agent.starter.system.watch import Wake, Watch
 
@@ -43,7 +44,7 @@ TIDY_SECONDS = 10.0
 
 
 class Template(NamedTuple):
-    """What parts share, under the number that it has for every shepherd."""
+    """What several parts have in common, with its number in messages to shepherds."""
 
     number: int
     text: bytes
@@ -51,19 +52,19 @@ class Template(NamedTuple):
     spec: PartSpec
 
 
-class Taken(NamedTuple):
-    """A part of a start order that is to be given to a shepherd."""
+class Accepted(NamedTuple):
+    """A part of a start order that was accepted, with the shepherd that is to run it."""
 
     part: Part
     shepherd: ShepherdHandle
     template: Template
     own: Json
-    """As it came, for the shepherd to read."""
+    """Its fields as received; the shepherd reads them."""
     spec: PartSpec
 
 
 class Starter:
-    """The loop, and what each order of the agent does."""
+    """The starter's loop, and what it does for each order of the agent."""
 
     def __init__(self, host: str, folder: str, socket_path: str) -> None:
         self._boot = kernel.boot_id()
@@ -73,12 +74,12 @@ class Starter:
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, host)
-        # Their shepherds are gone: numbers start anew.
+        # The shepherds of the former starter are gone: their numbers are used again.
         for part in former.parts.values():
             part.shepherd = 0
         self._parts: dict[str, Part] = former.parts
         self._seq = former.seq
-        self._journal.begin(self._boot, self._seq, self._parts.values())
+        self._journal.rewrite(self._boot, self._seq, self._parts.values())
         self._journal.drop_former_ends()
         self._templates: dict[bytes, Template] = {}
         self._last_template = 0
@@ -89,11 +90,11 @@ class Starter:
         self._supervisor = Supervisor(host, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
 
     def run(self) -> None:
-        """Until SIGTERM; then nothing of its parts is left."""
+        """Run until SIGTERM; then end all parts."""
         while not self._stopping:
             pause = self._supervisor.wait_for()
             self._watch.wait(TIDY_SECONDS if pause is None else min(pause, TIDY_SECONDS))
-            if self._wake.came():
+            if self._wake.was_signalled():
                 self._supervisor.reap()
             self._supervisor.on_time()
             self._supervisor.pool.flush()
@@ -118,16 +119,16 @@ class Starter:
             return
         self._tidy_at = now + TIDY_SECONDS
         self._supervisor.pool.retire_idle()
-        if self._journal.size > MAX_JOURNAL or self._journal.behind:
+        if self._journal.size > MAX_JOURNAL or self._journal.incomplete:
             try:
-                self._begin_journal_anew()
+                self._rewrite_journal()
             except OSError as e:
                 log(f"the journal is not begun anew: {e.strerror}")
 
-    def _begin_journal_anew(self) -> None:
-        self._journal.begin(self._boot, self._seq, self._parts.values())
+    def _rewrite_journal(self) -> None:
+        self._journal.rewrite(self._boot, self._seq, self._parts.values())
         for one in self._supervisor.pool.by_pid.values():
-            self._journal.shepherd(one.number, one.pid, proctree.starttime(one.pid))
+            self._journal.add_shepherd(one.number, one.pid, proctree.starttime(one.pid))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Starter:
 
     def _read(self, order: orders.Read | orders.FindFolders) -> None:
         try:
-            self._supervisor.pool.ask(key_of(order.user, False), order)
+            self._supervisor.requests.read(key_of(order.user, False), order)
         except (OSError, ValueError) as e:
             self._agent.answer(failed(order, f"{order.path}: {e}"))
 
@@ -190,7 +191,7 @@ class Starter:
         except PermissionError as e:
             self._agent.report(Wrote(uid=order.id, error=str(e)))
             return
-        self._supervisor.write(key, order)
+        self._supervisor.requests.write(key, order)
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -198,28 +199,28 @@ class Starter:
         seq = order.seq
         templates: dict[str, Template] = {}
         stale = seq <= self._seq
-        taken: list[Taken] = []
+        accepted: list[Accepted] = []
         for own in order.parts:
             uid = uid_of(own)
             known = self._parts.get(uid)
             if known is not None:
-                if report := known.again():
+                if report := known.current_report():
                     self._agent.report(report)
             elif stale:
                 self._refuse(uid, "stale", f"stale order: {seq} is not after {self._seq}")
             elif self._stopping:
                 self._refuse(uid, "stale", "the starter is stopping")
             else:
-                taken += self._take(uid, own, order, templates)
+                accepted += self._accept(uid, own, order, templates)
         if not stale:
             self._seq = seq
-        if taken and not self._to_disk(seq, taken):
+        if accepted and not self._write_to_journal(seq, accepted):
             return
-        for one in taken:
-            self._give(one)
+        for one in accepted:
+            self._hand_over(one)
 
-    def _take(self, uid: str, own: Json, order: orders.Start, templates: dict[str, Template]) -> list[Taken]:
-        """The part, or nothing where it is refused. ``templates``: those of the order that were read before."""
+    def _accept(self, uid: str, own: Json, order: orders.Start, templates: dict[str, Template]) -> list[Accepted]:
+        """The part as a list of one, or [] when it is refused. ``templates``: those of the order that were read so far."""
         name = template_of(own)
         try:
             if name not in templates:
@@ -238,24 +239,24 @@ class Starter:
         part.deadline = spec.deadline
         shepherd.busy = uid
         self._parts[uid] = part
-        return [Taken(part, shepherd, templates[name], own, spec)]
+        return [Accepted(part, shepherd, templates[name], own, spec)]
 
-    def _to_disk(self, seq: int, taken: list[Taken]) -> bool:
+    def _write_to_journal(self, seq: int, accepted: list[Accepted]) -> bool:
         try:
-            if self._journal.behind:
-                self._begin_journal_anew()
+            if self._journal.incomplete:
+                self._rewrite_journal()
             else:
-                self._journal.take(seq, [one.part for one in taken])
+                self._journal.add(seq, [one.part for one in accepted])
         except OSError as e:
-            for one in taken:
+            for one in accepted:
                 self._parts.pop(one.part.uid, None)
-                self._supervisor.pool.rest(one.shepherd)
+                self._supervisor.pool.release(one.shepherd)
                 self._refuse(one.part.uid, "nomem", f"the starter's journal: {e.strerror}")
             return False
         return True
 
-    def _give(self, taken: Taken) -> None:
-        pool, part, shepherd = self._supervisor.pool, taken.part, taken.shepherd
+    def _hand_over(self, accepted: Accepted) -> None:
+        pool, part, shepherd = self._supervisor.pool, accepted.part, accepted.shepherd
         try:
             pool.ensure(shepherd)
         except OSError as e:
@@ -264,14 +265,14 @@ class Starter:
             self._journal.forget([part.uid])
             self._refuse(part.uid, "nomem", f"no process for {part.title}: {e.strerror}")
             return
-        if taken.spec.cgroup:
-            part.cgroup = cgroup.create(part.uid, taken.spec.cgroup, shepherd.pid)
-        shepherd.send_part(taken.template.number, taken.template.text, taken.own)
+        if accepted.spec.cgroup:
+            part.cgroup = cgroup.create(part.uid, accepted.spec.cgroup, shepherd.pid)
+        shepherd.send_part(accepted.template.number, accepted.template.text, accepted.own)
         pool.to_flush.add(shepherd)
-        self._supervisor.lease(part)
+        self._supervisor.watch_lease(part)
 
     def _template(self, fields: Json | None) -> Template:
-        """Read once for all orders that bring these very fields; ProtocolError when they are none."""
+        """The template with these fields, read only once for all orders; ProtocolError when they are invalid."""
         encoded = text(fields)
         found = self._templates.get(encoded)
         if found is None:
@@ -287,7 +288,10 @@ class Starter:
 
 
 def key_of(user: User | None, tls: bool) -> ShepherdKey:
-    """The kind of shepherd for a user; PermissionError when this starter cannot become that user."""
+    """The key of shepherds for a user.
+
+    PermissionError when this starter cannot become that user, ProtocolError when there is no user.
+    """
     if user is None:
         raise ProtocolError("it has no user")
     if not (0 <= user.uid < 2**32 - 1 and 0 <= user.gid < 2**32 - 1):

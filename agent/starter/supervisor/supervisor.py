@@ -1,7 +1,6 @@
-"""What shepherds report, and what is done when one does not answer, stops or dies.
+"""Supervises the shepherds: handles their reports, and acts when one does not answer, is stopped or dies.
 
-Rule: a shepherd is believed only about the part that it was given; when it dies, its processes fall to the starter,
-which ends them.
+Rule: a shepherd is believed only about its own part; when it dies, the starter inherits its processes and ends them.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ from agent.starter.protocol.reports import (
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
 from agent.starter.supervisor.pool import Pool
-from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
+from agent.starter.supervisor.shepherd_handle import ShepherdHandle
+from agent.starter.supervisor.user_requests import UserRequests
 from agent.starter.system import cgroup, kernel, proctree
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
@@ -53,29 +53,29 @@ KILL_AGAIN = 5.0
 LEASE_SLACK = 2.0
 SWEEP_PAUSE = 0.02
 BYTES_OF_END = 600
-"""About what an end takes in an end file."""
+"""The approximate size of an end in an end file."""
 
-NONSENSE = (FrameError, ProtocolError)
-"""What a shepherd that breaks the protocol raises: it is the user's process, and loses its part."""
+MALFORMED = (FrameError, ProtocolError)
+"""Raised for malformed data from a shepherd: it is the user's process, and is killed."""
 
 
 _ANSWERS = (Data, Folders, Wrote)
-"""To work beside parts."""
+"""Reports that answer a request for a user."""
 
 
 class Due(Enum):
-    """What is checked when its time comes."""
+    """What a timer checks."""
 
     CONFIRMED = "confirmed"
-    """The shepherd should have confirmed an order to kill."""
+    """The shepherd must have confirmed the order to kill."""
     GONE = "gone"
-    """What it kills should be gone."""
+    """The processes of the part must be gone."""
     LEASE = "lease"
-    """It should have acted when the lease passed."""
+    """The shepherd must have killed the part when its lease expired."""
 
 
 class Supervisor:
-    """The parts that are here and the shepherds that have them."""
+    """The parts on this host and the shepherds that run them."""
 
     def __init__(
         self,
@@ -90,20 +90,20 @@ class Supervisor:
         self.journal = journal
         self.pool = Pool(host, journal, watch, self._read)
         self._report = report
-        self._answer = answer
+        self.requests = UserRequests(parts, journal, self.pool, report, answer)
         self._timers: list[tuple[float, int, Due, str, int]] = []
-        """When, a number that no other has, what, the uid of the part, and for CONFIRMED the number of the order."""
+        """A heap of (time, unique number, what, uid of the part, for CONFIRMED the number of the kill order)."""
         self._count = 0
         self._lost: list[Part] = []
         self._orphans = False
 
-    # -- what shepherds say ------------------------------------------------------------------------------------------
+    # -- reports of shepherds ----------------------------------------------------------------------------------------
 
     def _read(self, shepherd: ShepherdHandle) -> None:
         pipe = shepherd.pipe
         if pipe is None or pipe.closed:
             return
-        if self._take_what_came(shepherd, pipe) is None:
+        if self._read_reports(shepherd, pipe) is None:
             if not shepherd.doomed:
                 self.pool.kill(shepherd)
             pipe.close()
@@ -111,60 +111,24 @@ class Supervisor:
         if pipe.waiting:
             self.pool.to_flush.add(shepherd)
 
-    def _take_what_came(self, shepherd: ShepherdHandle, pipe: FramePipe) -> int | None:
-        """The number of reports that were read; None: it closed the socket or broke the protocol."""
+    def _read_reports(self, shepherd: ShepherdHandle, pipe: FramePipe) -> int | None:
+        """Read and handle what a shepherd has sent: the number of reports; None: it closed the socket or broke the protocol."""
         try:
-            said = pipe.read()
-            for message in said or ():
+            received = pipe.read()
+            for message in received or ():
                 if (report := find_report(message)) is not None:
-                    self._take(shepherd, report)
-        except NONSENSE:
+                    self._on_report(shepherd, report)
+        except MALFORMED:
             return None
-        return None if said is None else len(said)
+        return None if received is None else len(received)
 
-    def _take(self, shepherd: ShepherdHandle, report: Report) -> None:
+    def _on_report(self, shepherd: ShepherdHandle, report: Report) -> None:
         if isinstance(report, _ANSWERS):
-            self._answered(shepherd, report)
+            self.requests.answered(shepherd, report)
         elif isinstance(report, FromShepherd) and report.uid == shepherd.busy and (part := self.parts.get(report.uid)):
-            self._take_of(shepherd, part, report)
+            self._on_part_report(shepherd, part, report)
 
-    def _answered(self, shepherd: ShepherdHandle, answer: Data | Folders | Wrote) -> None:
-        """Work beside parts is done: the answer goes to the agent."""
-        asked = shepherd.asked.get(answer.id)
-        if asked is None or not isinstance(answer, _ANSWER[type(asked)]):
-            return
-        del shepherd.asked[answer.id]
-        if isinstance(answer, Wrote):
-            self._wrote(answer.id, answer.error)
-        else:
-            self._answer(answer)
-        if not shepherd.asked and shepherd.busy is None:
-            self.pool.rest(shepherd)
-
-    def _wrote(self, uid: str, error: str) -> None:
-        part = self.parts.get(uid)
-        if part is not None:
-            part.writing, part.wrote = False, error
-            self.journal.wrote(part)
-        self._report(Wrote(uid=uid, error=error))
-
-    def write(self, key: ShepherdKey, order: orders.Write) -> None:
-        """Write for a part that has ended; what was written once is not written again."""
-        part = self.parts.get(order.id)
-        if part is not None and part.wrote is not None:
-            self._report(Wrote(uid=part.uid, error=part.wrote))
-            return
-        if part is not None and part.writing:
-            return
-        try:
-            self.pool.ask(key, order)
-        except OSError as e:
-            self._report(Wrote(uid=order.id, error=f"no process to write it: {e.strerror}"))
-            return
-        if part is not None:
-            part.writing = True
-
-    def _take_of(self, shepherd: ShepherdHandle, part: Part, report: FromShepherd) -> None:
+    def _on_part_report(self, shepherd: ShepherdHandle, part: Part, report: FromShepherd) -> None:
         match report:
             case Ended():
                 self._ended(shepherd, part, report)
@@ -185,13 +149,13 @@ class Supervisor:
             case SignalIgnored():
                 self._report(report)
             case TaskStarted(_, rank) | TaskEnded(_, rank):
-                part.news[rank] = report
+                part.task_reports[rank] = report
                 self._report(report)
             case Killing():
                 part.kill_asked = 0
                 self._arm(KILL_AGAIN, Due.GONE, part.uid)
             case Stuck():
-                # Something of the part changed its user: only a starter that is root can end it.
+                # A process of the part has changed its user: only a starter that runs as root can kill it.
                 proctree.kill_all(lambda: proctree.below([shepherd.pid]))
 
     def _ended(self, shepherd: ShepherdHandle, part: Part, report: Ended) -> None:
@@ -214,22 +178,22 @@ class Supervisor:
         cgroup.remove(part.cgroup, shepherd.pid)
         if part.forgotten or part.state is PartState.REFUSED:
             self._drop([part])
-        self.pool.rest(shepherd)
+        self.pool.release(shepherd)
 
     def _drop(self, parts: list[Part]) -> None:
-        """Nobody asks for these any more."""
+        """Forget these parts."""
         for part in parts:
             self.parts.pop(part.uid, None)
             shepherd = self.pool.shepherds.get(part.shepherd)
             if shepherd is not None:
                 shepherd.kept.discard(part.uid)
                 if shepherd.pid not in self.pool.by_pid and not shepherd.kept:
-                    self.pool.drop(shepherd)
+                    self.pool.remove(shepherd)
         if parts:
             self.journal.forget([part.uid for part in parts])
 
     def forget(self, uids: Iterable[str]) -> None:
-        """The master has these ends; a part that is not over is dropped when it is."""
+        """The master has the ends of these parts: forget each, at once or as soon as it is over."""
         done: list[Part] = []
         for uid in uids:
             part = self.parts.get(uid)
@@ -242,14 +206,14 @@ class Supervisor:
     # -- orders to shepherds -----------------------------------------------------------------------------------------
 
     def order(self, part: Part, order: ToPart) -> None:
-        """Send an order about a part to the shepherd that has it."""
+        """Send an order about a part to its shepherd."""
         shepherd = self.pool.shepherds.get(part.shepherd)
         if shepherd is not None and shepherd.busy == part.uid:
             shepherd.send(order._replace(uids=(part.uid,)) if isinstance(order, AboutMany) else order)
             self.pool.to_flush.add(shepherd)
 
     def kill(self, part: Part, posts: bool = False) -> None:
-        """Kill (``posts``: post-execution follows), and kill the shepherd too if it does not say within 2 s that it does."""
+        """Kill a part (``posts``: post-execution follows), and its shepherd if it does not confirm within ACK_SECONDS."""
         shepherd = self.pool.shepherds.get(part.shepherd)
         if part.state.over or shepherd is None or shepherd.busy != part.uid or part.kill_asked:
             return
@@ -258,8 +222,8 @@ class Supervisor:
         self.order(part, orders.Kill((part.uid,), posts))
         self._arm(ACK_SECONDS, Due.CONFIRMED, part.uid, part.kill_asked)
 
-    def lease(self, part: Part) -> None:
-        """Look after a part's deadline: its shepherd should have acted when it passed."""
+    def watch_lease(self, part: Part) -> None:
+        """Check at the part's deadline that its shepherd has acted."""
         if part.deadline is not None:
             self._arm(part.deadline + LEASE_SLACK - kernel.boottime(), Due.LEASE, part.uid)
 
@@ -292,14 +256,14 @@ class Supervisor:
                 if part.deadline is not None and kernel.boottime() >= part.deadline + LEASE_SLACK:
                     self.kill(part)
                 else:
-                    self.lease(part)
+                    self.watch_lease(part)
             elif kill == part.kill_asked:
                 self.pool.kill(shepherd)
 
     # -- death -------------------------------------------------------------------------------------------------------
 
     def reap(self) -> None:
-        """Take every child of the starter that has ended: shepherds, and what dead shepherds left."""
+        """Reap every child of the starter that has ended: shepherds, and processes inherited from dead ones."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -312,15 +276,10 @@ class Supervisor:
                 self._died(shepherd, status)
 
     def _died(self, shepherd: ShepherdHandle, status: int) -> None:
-        while shepherd.pipe is not None and not shepherd.pipe.closed and self._take_what_came(shepherd, shepherd.pipe):
+        while shepherd.pipe is not None and not shepherd.pipe.closed and self._read_reports(shepherd, shepherd.pipe):
             pass
         self.pool.died(shepherd)
-        for asked in shepherd.asked.values():
-            if isinstance(asked, orders.Append | orders.Deliver):
-                self._wrote(asked.id, "the shepherd that wrote it died")
-            else:
-                self._answer(failed(asked, "the shepherd that read it died"))
-        shepherd.asked.clear()
+        self.requests.shepherd_died(shepherd)
         part = self.parts.get(shepherd.busy) if shepherd.busy is not None else None
         shepherd.busy = None
         if part is not None:
@@ -332,7 +291,7 @@ class Supervisor:
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """Kill whatever a dead shepherd left; when nothing is left, its parts are over."""
+        """Kill the processes inherited from dead shepherds; when none is left, settle their parts."""
         own = os.getpid()
         shepherds = self.pool.by_pid.keys()
 
@@ -349,7 +308,7 @@ class Supervisor:
             self._settle_lost(part)
 
     def _settle_lost(self, part: Part) -> None:
-        """Its end may have reached the disk before the shepherd died; otherwise it is unknown."""
+        """Report the end of a part whose shepherd died: as found in the end file, else as lost."""
         if part.state.over:
             if part.state is PartState.REFUSED:
                 self._drop([part])
@@ -360,17 +319,17 @@ class Supervisor:
         if part.end is None:
             assert part.reason is not None
             part.state = PartState.LOST
-            self.journal.over(part)
+            self.journal.lost(part)
             self._report(part.reason)
             return
         part.reason = None
         part.state = PartState.GONE
-        self._report(Gone(part.uid) if known or (again := part.again()) is None else again)
+        self._report(Gone(part.uid) if known or (again := part.current_report()) is None else again)
         if part.forgotten:
             self._drop([part])
 
     def stop(self) -> None:
-        """The starter ends: kill every part, then every shepherd, then what they leave; give up after 10 s."""
+        """The starter ends: kill all parts, then all shepherds and the processes that they leave; give up after 10 s."""
         for part in list(self.parts.values()):
             self.kill(part)
         self.pool.flush()
@@ -390,11 +349,3 @@ class Supervisor:
         for shepherd in self.pool.by_pid.values():
             proctree.send(shepherd.pid, signal.SIGKILL)
         wait(lambda: bool(self.pool.by_pid) or self._orphans, 10.0)
-
-
-_ANSWER: dict[type, type] = {orders.Read: Data, orders.FindFolders: Folders, orders.Append: Wrote, orders.Deliver: Wrote}
-
-
-def failed(asked: orders.Read | orders.FindFolders, why: str) -> Data | Folders:
-    """The answer to what could not be read."""
-    return Data(asked.id, error=why) if isinstance(asked, orders.Read) else Folders(asked.id, error=why)

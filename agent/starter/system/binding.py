@@ -1,6 +1,6 @@
-"""Binding of what is started to CPUs and NUMA nodes: set in the shepherd around the start, and inherited by the child.
+"""Binding of tasks to CPUs and NUMA nodes: the shepherd binds itself around the start, and the child inherits that.
 
-Rule: what cannot be bound is started unbound, with one line that says so; the shepherd itself is as before.
+Rule: a task that cannot be bound is started unbound, with a line on its standard error; the shepherd's own binding is restored.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _MOST_NODES = 1024
 
 @contextmanager
 def bound(to: Binding | None) -> Iterator[bytes]:
-    """Bind this process while the context lasts. Gives the line to tell the user, b"" if all is well."""
+    """Bind this process while the context lasts. Yields lines for the user on what failed, b"" if nothing did."""
     if to is None:
         yield b""
         return
     before = os.sched_getaffinity(0)
-    said = _bind_cpus(to.cpus)
+    warnings = _bind_cpus(to.cpus)
     if to.nodes:
-        said += _set_policy(_BIND if to.only else _PREFERRED, to.nodes)
+        warnings += _set_policy(_BIND if to.only else _PREFERRED, to.nodes)
     try:
-        yield said
+        yield warnings
     finally:
         if to.nodes:
             _set_policy(_DEFAULT, ())
@@ -47,7 +47,7 @@ def _bind_cpus(cpus: Sequence[int]) -> bytes:
 
 
 def _set_policy(mode: int, nodes: Sequence[int]) -> bytes:
-    """set_mempolicy(2); a preferred policy takes the first node, as the kernel has one only."""
+    """set_mempolicy(2); MPOL_PREFERRED has room for one node, so the first is used."""
     nodes = nodes[:1] if mode == _PREFERRED else nodes
     shown = ",".join(map(str, nodes))
     if _SET_MEMPOLICY is None:

@@ -1,6 +1,6 @@
-"""Limits of a part through a cgroup (v2 or v1), where the starter may make one; without, the part runs all the same.
+"""Limits of a part through a cgroup (v2 or v1), where the starter may make one; elsewhere the part runs without.
 
-Rule: best effort; nothing here ever fails a part. The shepherd is put into the group, so everything it starts is in it.
+Rule: best effort; nothing here fails a part. The shepherd is moved into the group, so that all its children are in it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _PERIOD_US = 100_000
 
 
 class _Groups:
-    """Where groups can be made: folder by controller; found once, at the first part that asks."""
+    """Where groups can be made: folder by controller, found when the first part needs one."""
 
     folders: dict[str, str] | None = None
     unified = False
 
 
 def create(uid: str, limits: CgroupLimits, pid: int) -> list[str]:
-    """Make the groups of a part, limit them and put its shepherd in; the folders made."""
+    """Make the groups of a part with its limits and move its shepherd (``pid``) into them; returns their folders."""
     folders = _find()
     wanted = [name for name, limit in (("memory", limits.memory_bytes), ("cpu", limits.cpus)) if limit]
     made: list[str] = []
@@ -43,7 +43,7 @@ def create(uid: str, limits: CgroupLimits, pid: int) -> list[str]:
 
 
 def remove(folders: list[str], pid: int) -> None:
-    """Move the shepherd (0: it is dead) out and remove the groups."""
+    """Move the shepherd out (``pid`` 0: it is dead) and remove the groups; empties ``folders``."""
     for folder in folders:
         if pid:
             _write(os.path.join(_home(folder), "cgroup.procs"), str(pid))
@@ -115,7 +115,7 @@ def mounts(kind: str) -> list[tuple[str, str]]:
 
 
 def own_paths() -> dict[str, str]:
-    """This process's group by controller; "" is the unified one."""
+    """This process's group by controller, under "" that of the unified hierarchy (v2)."""
     found: dict[str, str] = {}
     for line in read("/proc/self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
@@ -146,7 +146,7 @@ def _find_v2() -> dict[str, str]:
     names = [name for name in ("memory", "cpu") if name in offered]
     if not names or not os.access(base, os.W_OK):
         return {}
-    # A group that hands controllers down may hold no process of its own: everything here moves into a leaf.
+    # cgroup v2: a group that enables controllers for its children may have no processes itself; move ours into a leaf.
     leaf = os.path.join(base, "lava-starter")
     try:
         os.makedirs(leaf, exist_ok=True)

@@ -1,7 +1,7 @@
-"""A control group around a starter and all that it ever started, where one can be made (any hierarchy will do).
+"""A cgroup around a starter and everything that it started, where one can be made (in any hierarchy).
 
-Rule: nothing leaves it by forking, by another session or by an empty environment. So whatever is in the group of a former
-starter of the same folder is its, and ends before the new one takes orders, also when its shepherds were killed too.
+Rule: no process leaves a cgroup by a fork, setsid or another environment. So whatever is in the cgroup of a former starter
+of the same folder was started by it, and is ended before the new starter accepts orders, even if the shepherds are dead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KINDS = ("freezer", "pids", "name=systemd", "cpuacct", "memory")
 
 
 def enclose(folder: str) -> str:
-    """End what is left in the group of the former starter of ``folder`` and put this process into one: its path or ""."""
+    """Kill what is left in the cgroup of the former starter of ``folder``, and enter one; its path, "" if none can be made."""
     note = os.path.join(folder, "group")
     _clear(cgroup.read(note).strip())
     name = "lava-" + hashlib.sha256(folder.encode()).hexdigest()[:16]
@@ -35,7 +35,7 @@ def enclose(folder: str) -> str:
 
 
 def leave(group: str) -> None:
-    """This process ends in good order: nothing is left in its group, which goes."""
+    """The starter ends: kill what is left in its cgroup, and remove that."""
     if not group:
         return
     _clear(group)
@@ -48,7 +48,7 @@ def leave(group: str) -> None:
 
 
 def members(group: str) -> set[int]:
-    """The processes in a group and in those below it, this one left out."""
+    """The processes in a cgroup and those below it, without this process."""
     found: set[int] = set()
     for path, _, _ in os.walk(group):
         found.update(int(pid) for pid in cgroup.read(os.path.join(path, "cgroup.procs")).split())
@@ -65,7 +65,7 @@ def _clear(group: str) -> None:
 
 
 def _bases() -> list[str]:
-    """Where this process's own groups are, the unified hierarchy first."""
+    """The folders of this process's own cgroups, the unified hierarchy first."""
     own = cgroup.own_paths()
     unified = [point + own[""].rstrip("/") for point, _ in cgroup.mounts("cgroup2") if "" in own]
     others = [

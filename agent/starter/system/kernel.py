@@ -1,6 +1,6 @@
-"""The few kernel calls that Python lacks: child subreaper, names in ps, a look at an ended child before it is reaped.
+"""Kernel calls that Python lacks: child subreaper, process names in ps, and the usage of an ended child before it is reaped.
 
-Rule: everything here works without site-packages; where the machine is not known, it falls back to what ``os`` has.
+Rule: works without site-packages; on an unknown architecture it falls back to what ``os`` has.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ NO_CHILD: Ended = (-1, 0, 0.0, 0.0, 0)
 
 
 def become_subreaper() -> None:
-    """Orphans below this process become its children, whatever they did with sessions and environment."""
+    """Make this process the parent of all orphans below it (PR_SET_CHILD_SUBREAPER)."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
 
 
 def boottime() -> float:
-    """CLOCK_BOOTTIME: goes on while the machine sleeps, never jumps."""
+    """CLOCK_BOOTTIME in seconds: counts while the machine sleeps, and never jumps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
-    """Names this boot of this machine: with pid and start time it names a process for good."""
+    """The id of this boot of the machine, "" if unknown; together with pid and start time it identifies a process uniquely."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
             return f.read().strip()
@@ -61,7 +61,7 @@ def boot_id() -> str:
 
 
 def look_at_ended_child() -> Ended:
-    """The first ended child with what it used, left as a zombie; NONE_READY, or NO_CHILD when there is none at all."""
+    """An ended child with what it used, left as a zombie; NONE_READY: none has ended; NO_CHILD: there are no children."""
     if not _CALL_NUMBER:
         return _look_by_os()
     ctypes.memset(_siginfo, 0, 28)
@@ -97,7 +97,7 @@ def _wait_status(code: int, status: int) -> int:
 
 
 class _Title:
-    """Where the kernel keeps this process's argv: overwritten, it is what ps shows. Forked children keep the place."""
+    """The memory of this process's argv, which ps shows; forked children have it at the same address."""
 
     start = 0
     size = 0
@@ -113,7 +113,7 @@ def find_title() -> None:
 
 
 def set_title(title: str) -> None:
-    """Show ``title`` in ps (cut to the room there is)."""
+    """Show ``title`` in ps, cut to the size of the argv area."""
     if _Title.size > 1:
         data = title.encode("utf-8", "replace")[: _Title.size - 1]
         ctypes.memmove(_Title.start, data.ljust(_Title.size, b"\0"), _Title.size)

@@ -1,6 +1,6 @@
-"""Which processes are below a process, and ending them all.
+"""Finds the descendants of a process, and kills them all.
 
-Rule: freeze, look again, and kill only when a look finds nothing new, so that nothing forks away in between.
+Rule: stop all that is found and search again until nothing new is found, and only then kill: none can fork away meanwhile.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def starttime(pid: int) -> int:
 
 
 def all_pids() -> list[int]:
-    """Every process this one may see."""
+    """The pids of all processes that this one can see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process, zombies too."""
+    """The children of a process, including zombies."""
     if not _HAS_CHILDREN:
         return [p for p in all_pids() if (f := stat_fields(p)) and int(f[1]) == pid]
     try:
@@ -60,7 +60,7 @@ def children(pid: int) -> list[int]:
 
 
 def below(roots: Iterable[int]) -> set[int]:
-    """Everything below ``roots``, the roots themselves not."""
+    """All descendants of ``roots``, without the roots themselves."""
     if not _HAS_CHILDREN:
         return _below_by_scan(roots)
     found: set[int] = set()
@@ -89,7 +89,7 @@ def _below_by_scan(roots: Iterable[int]) -> set[int]:
 
 
 def send(pid: int, sig: int) -> bool:
-    """False when this process may not signal that one; a process that is gone is fine."""
+    """Send a signal; False when that is not permitted. A process that is gone is no failure."""
     try:
         os.kill(pid, sig)
     except ProcessLookupError:
@@ -100,9 +100,9 @@ def send(pid: int, sig: int) -> bool:
 
 
 def kill_all(find: Callable[[], set[int]]) -> bool:
-    """SIGKILL everything that ``find`` finds, frozen first. False when some of it may not be signalled by this process.
+    """Stop and then SIGKILL everything that ``find`` returns. False when this process may not signal some of it.
 
-    Zombies are found again until they are reaped: the caller calls again until nothing is found.
+    Zombies are found again until they are reaped, so the caller repeats this until nothing is found.
     """
     frozen: set[int] = set()
     for _ in range(_MAX_LOOKS):
@@ -119,7 +119,7 @@ def kill_all(find: Callable[[], set[int]]) -> bool:
 
 
 def signal_groups(pids: Iterable[int], sig: int) -> None:
-    """Signal every process group that has one of ``pids`` in it, once; never the caller's own."""
+    """Signal once each process group that has one of ``pids`` in it, except the caller's own."""
     own = os.getpgrp()
     groups: set[int] = set()
     for pid in pids:
@@ -135,8 +135,9 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
 
 
 def having_in_environment(marks: set[bytes], host: str) -> set[int]:
-    """Processes with one of ``marks`` (``NAME=value``) in the environment they were started with, and not by another
-    host's starter on this very machine: the hosts of a job share its marks.
+    """Processes that were started with one of ``marks`` (``NAME=value``) in their environment, by the starter of ``host``.
+
+    Several hosts may be simulated on one machine, and those of a job share its marks: LAVA_HOST tells them apart.
     """
     here = os.fsencode(f"LAVA_HOST={host}")
     own = os.getpid()

@@ -1,7 +1,7 @@
-"""Resource limits of a part: lowered, or raised as far as the kernel allows; never a reason to fail.
+"""Resource limits of a part: lowered, or raised as far as the kernel allows; they never fail a part.
 
-Rule: soft limits are set in the shepherd around the start and put back; hard ones cannot be put back and are set in a
-forked child.
+Rule: soft limits are set in the shepherd around the start and restored afterwards; hard limits cannot be restored, so they are
+set in a forked child.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agent.starter.protocol.part import ResourceLimits
 
 INFINITY = resource.RLIM_INFINITY
-# A shepherd that lowers these for itself may no longer get the memory it needs to start the child.
+# A shepherd that lowers these for itself may fail to start the child for lack of memory.
 _NOT_IN_SHEPHERD = frozenset({resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NPROC})
 _SMALL_STACK = 1 << 20
 
@@ -20,7 +20,7 @@ Limit = tuple[int, int, int]
 
 
 class Limits(NamedTuple):
-    """What to set for a start, what to set after it, and whether a forked child must do it."""
+    """The limits to set for a start, those to restore after it, and whether they must be set in a forked child."""
 
     wanted: list[Limit]
     before: list[Limit]
@@ -35,7 +35,7 @@ def _order(value: int) -> float:
 
 
 def clamp(asked: ResourceLimits) -> Limits:
-    """The limits that differ from the present ones, as far as allowed. Unknown names are left out; -1 means none."""
+    """The requested limits that differ from the present ones, as far as allowed. Unknown names are ignored; -1: unlimited."""
     wanted: list[Limit] = []
     before: list[Limit] = []
     in_child = False
@@ -61,7 +61,7 @@ def _too_much_for_shepherd(number: int, soft: int) -> bool:
 
 
 def apply(limits: list[Limit]) -> None:
-    """Set them; what the kernel refuses stays as it is."""
+    """Set the limits; one that the kernel refuses stays as it is."""
     for number, soft, hard in limits:
         try:
             resource.setrlimit(number, (soft, hard))

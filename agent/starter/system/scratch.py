@@ -1,6 +1,6 @@
-"""Scratch folders of tasks: a folder of the user's own for each task, the same again when the task starts again.
+"""Scratch folders of tasks: one for each task, the same when the task is restarted.
 
-Rule: the caller is the user; a folder that is somebody else's, or that others may write to, is not used.
+Rule: the caller runs as the user; a folder of another user, or one that others may write to, is not used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import stat
 
 
 def make(path: str) -> str:
-    """Make the folder, and the one around it; why it cannot be, "" when it is there."""
+    """Make the folder and its parent; returns the reason why that fails, "" on success."""
     for folder in (os.path.dirname(path), path):
         try:
             os.mkdir(folder, 0o700)
@@ -29,7 +29,7 @@ def make(path: str) -> str:
 
 
 def make_own(path: str) -> str:
-    """Make one folder that nobody else may enter; what an earlier attempt left in it stays. Why not, "" when it is there."""
+    """Make a folder that nobody else may enter, or keep the one of an earlier attempt; the reason why that fails, else ""."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -42,5 +42,5 @@ def make_own(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove it with all in it."""
+    """Remove the folder with everything in it; errors are ignored."""
     shutil.rmtree(path, ignore_errors=True)

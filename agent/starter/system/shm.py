@@ -1,6 +1,6 @@
-"""Shared memory files that a killed MPI job left in /dev/shm: they would fill the host's memory for good.
+"""Removes shared memory files that a killed MPI job left in /dev/shm, where they would fill the host's memory.
 
-Rule: only files of MPI libraries, of this very user, made while the part ran, that no process has open or mapped.
+Rule: only files of MPI libraries, of this user, made while the part ran, that no process has open or mapped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAMES = ("mpich_shm_", "ucx_shm_")
 
 
 def clear(since: float, folder: str = FOLDER) -> list[str]:
-    """Remove what is left of a part that started at ``since`` (seconds since the epoch); the names that went."""
+    """Remove the files of a part that started at ``since`` (seconds since the epoch); returns their names."""
     left = _candidates(since, folder)
     if not left:
         return []
@@ -49,19 +49,19 @@ def _candidates(since: float, folder: str) -> list[str]:
 
 
 def _in_use(folder: str) -> set[str]:
-    """Names that a process of this user has open or mapped. What lets nobody look into it is no MPI program."""
+    """The names that a process of this user has open or mapped. A process that cannot be inspected is no MPI program."""
     prefix = os.path.join(folder, "")
     found: set[str] = set()
     for pid in proctree.all_pids():
         try:
             if os.stat(f"/proc/{pid}").st_uid != os.getuid() or not os.readlink(f"/proc/{pid}/exe"):
                 continue
-            # Open files first: who has mapped a file may have closed it since.
+            # Open files are read first: a process may map a file and then close it.
             paths = _open_files(f"/proc/{pid}/fd")
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
                 paths += [line.split(None, 5)[5].rstrip("\n") for line in f if prefix in line]
         except (OSError, IndexError):
-            continue  # it has ended, or is a thread of the kernel, or not to be looked into
+            continue  # it has ended, is a kernel thread, or may not be inspected
         found.update(path[len(prefix) :] for path in paths if path.startswith(prefix))
     return found
 

@@ -1,6 +1,6 @@
-"""A part's input and output files, and whole lines from many ranks into one file.
+"""Files: a part's input and output, whole lines from many ranks in one file, and files that are only appended to.
 
-Rule: only whole lines are written, so that lines of ranks never tear; what a dead rank left is written too.
+Rule: only whole lines of ranks are written, so that lines are never mixed; the last line of an ended rank is completed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_LINE = 64 * 1024
 
 
 class Refused(Exception):
-    """The part cannot be started: a code of the protocol and one line for the user."""
+    """The part cannot be started: a code of the protocol, and one line for the user."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 def open_input(path: str | None) -> int:
-    """The file that becomes standard input."""
+    """Open the file that becomes standard input, /dev/null without a path; Refused when that fails."""
     try:
         return os.open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as e:
@@ -31,7 +31,7 @@ def open_input(path: str | None) -> int:
 
 
 def spooled_input(data: bytes) -> int:
-    """Standard input from what was sent along: a file that only its readers have."""
+    """Standard input with the contents ``data``, as an anonymous file; Refused when that fails."""
     fd = os.memfd_create("input", os.MFD_CLOEXEC)
     try:
         write_all(fd, data)
@@ -43,11 +43,11 @@ def spooled_input(data: bytes) -> int:
 
 
 def open_output(file: OutputFile | None) -> int:
-    """The file that becomes standard output or error: created, its folder too if asked; appended to or emptied."""
+    """Open the file that becomes standard output or error, /dev/null without a path; Refused when that fails."""
     if file is None or not file.path:
         return os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
     path = file.path
-    # Always appending writes: standard output and error, or a restarted job, may share the file.
+    # O_APPEND always: standard output and error, or several attempts, may share the file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
     if not file.append:
         flags |= os.O_TRUNC
@@ -64,7 +64,7 @@ def _why(e: Exception) -> str:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write everything; a full disk loses the rest, never the shepherd."""
+    """Write everything; on an error (a full disk) the rest is dropped."""
     view = memoryview(data)
     try:
         while view:
@@ -74,7 +74,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def append(fd: int, data: bytes) -> None:
-    """Write ``data`` behind what is there, or nothing of it: OSError. Half an entry would spoil the next one too."""
+    """Append all of ``data``, or nothing and raise OSError: half an entry would make the next one unreadable too."""
     written = os.write(fd, data)
     if written < len(data):
         os.ftruncate(fd, os.fstat(fd).st_size - written)
@@ -82,14 +82,14 @@ def append(fd: int, data: bytes) -> None:
 
 
 class Lines:
-    """Cuts one stream of one rank into whole lines, with the rank's label."""
+    """Splits one stream of one rank into whole lines, each with the rank's label in front."""
 
     def __init__(self, label: bytes = b"") -> None:
         self._label = label
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The whole lines that ``data`` completes; a line over MAX_LINE goes out in pieces."""
+        """The lines that ``data`` completes; a line over MAX_LINE bytes is split."""
         data = self._rest + data
         cut = data.rfind(b"\n") + 1
         if len(data) - cut > MAX_LINE:
@@ -98,7 +98,7 @@ class Lines:
         return self._labelled(data[:cut])
 
     def end(self) -> bytes:
-        """What is left without a newline when the stream ends, with one."""
+        """The last line when the stream ends, completed by a newline; b"" if there is none."""
         rest, self._rest = self._rest, b""
         return self._labelled(rest + b"\n") if rest else b""
 

@@ -1,6 +1,6 @@
-"""Which files are ready: epoll with one call-back a file. Starter and shepherd live in its loop.
+"""An event loop over epoll with one call-back per file descriptor, for starter and shepherds.
 
-Rule: a call-back may watch and unwatch anything, itself too; one file's events reach only who watches it now.
+Rule: a call-back may add and remove any file, its own too; events reach only the call-back that is registered at that time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ready = Callable[[int], object]
 
 
 class Watch:
-    """An epoll set and its call-backs, which get the events (READ, WRITE and EPOLLHUP bits)."""
+    """An epoll set and its call-backs, each called with the events (bits READ, WRITE, EPOLLHUP)."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -28,17 +28,17 @@ class Watch:
         self._ready[fd] = ready
 
     def change(self, fd: int, events: int) -> None:
-        """Other events for a watched file."""
+        """Wait for other events of a watched file."""
         if fd in self._ready:
             self._epoll.modify(fd, events)
 
     def remove(self, fd: int) -> None:
-        """Watch it no longer; before it is closed. An unknown file is no error."""
+        """Stop watching a file; to be called before it is closed. An unknown file is no error."""
         if self._ready.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for events (None: for ever) and deliver them."""
+        """Wait ``timeout`` seconds at most (None: no limit) for events, and deliver them."""
         for fd, events in self._epoll.poll(-1 if timeout is None else timeout, 256):
             ready = self._ready.get(fd)
             if ready is not None:
@@ -46,10 +46,10 @@ class Watch:
 
 
 class Wake:
-    """Ends the waiting of a loop when a signal comes that this process has a handler for; none is lost."""
+    """Wakes up a Watch when a signal arrives that this process has a handler for; none is lost."""
 
     def __init__(self, watch: Watch) -> None:
-        self._came = False
+        self._signalled = False
         self._read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         watch.add(self._read, self._woken)
@@ -59,9 +59,9 @@ class Wake:
             os.read(self._read, 4096)
         except BlockingIOError:
             pass
-        self._came = True
+        self._signalled = True
 
-    def came(self) -> bool:
-        """Whether one came since this was last asked."""
-        came, self._came = self._came, False
-        return came
+    def was_signalled(self) -> bool:
+        """Whether a signal has arrived since the last call."""
+        signalled, self._signalled = self._signalled, False
+        return signalled

@@ -26,20 +26,20 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     disk = Disk(tmp_path)
     assert disk.load() == (0, {})
     journal = Journal(str(tmp_path))
-    journal.begin("boot", 3, [])
+    journal.rewrite("boot", 3, [])
     parts = [Part(uid, 1, 1, number) for number, uid in enumerate(["a", "b", "c", "d"], 1)]
-    journal.take(4, parts)
+    journal.add(4, parts)
     end = account.end_of([], 0, 1.0, False, account.Used())
     lines = [text(write_report(Ended(uid, end))) for uid in "ab"]
     Path(journal.end_path(1)).write_bytes(b"\n".join([*lines, b'{"uid":']))
     journal.forget(["c"])
     parts[3].state, parts[3].reason = PartState.LOST, Lost("d", "why")
-    journal.over(parts[3])
+    journal.lost(parts[3])
     with open(tmp_path / "journal", "ab") as f:
         f.write(b'{"seq":99,"par')
     wanted = (4, {"a": PartState.GONE, "b": PartState.PREPARING, "d": PartState.LOST})
     assert disk.load() == wanted, "an end file is believed about its own shepherd's parts only"
     former = Journal(str(tmp_path)).load()
-    journal.begin("boot", former.seq, former.parts.values())
+    journal.rewrite("boot", former.seq, former.parts.values())
     journal.drop_former_ends()
     assert disk.load() == wanted

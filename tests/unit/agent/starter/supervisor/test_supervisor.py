@@ -34,7 +34,7 @@ def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[s
     reports: list[PartReport] = []
     answers: list[FromStarter] = []
     journal = Journal(str(tmp_path))
-    journal.begin("boot", 0, ())
+    journal.rewrite("boot", 0, ())
     parts = {"a": Part("a", 1, 1, 1), "b": Part("b", 2, 1, 2)}
     watch = Watch()
     supervisor = Supervisor("h1", journal, watch, parts, reports.append, answers.append)
