@@ -90,8 +90,7 @@ def _site(options: argparse.Namespace) -> Site:
     import pwd
 
     from agent.launch.site import Site
-    from config.text.logmask import level_of
-    from config.text.lsfconf import read_lsf_conf
+    from config.text.lsfconf import level_of, read_lsf_conf
 
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name

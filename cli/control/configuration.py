@@ -41,7 +41,7 @@ def check(context: Context) -> int:
 
 def _checked(context: Context) -> Loaded:
     loaded = load_site(context)
-    from config.check.report import report
+    from config.model.problems import report
 
     context.err(CHECKING)
     context.out(report(loaded.problems) + "\n")
@@ -53,7 +53,7 @@ def reconfigure(
 ) -> int:
     """`badmin reconfig`: refused with errors; with warnings it asks first, unless ``force``. ``initiated``: the closing line."""
     loaded = load_site(context)
-    from config.check.report import report
+    from config.model.problems import report
 
     context.err(CHECKING)
     text = report(loaded.problems) + "\n"

@@ -6,9 +6,9 @@ from typing import Any
 from config.model.cluster import Limit
 from config.model.problems import Place, Problems
 from config.text.sections import Row, Section
-from config.values import known
 from config.values import values as v
 from config.values.fields import Table, fill, shortened
+from config.values.without_effect import KNOWN
 
 CONSUMERS = (
     "USERS",
@@ -83,7 +83,7 @@ def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> L
         problems.warn(place, f"{owner}: a percentage needs PER_HOST: this limit has no effect")
         return None
     bounds = ("slots", "slots_per_processor", "jobs")
-    if known.LIMITS.intersection(row.cells) and not amounts and not any(field in fields for field in bounds):
+    if KNOWN["lsb.resources"].intersection(row.cells) and not amounts and not any(field in fields for field in bounds):
         return None
     if not amounts and not any(field in fields for field in bounds):
         problems.error(row.place, f"{owner} bounds nothing")

@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
-from config.check.queues import check_limits, check_queues
-from config.check.shares import check_groups, check_shares
+from config.check import check_groups, check_limits, check_queues, check_shares
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
-from config.read.hosts import check_hosts_named, joined, read_lsb_hosts
+from config.read.hosts import check_hosts_named, joined, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
@@ -27,7 +26,6 @@ from config.read.queues import (
     read_queues,
 )
 from config.read.shared import Cluster, Shared, read_cluster, read_shared
-from config.read.units import read_units
 from config.read.users import read_lsb_users
 from config.text.lines import Reading
 from config.text.sections import Row, Section, read_sections
@@ -61,8 +59,16 @@ class Folders(msgspec.Struct, frozen=True):
     lsb: str
 
 
+class _LsfConf(msgspec.Struct, frozen=True):
+    """lsf.conf as it stands, the fields of SiteParams that it sets, and the unit of sizes."""
+
+    lsf: dict[str, str]
+    fields: dict[str, Any]
+    scope: v.Scope
+
+
 def load(confdir: str, minute: int | None = None) -> Loaded:
-    """``minute``: of the week, for what the files say by time; None: now."""
+    """A folder that holds lsf.conf. ``minute``: of the week, for what the files say by time; None: now."""
     problems = Problems()
     reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
     conf_path = os.path.join(confdir, "lsf.conf")
@@ -73,7 +79,7 @@ def load(confdir: str, minute: int | None = None) -> Loaded:
     name = cluster_name(lsf_dir, shared.clusters, problems)
     cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
-    config = _assembled(folders, confdir, lsf, fields, scope, shared, cluster, reading)
+    config = _assembled(folders, confdir, _LsfConf(lsf, fields, scope), shared, cluster, reading)
     return Loaded(msgspec.structs.replace(config, time_windows=tuple(reading.windows)), problems.all())
 
 
@@ -116,20 +122,18 @@ def _confdir_of(confdir: str, lsf: dict[str, str], problems: Problems) -> str:
 def _assembled(
     folders: Folders,
     confdir: str,
-    lsf: dict[str, str],
-    fields: dict[str, Any],
-    scope: v.Scope,
+    conf: _LsfConf,
     shared: Shared,
     cluster: Cluster,
     reading: Reading,
 ) -> ClusterConfig:
-    problems = reading.problems
+    problems, scope = reading.problems, conf.scope
     sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
     _report_files_not_read(folders, problems)
     numeric = {name for name, resource in shared.resources.items() if resource.type == "Numeric"}
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
 
-    fields = fields | read_lsb_params(sections["lsb.params"], scope, problems)
+    fields = conf.fields | read_lsb_params(sections["lsb.params"], scope, problems)
     params = params_of(fields, os.path.join(confdir, "lsf.conf"), problems)
     queues, origins = read_queues(sections["lsb.queues"], scope, indices, problems)
     batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems)
@@ -169,7 +173,7 @@ def _assembled(
         applications=applications,
         limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),
         partitions=batch.partitions,
-        lsf=lsf,
+        lsf=conf.lsf,
         lsb_params=params_as_written(sections["lsb.params"]),
         confdir=folders.lsf,
     )  # fmt: skip

@@ -6,11 +6,11 @@ from typing import Any
 from config.model.params import SiteParams
 from config.model.problems import Place, Problems
 from config.model.values import Backfill
-from config.text.lsfconf import parse_lsf_conf
+from config.text.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.text.sections import Cell, Section
-from config.values import known
 from config.values import values as v
-from config.values.fields import Table, fill, report_without_effect, take
+from config.values import without_effect
+from config.values.fields import Table, field_of, fill, find_value, report_without_effect
 
 LSB_PARAMS: Table = {
     "DEFAULT_QUEUE": v.words,
@@ -154,19 +154,7 @@ LSF_CONF: Table = {
     "LSF_CONFDIR": v.text,
     "LSB_CONFDIR": v.text,
     "LSF_LOGDIR": v.text,
-    "LSF_LOG_MASK": v.choice(
-        "LOG_EMERG",
-        "LOG_ALERT",
-        "LOG_CRIT",
-        "LOG_ERR",
-        "LOG_WARNING",
-        "LOG_NOTICE",
-        "LOG_INFO",
-        "LOG_DEBUG",
-        "LOG_DEBUG1",
-        "LOG_DEBUG2",
-        "LOG_DEBUG3",
-    ),
+    "LSF_LOG_MASK": v.choice(*LOG_LEVELS),
     "LSF_BINDIR": v.text,
     "LSF_SERVERDIR": v.text,
     "LSF_LIBDIR": v.text,
@@ -224,9 +212,11 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         if key in LSF_CONF:
             if value:
                 cell = Cell(name, value, place)
-                take(fields, key, cell, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                found = find_value(cell, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                if found is not None:
+                    fields[field_of(key)] = found
                 report_without_effect(cell, key, "lsf.conf", problems)
-        elif name.startswith(known.LSF_PREFIXES):
+        elif name.startswith(without_effect.LSF_PREFIXES):
             problems.note(place, f"{name} is not supported by lava and has no effect")
         else:
             problems.warn(place, f"unknown parameter {name}")

@@ -10,9 +10,8 @@ from config.model.problems import Place, Problems
 from config.read.queues import INDEX_ALIASES, LOAD_INDICES, name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.address_range import parse
 from config.values.fields import Table, fill, report_unknown, shortened
-from config.values.names import expand_all, host_names
+from config.values.names import expand_all, host_names, parse_addresses
 
 RESOURCE: Table = {
     "TYPE": v.choice("BOOLEAN", "NUMERIC", "STRING", "DYNAMIC"),
@@ -125,7 +124,7 @@ def _read_addresses(cluster: Cluster, value: str, place: Place, problems: Proble
     words = tuple(value.split())
     try:
         for word in words:
-            parse(word)
+            parse_addresses(word)
     except ValueError as error:
         problems.error(place, f"LSF_HOST_ADDR_RANGE: {error}")
         return

@@ -99,3 +99,25 @@ def _unquoted(text: str) -> str:
     if len(text) >= 2 and text[0] in "\"'" and text[-1] == text[0] and text[0] not in text[1:-1]:
         return text[1:-1]
     return text
+
+
+LOG_LEVELS = {
+    "LOG_EMERG": 50,
+    "LOG_ALERT": 50,
+    "LOG_CRIT": 50,
+    "LOG_ERR": 40,
+    "LOG_WARNING": 30,
+    "LOG_NOTICE": 20,
+    "LOG_INFO": 20,
+    "LOG_DEBUG": 10,
+    "LOG_DEBUG1": 10,
+    "LOG_DEBUG2": 10,
+    "LOG_DEBUG3": 10,
+}
+"""LSF_LOG_MASK to the levels of Python's logging."""
+
+
+def level_of(mask: str) -> int:
+    """The level of a mask; "" and an unknown one are LOG_INFO, which says what becomes of each job."""
+    mask = mask.upper()
+    return LOG_LEVELS["LOG_DEBUG"] if mask.startswith("LOG_DEBUG") else LOG_LEVELS.get(mask, LOG_LEVELS["LOG_INFO"])

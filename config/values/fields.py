@@ -8,8 +8,8 @@ from typing import Any
 
 from config.model.problems import Problems
 from config.text.sections import Cell, Row
-from config.values import known, without_effect
 from config.values import values as v
+from config.values import without_effect
 
 Table = Mapping[str, v.Parser]
 
@@ -22,13 +22,6 @@ OTHER_NAMES = {
 }
 """Older spellings that LSF still reads."""
 
-UNSUPPORTED = {
-    "lsb.queues": known.QUEUES,
-    "lsb.applications": known.APPLICATIONS,
-    "lsb.params": known.PARAMS,
-    "lsb.resources": known.LIMITS,
-}
-
 
 def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()) -> dict[str, Any]:
     """The row's known parameters as fields. `others` are names (upper case) that the caller reads itself."""
@@ -40,19 +33,26 @@ def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str,
         parser = table.get(key)
         if parser is None:
             report_unknown(cell, owner, problems)
-        elif cell.value not in ("", "-") and take(fields, key, cell, parser, scope, problems, owner):
-            report_without_effect(cell, key, owner, problems)
+        elif cell.value not in ("", "-"):
+            value = find_value(cell, parser, scope, problems, owner)
+            if value is not None:
+                fields[field_of(key)] = value
+                report_without_effect(cell, key, owner, problems)
     return fields
 
 
-def take(fields: dict[str, Any], key: str, cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str) -> bool:
-    """Parse one cell into `fields`; what cannot be read is an error and leaves the default."""
+def find_value(cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str) -> object | None:
+    """The value of a cell; None where it cannot be read, which is an error and leaves the default."""
     try:
-        fields[key.lower().replace("/", "_")] = parser(cell.value, scope)
+        return parser(cell.value, scope)
     except ValueError as wrong:
         problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
-        return False
-    return True
+        return None
+
+
+def field_of(parameter: str) -> str:
+    """The field of a parameter: `JL/U` -> `jl_u`."""
+    return parameter.lower().replace("/", "_")
 
 
 def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) -> None:
@@ -68,7 +68,7 @@ def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:
     if cell.name.upper() in without_effect.NEEDLESS.get(cell.place.kind, ()):
         report_without_effect(cell, cell.name.upper(), owner, problems)
-    elif cell.name.upper() in UNSUPPORTED.get(cell.place.kind, ()):
+    elif cell.name.upper() in without_effect.KNOWN.get(cell.place.kind, ()):
         problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
     else:
         problems.warn(cell.place, f"{owner}: unknown parameter {shortened(cell.name)}")

@@ -1,4 +1,4 @@
-"""Names of hosts and users in lists: `host[1-3]`, `~host`, `host+2`, `host!`, groups, wildcards."""
+"""Names of hosts and users in lists (`host[1-3]`, `~host`, `host+2`, `host!`, groups, wildcards), and address ranges."""
 
 import re
 
@@ -112,3 +112,37 @@ def flat_members(name: str, groups: dict[str, tuple[str, ...]]) -> list[str]:
             else:
                 found.setdefault(base)
     return [member for member in found if member not in taken]
+
+
+_ADDRESS_PART = re.compile(r"(\*|\d{1,3})(?:-(\*|\d{1,3}))?", re.ASCII)
+
+AddressRange = list[tuple[int, int]]
+
+
+def parse_addresses(word: str) -> AddressRange:
+    """One range of LSF_HOST_ADDR_RANGE, the IPv4 addresses that hosts may join from; raises ValueError.
+
+    Four numbers: ``*`` is any, ``a-b``, ``a-*`` and ``*-b`` a range; numbers left out at the end are any.
+    """
+    found = []
+    for part in word.split("."):
+        match = _ADDRESS_PART.fullmatch(part)
+        low, high = match.groups() if match else ("256", None)
+        least = 0 if low == "*" else int(low)
+        most = 255 if "*" in (low if high is None else high,) else int(high if high is not None else low)
+        if least > most or most > 255:
+            raise ValueError(f"'{word[:50]}' is not a range of IPv4 addresses such as 10.1.*.1-20")
+        found.append((least, most))
+    if len(found) > 4:
+        raise ValueError(f"'{word[:50]}' has more than four numbers")
+    return found + [(0, 255)] * (4 - len(found))
+
+
+def is_within(address: str, words: tuple[str, ...]) -> bool:
+    """Whether an address is in one of the ranges."""
+    numbers = address.removeprefix("::ffff:").split(".")
+    if len(numbers) != 4 or not all(number.isascii() and number.isdigit() for number in numbers):
+        return False
+    return any(
+        all(low <= int(one) <= high for one, (low, high) in zip(numbers, parse_addresses(word), strict=True)) for word in words
+    )

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import grpc
 
-from config.values.address_range import is_within
+from config.values.names import is_within
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from config.check.report import report
+from config.model.problems import report
 from config.read.load import load as load_files
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from config.read.load import load
-from config.values import known
 from config.values.fields import OTHER_NAMES
 from config.values.parameters import QUEUE
-from config.values.without_effect import MISSING, NEEDLESS
+from config.values.without_effect import KNOWN, MISSING, NEEDLESS
 from tests.integration.site.test_queue_table import PROVEN
 from tests.scenario import test_queue_parameters, test_queue_policies
 
@@ -43,7 +42,7 @@ def test_a_parameter_that_is_read_is_proven_or_named(name: str) -> None:
     assert not (name in TOLD and name in WITHOUT), f"{name} works and is said not to"
 
 
-@pytest.mark.parametrize("name", sorted({*OF_LSF.split(), *known.QUEUES, *WITHOUT}))
+@pytest.mark.parametrize("name", sorted({*OF_LSF.split(), *KNOWN["lsb.queues"], *WITHOUT}))
 def test_a_parameter_of_lsf_works_or_is_named_with_its_line(name: str, tmp_path: Path) -> None:
     value = {"LOCAL_MAX_PREEXEC_RETRY_ACTION": "EXIT", "DISPATCH_BY_QUEUE": "Y"}.get(name, "5")
     (tmp_path / "lsb.queues").write_text(f"Begin Queue\nQUEUE_NAME = q\n\n{name} = {value}\nEnd Queue\n")

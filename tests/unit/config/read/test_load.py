@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from config.check.report import report
 from config.model.cluster import UNLIMITED, ResourceInstance
+from config.model.problems import report
 from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
 from config.write.generate import SAMPLES

@@ -6,7 +6,7 @@ import pytest
 
 from config.read.params import host_hours
 from config.values import values as v
-from config.values.address_range import is_within, parse
+from config.values.names import is_within, parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_within(address: str, words: tuple[str, ...], wanted: bool) -> None:
 @pytest.mark.parametrize("word", ["", "256", "1-", "5-4", "1.2.3.4.5", "a.b", "10.1/16", "²", "1..2"])
 def test_no_range(word: str) -> None:
     with pytest.raises(ValueError, match=r"range|four"):
-        parse(word)
+        parse_addresses(word)
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("60", 216000), ("60m", 3600), ("10M", 600), ("0", 0)])

@@ -1,1 +1,0 @@
-"""What one entry says against another. May import values and below."""
