@@ -14,13 +14,17 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, of_process
 from cli.submit.script import Work, command_line
 from cli.submit.submission import exit_status, submission
 from cli.submit.submit_options import with_defaults
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Frame
+    from proto.answers import Answer
 
 NAMES = {
     "name": "J",
@@ -120,7 +124,7 @@ def _context() -> Context:
     return of_process([])
 
 
-def _asked(frame: dict[str, Any], *, changes: bool = False, patience: float | None = 60.0) -> dict[str, Any]:
+def _asked(frame: Frame, *, changes: bool = False, patience: float | None = 60.0) -> Answer:
     try:
         context = _context()
         client = Client(context, read_conf(context))

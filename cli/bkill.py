@@ -11,9 +11,8 @@ from cli.options.signals import NAMES, signal_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from cli.options.options import Options
+    from proto.answers import Result
 
 FINISHED = "Job has already finished"
 SAID = {9: "terminated", 18: "resumed", 19: "stopped"}
@@ -42,7 +41,7 @@ def run(context: Context) -> int:
     return report(context, ok, select, lambda job: f"Job <{job}> is being {done}")
 
 
-def _finished(client: Client, options: Options) -> list[dict[str, Any]]:
+def _finished(client: Client, options: Options) -> list[Result]:
     """One result for each job of a group whose jobs have all finished: LSF names each of them."""
     given = {name: value for name, value in options.items() if name in ("J", "q", "u", "m", "g", "app")}
     given |= {"a": True, "noheader": True, "o": "id jobindex"}
@@ -52,7 +51,7 @@ def _finished(client: Client, options: Options) -> list[dict[str, Any]]:
     except Refused:
         return []
     ids = sorted({(int(job), int(index)) for job, index in rows})
-    return [{"id": f"{job}[{index}]" if index else job, "why": FINISHED} for job, index in ids]
+    return [{"id": f"{job}[{index}]" if index else str(job), "why": FINISHED} for job, index in ids]
 
 
 def main(argv: list[str] | None = None) -> int:

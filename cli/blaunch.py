@@ -20,7 +20,8 @@ from proto.version import PRODUCT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+
+    from cli.client.frames import Frame
 
 
 def _complain(text: str) -> None:
@@ -119,7 +120,7 @@ def run(argv: list[str]) -> int:
     launch = TaskLink(_connect(environ["LAVA_TASKS"]), with_input, _complain)
     launch.hello(environ.get("LAVA_TOKEN", ""))
     shell = "none" if "no-shell" in options else "login" if "use-login-shell" in options else "sh"
-    asked: dict[str, Any] = {
+    asked: Frame = {
         "words": words,
         "shell": shell,
         "stdin": with_input,

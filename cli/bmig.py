@@ -8,12 +8,11 @@ from cli.control.selection import Wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
 
 
-def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+def _frame(options: Options, words: list[str]) -> Frame:
     hosts = options.pop("m", "")
     return {"ask": "migrate", "hosts": str(hosts).split(), "force": "f" in options}
 

@@ -8,8 +8,7 @@ from cli.control.selection import Wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
 
 
@@ -21,7 +20,7 @@ STATES = (
 )
 
 
-def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+def _frame(options: Options, words: list[str]) -> Frame:
     states = dict.fromkeys(state for option, names in STATES if option in options for state in names)
     return with_reason({"ask": "requeue", "hold": "H" in options, "states": list(states)}, options)
 

@@ -9,15 +9,14 @@ from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options, Table
 
 _WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
 
 
-def _frame(table: Table, what: str, options: Options, words: list[str]) -> dict[str, Any]:
-    frame: dict[str, Any] = {"ask": "resize", "what": what}
+def _frame(table: Table, what: str, options: Options, words: list[str]) -> Frame:
+    frame: Frame = {"ask": "resize", "what": what}
     if len(words) != (1 if what == "cancel" else 2):
         raise Fail(table.usage())
     frame["job"] = check_id(words[-1])

@@ -9,8 +9,7 @@ from cli.options.options import Table, read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
 
 VERBS = {
@@ -38,8 +37,8 @@ def run(context: Context) -> int:
     return 0
 
 
-def _frame(verb: str, name: str, options: Options) -> dict[str, Any]:
-    frame: dict[str, Any] = {"ask": "changereservation", "name": name, "verb": verb, "slots": slot_count(options, "brsvmod")}
+def _frame(verb: str, name: str, options: Options) -> Frame:
+    frame: Frame = {"ask": "changereservation", "name": name, "verb": verb, "slots": slot_count(options, "brsvmod")}
     for option, field in (("m", "hosts"), ("R", "resreq"), ("b", "begin"), ("e", "end"), ("t", "window"), ("td", "dates")):
         frame[field] = text(options, option)
     if verb in ("adduser", "rmuser", ""):

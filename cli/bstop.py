@@ -7,12 +7,11 @@ from cli.control.control import run_control, with_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
 
 
-def _frame(options: Options, words: list[str]) -> dict[str, Any]:
+def _frame(options: Options, words: list[str]) -> Frame:
     if "a" in options and not words:
         words.append("0")
     return with_reason({"ask": "stop"}, options)

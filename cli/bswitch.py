@@ -9,15 +9,14 @@ from cli.options.options import table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
 
 
 def run(context: Context) -> int:
     queue: list[str] = []
 
-    def frame(options: Options, words: list[str]) -> dict[str, Any]:
+    def frame(options: Options, words: list[str]) -> Frame:
         if not words:
             raise Fail(table_of("bswitch").usage())
         queue.append(words.pop(0))

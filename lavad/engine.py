@@ -23,13 +23,13 @@ from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Refused
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store
+from proto.answers import Answer
 
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from agent.monitor.procscan import list_pids, read_file, read_proc
 
@@ -30,6 +30,28 @@ DEFAULT_UTIL = 50
 _SCAN_AGAIN = 0.1
 _VERSION = b"999.51.00"
 _ERRORS = {SUCCESS: b"Success", UNINITIALIZED: b"Uninitialized", NOT_LOADED: b"Driver Not Loaded", LOST: b"GPU is lost"}
+
+
+if TYPE_CHECKING:
+    Pointer = ctypes.c_void_p | ctypes._CArgObject
+    """What ``ctypes.byref`` gives, or a pointer to a structure (a GPU's handle)."""
+    Structures = ctypes.Array[ctypes.Structure]
+    _CNumber = ctypes.c_uint | ctypes.c_ulonglong | ctypes.c_size_t
+
+T = TypeVar("T", covariant=True)
+
+
+class _Number(Protocol):
+    """A number of C."""
+
+    value: int
+
+
+class Reference(Protocol[T]):
+    """What ``ctypes.byref`` gives, with what it refers to."""
+
+    @property
+    def _obj(self) -> T: ...
 
 
 class _Use(NamedTuple):
@@ -94,9 +116,9 @@ class SimulatedDriver:
         self._opened = 0
         self._uses: list[_Use] = []
         self._scanned = -1.0
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._functions: dict[str, Callable[..., int | bytes]] = {}
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Callable[..., int | bytes]:
         # ctypes' functions take attributes (restype), bound methods do not
         function = self.__dict__["_functions"].get(name)
         if function is None:
@@ -152,16 +174,16 @@ class SimulatedDriver:
         return [use for use in self._uses if uuid in use.uuids]
 
 
-def _index(handle: Any) -> int:
+def _index(handle: Pointer) -> int:
     return (ctypes.cast(handle, ctypes.c_void_p).value or 0) - 1
 
 
-def _put(pointer: Any, kind: Any, value: int) -> int:
+def _put(pointer: Pointer, kind: type[_CNumber], value: int) -> int:
     ctypes.cast(pointer, ctypes.POINTER(kind))[0] = kind(value)
     return SUCCESS
 
 
-def _put_text(buffer: Any, length: Any, text: bytes) -> int:
+def _put_text(buffer: ctypes.Array[ctypes.c_char], length: _Number, text: bytes) -> int:
     size = length.value
     if len(text) >= size:
         return INSUFFICIENT_SIZE
@@ -169,10 +191,10 @@ def _put_text(buffer: Any, length: Any, text: bytes) -> int:
     return SUCCESS
 
 
-def _number(value: Callable[[SimulatedDriver, int], int], kind: Any = ctypes.c_uint) -> Callable[..., int]:
+def _number(value: Callable[[SimulatedDriver, int], int], kind: type[_CNumber] = ctypes.c_uint) -> Callable[..., int]:
     """A C function (handle, ..., pointer to a number)."""
 
-    def function(driver: SimulatedDriver, handle: Any, *rest: Any) -> int:
+    def function(driver: SimulatedDriver, handle: Pointer, *rest: Pointer) -> int:
         index = _index(handle)
         return driver.why_not(index) or _put(rest[-1], kind, value(driver, index))
 
@@ -182,17 +204,17 @@ def _number(value: Callable[[SimulatedDriver, int], int], kind: Any = ctypes.c_u
 def _text(value: Callable[[SimulatedDriver, int], bytes]) -> Callable[..., int]:
     """A C function (handle, buffer, its length)."""
 
-    def function(driver: SimulatedDriver, handle: Any, buffer: Any, length: Any) -> int:
+    def function(driver: SimulatedDriver, handle: Pointer, buffer: ctypes.Array[ctypes.c_char], length: _Number) -> int:
         index = _index(handle)
         return driver.why_not(index) or _put_text(buffer, length, value(driver, index))
 
     return function
 
 
-def _struct(fill: Callable[[SimulatedDriver, int, Any], None]) -> Callable[..., int]:
+def _struct(fill: Callable[[SimulatedDriver, int, ctypes.Structure], None]) -> Callable[..., int]:
     """A C function (handle, pointer to a structure)."""
 
-    def function(driver: SimulatedDriver, handle: Any, pointer: Any) -> int:
+    def function(driver: SimulatedDriver, handle: Pointer, pointer: Reference[ctypes.Structure]) -> int:
         index = _index(handle)
         code = driver.why_not(index)
         if code == SUCCESS:
@@ -202,15 +224,15 @@ def _struct(fill: Callable[[SimulatedDriver, int, Any], None]) -> Callable[..., 
     return function
 
 
-def _get_count(driver: SimulatedDriver, pointer: Any) -> int:
+def _get_count(driver: SimulatedDriver, pointer: Pointer) -> int:
     return driver.why_not() or _put(pointer, ctypes.c_uint, driver.count())
 
 
-def _get_handle(driver: SimulatedDriver, index: Any, pointer: Any) -> int:
+def _get_handle(driver: SimulatedDriver, index: _Number, pointer: Pointer) -> int:
     return driver.why_not(index.value) or _put(pointer, ctypes.c_size_t, index.value + 1)
 
 
-def _get_driver_version(driver: SimulatedDriver, buffer: Any, length: Any) -> int:
+def _get_driver_version(driver: SimulatedDriver, buffer: ctypes.Array[ctypes.c_char], length: _Number) -> int:
     return driver.why_not() or _put_text(buffer, length, _VERSION)
 
 
@@ -218,19 +240,19 @@ def _error_string(_: SimulatedDriver, code: int) -> bytes:
     return _ERRORS.get(code, b"Unknown Error")
 
 
-def _fill_memory(driver: SimulatedDriver, index: int, memory: Any) -> None:
+def _fill_memory(driver: SimulatedDriver, index: int, memory: ctypes.Structure) -> None:
     used = sum(use.mb for use in driver.uses(index))
     memory.total = MEMORY_MB << 20
     memory.used = min(used, MEMORY_MB) << 20
     memory.free = memory.total - memory.used
 
 
-def _fill_rates(driver: SimulatedDriver, index: int, rates: Any) -> None:
+def _fill_rates(driver: SimulatedDriver, index: int, rates: ctypes.Structure) -> None:
     rates.gpu = min(100, sum(use.util for use in driver.uses(index)))
     rates.memory = rates.gpu // 2
 
 
-def _fill_temperature(driver: SimulatedDriver, index: int, temperature: Any) -> None:
+def _fill_temperature(driver: SimulatedDriver, index: int, temperature: ctypes.Structure) -> None:
     temperature.temperature = _celsius(driver, index)
 
 
@@ -238,7 +260,7 @@ def _celsius(driver: SimulatedDriver, index: int) -> int:
     return 35 + min(100, sum(use.util for use in driver.uses(index))) // 3
 
 
-def _get_processes(driver: SimulatedDriver, handle: Any, count: Any, array: Any) -> int:
+def _get_processes(driver: SimulatedDriver, handle: Pointer, count: Reference[_Number], array: Structures | None) -> int:
     index = _index(handle)
     if code := driver.why_not(index):
         return code
@@ -252,7 +274,9 @@ def _get_processes(driver: SimulatedDriver, handle: Any, count: Any, array: Any)
     return SUCCESS
 
 
-def _get_process_use(driver: SimulatedDriver, handle: Any, samples: Any, count: Any, since: Any) -> int:
+def _get_process_use(
+    driver: SimulatedDriver, handle: Pointer, samples: Structures | None, count: Reference[_Number], since: _Number
+) -> int:
     index = _index(handle)
     if code := driver.why_not(index):
         return code
@@ -269,19 +293,19 @@ def _get_process_use(driver: SimulatedDriver, handle: Any, samples: Any, count: 
     return SUCCESS
 
 
-def _get_p2p(driver: SimulatedDriver, one: Any, other: Any, kind: int, pointer: Any) -> int:
+def _get_p2p(driver: SimulatedDriver, one: Pointer, other: Pointer, kind: int, pointer: Pointer) -> int:
     a, b = _index(one), _index(other)
     joined = a // ISLAND == b // ISLAND or kind != 2
     return driver.why_not(a) or driver.why_not(b) or _put(pointer, ctypes.c_uint, 0 if joined else 5)
 
 
-def _get_ancestor(driver: SimulatedDriver, one: Any, other: Any, pointer: Any) -> int:
+def _get_ancestor(driver: SimulatedDriver, one: Pointer, other: Pointer, pointer: Pointer) -> int:
     a, b = _index(one), _index(other)
     level = 10 if a // 2 == b // 2 else 30 if a // ISLAND == b // ISLAND else 50
     return driver.why_not(a) or driver.why_not(b) or _put(pointer, ctypes.c_uint, level)
 
 
-def _get_remapped(driver: SimulatedDriver, handle: Any, *pointers: Any) -> int:
+def _get_remapped(driver: SimulatedDriver, handle: Pointer, *pointers: Pointer) -> int:
     index = _index(handle)
     return driver.why_not(index) or max(_put(pointer, ctypes.c_uint, 0) for pointer in pointers)
 
@@ -290,7 +314,7 @@ def _ecc_errors(driver: SimulatedDriver, index: int) -> int:
     return 2 if driver.faults().get(str(index)) == "ecc" else 0
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., int | bytes]] = {
     "nvmlInit_v2": SimulatedDriver.start,
     "nvmlInitWithFlags": lambda driver, _: driver.start(),
     "nvmlShutdown": SimulatedDriver.stop,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 REOPEN_EVERY = 30.0
@@ -55,18 +56,20 @@ class GpuLoad(NamedTuple):
 
 Processes = list[GpuProcess]
 Loads = list[GpuLoad]
-Handles = list[tuple[int, Any]]
+Handle = object
+"""What NVML calls a GPU by: only ever given back to it."""
+Handles = list[tuple[int, Handle]]
 
 
 class GpuSource:
     """An opened NVML; safe to use from several threads. ``nvml`` is the module pynvml."""
 
-    def __init__(self, nvml: Any, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, nvml: ModuleType, clock: Callable[[], float] = time.monotonic) -> None:
         self._nvml = nvml
         self._clock = clock
         self._lock = threading.RLock()
         self._facts: dict[int, GpuFact] = {}
-        self._handles: dict[int, Any] = {}
+        self._handles: dict[int, Handle] = {}
         self._errors: dict[int, int] = {}
         self._sampled: dict[str, int] = {}
         self._open = False
@@ -151,7 +154,7 @@ class GpuSource:
                 self._handles[index] = handle
                 self._learn(index, handle)
 
-    def _learn(self, index: int, handle: Any) -> None:
+    def _learn(self, index: int, handle: Handle) -> None:
         uuid = self._ask(index, "nvmlDeviceGetUUID", handle)
         if uuid is None:
             return
@@ -178,7 +181,7 @@ class GpuSource:
             self._start()
         return [(index, handle) for index, handle in self._handles.items() if index in self._facts]
 
-    def _ask(self, index: int, name: str, *args: Any) -> Any:
+    def _ask(self, index: int, name: str, *args: Handle) -> Any:
         """The answer of one NVML function about one GPU (-1: of none); None when there is none."""
         try:
             answer = getattr(self._nvml, name)(*args)
@@ -192,7 +195,7 @@ class GpuSource:
             self._broken = True
             self._errors[index] = code
 
-    def _utilisation(self, index: int, handle: Any) -> dict[int, int]:
+    def _utilisation(self, index: int, handle: Handle) -> dict[int, int]:
         """Mean use in percent of each process since it was last asked for."""
         uuid = self._facts[index].uuid
         sums: dict[int, tuple[int, int]] = {}
@@ -204,16 +207,16 @@ class GpuSource:
                 self._sampled[uuid] = max(self._sampled.get(uuid, 0), one.timeStamp)
         return {pid: round(total / count) for pid, (total, count) in sums.items()}
 
-    def _temperature(self, index: int, handle: Any) -> int:
+    def _temperature(self, index: int, handle: Handle) -> int:
         for name in ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"):
             if (found := self._ask(index, name, handle, 0)) is not None:
                 return int(found)
         return 0
 
-    def _ecc(self, index: int, handle: Any) -> int:
+    def _ecc(self, index: int, handle: Handle) -> int:
         return int(self._ask(index, "nvmlDeviceGetTotalEccErrors", handle, 1, 0) or 0)
 
-    def _why_ill(self, index: int, handle: Any | None) -> str:
+    def _why_ill(self, index: int, handle: Handle | None) -> str:
         if handle is None:
             return _words(self._errors.get(index, self._errors.get(-1, 0)))
         self._errors.pop(index, None)
@@ -228,7 +231,7 @@ class GpuSource:
             return "row remapping failed"
         return ""
 
-    def _link(self, handles: dict[int, Any], a: int, b: int) -> str:
+    def _link(self, handles: dict[int, Handle], a: int, b: int) -> str:
         if a == b:
             return "SELF"
         if a not in handles or b not in handles:
@@ -252,7 +255,7 @@ def open_gpus(clock: Callable[[], float] = time.monotonic) -> GpuSource | None:
     return source
 
 
-def _numa_of(pci: Any) -> int:
+def _numa_of(pci: object) -> int:
     """Of a PCI address as NVML writes it (00000000:3B:00.0)."""
     bus = getattr(pci, "busId", b"")
     text = (bus.decode(errors="replace") if isinstance(bus, bytes) else str(bus)).lower()

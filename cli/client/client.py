@@ -20,14 +20,17 @@ from config.text.lsfconf import find_envdir, read_lsf_conf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from proto.answers import Answer, Reply
 
     class Receiver(Protocol):
         """Takes the frames of an answer."""
 
         def begin(self) -> None: ...
 
-        def take(self, answer: dict[str, Any]) -> bool: ...
+        def take(self, answer: Reply) -> bool: ...
 
 
 RUNDIR = "/run/lava"
@@ -69,12 +72,12 @@ class OneAnswer:
     """The answer to an ask that gets one frame."""
 
     def __init__(self) -> None:
-        self.answer: dict[str, Any] = {}
+        self.answer: Reply = {}
 
     def begin(self) -> None:
         """A new try begins."""
 
-    def take(self, answer: dict[str, Any]) -> bool:
+    def take(self, answer: Reply) -> bool:
         """Keep the frame; it is the last."""
         self.answer = answer
         return True
@@ -96,20 +99,18 @@ class WholeOutput:
             raise Fail("The connection to the batch system was lost: the list is not complete; try again")
         self.pieces, self.size = [], 0
 
-    def take(self, answer: dict[str, Any]) -> bool:
+    def take(self, answer: Reply) -> bool:
         """Take one frame; True for the last. Raises Fail where it is a refusal."""
         if "exit" in answer and "refused" not in answer:
             self.status = int(answer["exit"])
             return True
-        for stream in ("out", "err"):
-            if stream in answer:
-                self.pieces.append((stream, str(answer[stream])))
-                self.size += len(answer[stream])
-                if self.size > LONG:
-                    self.show()
-                    self.printed = True
-                return False
-        raise _refusal(answer)
+        stream, text = _piece(answer)
+        self.pieces.append((stream, text))
+        self.size += len(text)
+        if self.size > LONG:
+            self.show()
+            self.printed = True
+        return False
 
     def show(self) -> int:
         """Print the pieces in order; the exit status."""
@@ -132,16 +133,13 @@ class StreamedOutput:
         """The master starts again at the beginning."""
         self._at = {"out": 0, "err": 0}
 
-    def take(self, answer: dict[str, Any]) -> bool:
+    def take(self, answer: Reply) -> bool:
         """Take one frame; True for the last. Raises Fail where it is a refusal."""
         if "exit" in answer and "refused" not in answer:
             self.status = int(answer["exit"])
             return True
-        for stream in ("out", "err"):
-            if stream in answer:
-                self._show(stream, str(answer[stream]))
-                return False
-        raise _refusal(answer)
+        self._show(*_piece(answer))
+        return False
 
     def _show(self, stream: str, text: str) -> None:
         known = self._shown[stream] - self._at[stream]
@@ -152,7 +150,16 @@ class StreamedOutput:
             self._shown[stream] = self._at[stream]
 
 
-def _refusal(answer: dict[str, Any]) -> Fail:
+def _piece(answer: Reply) -> tuple[str, str]:
+    """-> ("out" or "err", the text). Raises Fail where the frame is no piece of output."""
+    if "out" in answer:
+        return "out", str(answer["out"])
+    if "err" in answer:
+        return "err", str(answer["err"])
+    raise _refusal(answer)
+
+
+def _refusal(answer: Reply) -> Fail:
     if "refused" in answer:
         return Refused(str(answer["refused"]), int(answer.get("exit", 255)))
     return Fail("lavad sent an answer that this command does not understand")
@@ -170,29 +177,29 @@ class Client:
         """How many rounds of tries there are; 0: no limit."""
         self._socket: Socket | None = None
         self._path = ""
-        self._frame: dict[str, Any] = {}
+        self._frame: Mapping[str, object] = {}
         self._sent = False
 
-    def ask(self, frame: dict[str, Any], patience: float | None = PATIENCE) -> dict[str, Any]:
+    def ask(self, frame: Mapping[str, object], patience: float | None = PATIENCE) -> Answer:
         """The master's answer. ``patience``: seconds that a socket may be silent, None: no limit. Raises Refused, Fail."""
         receiver = OneAnswer()
         self._exchange(frame, receiver, patience)
         answer = receiver.answer
         if isinstance(answer.get("ok"), dict):
-            return dict(answer["ok"])
+            return answer["ok"]
         raise _refusal(answer)
 
-    def change(self, frame: dict[str, Any]) -> dict[str, Any]:
+    def change(self, frame: Mapping[str, object]) -> Answer:
         """The answer to an ask that changes something: done once, however often it is sent. Raises Refused, Fail."""
         return self.ask({**frame, "uuid": new_uuid()})
 
-    def query(self, frame: dict[str, Any]) -> int:
+    def query(self, frame: Mapping[str, object]) -> int:
         """Print what the master renders; its exit status."""
         output = WholeOutput(self.context)
         self._exchange(frame, output, PATIENCE)
         return output.show()
 
-    def text_of(self, frame: dict[str, Any], quiet: bool = False) -> str:
+    def text_of(self, frame: Mapping[str, object], quiet: bool = False) -> str:
         """What a query puts on stdout; its stderr is printed unless ``quiet``. Raises Refused with the stderr where it fails."""
         output = WholeOutput(self.context)
         self._exchange(frame, output, PATIENCE)
@@ -203,13 +210,13 @@ class Client:
                 self.context.err(text)
         return "".join(text for stream, text in output.pieces if stream == "out")
 
-    def stream(self, frame: dict[str, Any]) -> int:
+    def stream(self, frame: Mapping[str, object]) -> int:
         """Print what the master sends, as it comes; its exit status."""
         stream = StreamedOutput(self.context)
         self._exchange(frame, stream, None)
         return stream.status
 
-    def _exchange(self, frame: dict[str, Any], receiver: Receiver, patience: float | None) -> None:
+    def _exchange(self, frame: Mapping[str, object], receiver: Receiver, patience: float | None) -> None:
         told = None
         pause = FIRST_PAUSE
         tries = 0
@@ -274,7 +281,7 @@ class Client:
                 return DONE
 
 
-def _packed(frame: dict[str, Any]) -> bytes:
+def _packed(frame: Mapping[str, object]) -> bytes:
     data = pack(frame)
     if len(data) > LARGEST_ASK:
         raise Fail(f"The request is too large: {len(data)} bytes, at most {LARGEST_ASK}")
@@ -302,10 +309,11 @@ def _connected(path: str, patience: float | None) -> Socket | None:
             os.close(folder)
 
 
-def _receive(link: Socket) -> dict[str, Any]:
+def _receive(link: Socket) -> Reply:
     size = int.from_bytes(_exactly(link, 4), "big")
     if size > LARGEST_ANSWER:
         raise Fail("lavad sent an answer that this command does not understand")
+    answer: Reply | None
     try:
         answer = decode(_exactly(link, size).decode("utf-8"))
     except ValueError:

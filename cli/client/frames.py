@@ -7,7 +7,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+    """A value read from JSON or YAML."""
+    Frame = dict[str, object]
+    """The fields of an ask."""
 
 LARGEST_ASK = 16 * 1024 * 1024
 LARGEST_ANSWER = 64 * 1024 * 1024
@@ -24,7 +30,7 @@ class _Plain:
     parse_constant = float
 
 
-def _parts() -> tuple[Any, Any]:
+def _parts() -> tuple[Callable[[str], str], Callable[[str, int], tuple[Any, int]]]:
     """(quote a string, read the value at an index): of CPython's `_json`, else of `json`."""
     try:
         import _json
@@ -40,7 +46,7 @@ def _parts() -> tuple[Any, Any]:
 _quoted, _read = _parts()
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """The JSON text of a str, bool, int, float, None, list or dict with str keys."""
     if isinstance(value, str):
         return str(_quoted(value))
@@ -69,7 +75,7 @@ def decode(text: str) -> Any:
     return value
 
 
-def pack(frame: dict[str, Any]) -> bytes:
+def pack(frame: Mapping[str, object]) -> bytes:
     """One frame: 4 bytes of length, big-endian, then the JSON text."""
     data = encode(frame).encode("ascii")
     return len(data).to_bytes(4, "big") + data

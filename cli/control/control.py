@@ -9,16 +9,17 @@ from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping
 
+    from cli.client.frames import Frame
     from cli.control.selection import Wording
     from cli.options.options import Options
+    from proto.answers import Answer
 
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"
 
 
-def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
+def with_reason(frame: Frame, options: Options) -> Frame:
     """The ask with the reason of ``-C``."""
     reason = options.get("C")
     return {**frame, "reason": reason} if isinstance(reason, str) else frame
@@ -27,7 +28,7 @@ def with_reason(frame: dict[str, Any], options: Options) -> dict[str, Any]:
 def run_control(
     context: Context,
     command: str,
-    frame: Callable[[Options, list[str]], dict[str, Any]],
+    frame: Callable[[Options, list[str]], Frame],
     done: str | Callable[[str], str],
     wording: Wording | None = None,
 ) -> int:
@@ -47,7 +48,7 @@ def run_control(
     return report(context, ok, select, done if callable(done) else lambda job: done % job, wording)
 
 
-def change(context: Context, command: str, frame: dict[str, Any]) -> dict[str, Any]:
+def change(context: Context, command: str, frame: Mapping[str, object]) -> Answer:
     """Ask for a change; the answer. Raises Refused with the command's name in front."""
     try:
         return Client(context, read_conf(context)).change(frame)

@@ -7,9 +7,12 @@ from cli.client.context import LSF_FAILED, Context, Fail
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from cli.options.options import Options, Table
+    from proto.answers import Answer
+
+    Selection = dict[str, str | list[str]]
+    """The fields of ``asks.Select``."""
 
 LARGEST_ID = 2**31 - 1
 FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
@@ -40,9 +43,9 @@ def check_id(word: str) -> str:
     return word
 
 
-def selected(options: Options, words: list[str], table: Table, needed: str = "") -> dict[str, Any]:
+def selected(options: Options, words: list[str], table: Table, needed: str = "") -> Selection:
     """The fields of ``asks.Select``. ``needed``: the refusal where neither an id nor a filter is given ("": allowed)."""
-    chosen: dict[str, Any] = {}
+    chosen: Selection = {}
     ids = [check_id(word) for given in words for word in given.split()]
     if ids:
         chosen["ids"] = ids
@@ -55,9 +58,7 @@ def selected(options: Options, words: list[str], table: Table, needed: str = "")
     return chosen
 
 
-def report(
-    context: Context, ok: dict[str, Any], select: dict[str, Any], done: Callable[[str], str], wording: Wording | None = None
-) -> int:
+def report(context: Context, ok: Answer, select: Selection, done: Callable[[str], str], wording: Wording | None = None) -> int:
     """Print the result for each job; the exit status."""
     wording = wording or Wording()
     results = ok.get("results") or []

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import Any
 
 from cli.client.context import Fail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Json
 
 
 class Fields:
     """The fields of one mapping; ``where`` names it in errors."""
 
-    def __init__(self, value: Any, where: str) -> None:
+    def __init__(self, value: Json, where: str) -> None:
         if value is None:
             value = {}
         if not isinstance(value, dict):
             raise Fail(f"{where}: this is no mapping of fields")
         self.where = where
-        self._value: dict[str, Any] = {str(name): one for name, one in value.items()}
+        self._value: dict[str, Json] = {str(name): one for name, one in value.items()}
         self._asked: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
@@ -28,7 +31,7 @@ class Fields:
         """An error about a field."""
         return Fail(f"{self.where}.{name}: {why}")
 
-    def any(self, name: str) -> Any:
+    def any(self, name: str) -> Json:
         """Whatever it is; None where it is not given."""
         self._asked.add(name)
         return self._value.get(name)
@@ -64,7 +67,7 @@ class Fields:
         """A mapping inside, empty where it is not given."""
         return Fields(self.any(name), f"{self.where}.{name}")
 
-    def rows(self, name: str) -> list[Any]:
+    def rows(self, name: str) -> list[Json]:
         """A list."""
         value = self.any(name)
         if value is None:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from cli.client.context import Fail
 from cli.jobs import pods
 from cli.jobs.fields import Fields
-from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.model import Action, JobFile, Policy, Role
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Json
 
 KINDS = ("MPIJob", "PyTorchJob", "TFJob")
 _VERSIONS = {"MPIJob": ("v1", "v2beta1", "v1alpha2", "v1alpha1"), "PyTorchJob": ("v1", "v1beta2"), "TFJob": ("v1", "v1beta2")}
@@ -21,7 +24,7 @@ _LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 _ORDER = ("Launcher", "Chief", "Master", "PS", "Worker", "Evaluator")
 
 
-def read_manifest(value: Any, name: str) -> JobFile:
+def read_manifest(value: Json, name: str) -> JobFile:
     """A manifest as a job."""
     top = Fields(value, name)
     kind = top.text("kind")
@@ -240,8 +243,8 @@ def _spread_least(spec: Fields, job: JobFile) -> None:
             role.least, spare = least - less, spare - less
 
 
-def _policies(fields: Fields, job: JobFile) -> list[list[Any]]:
-    found: list[list[Any]] = []
+def _policies(fields: Fields, job: JobFile) -> list[Action]:
+    found: list[Action] = []
     for at, row in enumerate(fields.rows("policies")):
         one = Fields(row, f"{fields.where}.policies[{at}]")
         action = one.text("action")
@@ -259,7 +262,7 @@ def _policies(fields: Fields, job: JobFile) -> list[list[Any]]:
             events = ["TaskFailed"]
         for event in events:
             if event in _EVENTS:
-                found.append([_EVENTS[event], _ACTIONS[action], code])
+                found.append((_EVENTS[event], _ACTIONS[action], code))
             else:
                 job.ignore(f"policies.{event[:64]}")
         job.ignore(*(f"policies.{name}" for name in one.others(("event", "events", "exitCode"))))

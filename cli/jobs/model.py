@@ -6,8 +6,9 @@ Rule: it is what bsub would send; numbers and words are checked once more by the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+Action = tuple[str, str, int]
+"""(event, what is done, the exit code that it is about or -1)."""
 Options = dict[str, str | bool | list[str]]
 
 
@@ -30,9 +31,9 @@ class Role:
     spread: bool = False
     scratch: bool = False
     kind: str = ""
-    actions: list[list[Any]] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
 
-    def frame(self) -> dict[str, Any]:
+    def frame(self) -> dict[str, object]:
         """Its part of the ask: what is not as it is by itself."""
         return {name: value for name, value in vars(self).items() if name == "name" or value != getattr(_PLAIN, name)}
 
@@ -50,9 +51,9 @@ class Policy:
     launcher_start: str = "when_ready"
     backoff: int = 6
     nproc: int = 0
-    actions: list[list[Any]] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
 
-    def frame(self) -> dict[str, Any]:
+    def frame(self) -> dict[str, object]:
         """Its part of the ask."""
         return {name: value for name, value in vars(self).items() if value != getattr(_DEFAULT, name)}
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cli.client.context import Fail
 from cli.jobs.fields import Fields
-from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.model import Action, JobFile, Policy, Role
 from cli.options.options import Table
 from cli.submit.submit_options import bsub_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Json
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""
@@ -17,7 +19,7 @@ _CLIENT = frozenset(
 )
 
 
-def read_own(value: Any, name: str) -> JobFile:
+def read_own(value: Json, name: str) -> JobFile:
     """A job file of lava's own layout."""
     fields = Fields(value, name)
     job = JobFile()
@@ -41,7 +43,7 @@ def read_own(value: Any, name: str) -> JobFile:
     return job
 
 
-def _named(fields: Fields, roles: Any) -> list[tuple[str, Fields]]:
+def _named(fields: Fields, roles: Json) -> list[tuple[str, Fields]]:
     """Roles as a mapping by name, or as a list with names."""
     if isinstance(roles, list):
         rows = [Fields(one, f"{fields.where}.roles[{at}]") for at, one in enumerate(roles)]
@@ -115,23 +117,23 @@ def _range(fields: Fields) -> tuple[int, int]:
         raise fields.fail("count", f"{text[:40]} is no number of tasks") from None
 
 
-def _actions(fields: Fields) -> list[list[Any]]:
+def _actions(fields: Fields) -> list[Action]:
     """``TaskFailed: RestartJob``, ``TaskFailed(3): CompleteJob``."""
-    found: list[list[Any]] = []
+    found: list[Action] = []
     for name in fields.names():
         event, bracket, code = name.partition("(")
         if bracket and not (code.endswith(")") and code[:-1].isdecimal() and len(code) < 6):
             raise fields.fail(name[:64], "an event, perhaps with an exit code in parentheses")
-        found.append([event, fields.text(name), int(code[:-1]) if bracket else -1])
+        found.append((event, fields.text(name), int(code[:-1]) if bracket else -1))
     return found
 
 
 # -- and back --------------------------------------------------------------------------------------------------------------
 
 
-def show(job: JobFile) -> dict[str, Any]:
+def show(job: JobFile) -> dict[str, object]:
     """The same as a value of this layout."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     options = dict(job.options)
     for field, option in NAMES.items():
         if option in options:
@@ -143,20 +145,20 @@ def show(job: JobFile) -> dict[str, Any]:
     if not job.roles:
         return found | {"command": job.command}
     policy = job.policy.frame()
-    if actions := policy.pop("actions", None):
-        policy["on"] = _shown_actions(actions)
+    if policy.pop("actions", None):
+        policy["on"] = _shown_actions(job.policy.actions)
     return found | policy | {"roles": {role.name: _shown_role(role) for role in job.roles}}
 
 
-def _shown_role(role: Role) -> dict[str, Any]:
+def _shown_role(role: Role) -> dict[str, object]:
     found = role.frame()
     del found["name"]
     if "least" in found:
         found["count"] = f"{found.pop('least')},{role.count}"
-    if actions := found.pop("actions", None):
-        found["on"] = _shown_actions(actions)
+    if found.pop("actions", None):
+        found["on"] = _shown_actions(role.actions)
     return found
 
 
-def _shown_actions(actions: list[list[Any]]) -> dict[str, str]:
+def _shown_actions(actions: list[Action]) -> dict[str, str]:
     return {event if code < 0 else f"{event}({code})": action for event, action, code in actions}

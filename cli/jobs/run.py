@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
@@ -25,6 +25,7 @@ from cli.submit.yaml_text import read_yaml
 from proto.options import SECRETS_FOLDER
 
 if TYPE_CHECKING:
+    from cli.client.frames import Json
     from cli.options.options import Options, Table
 
 _NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
@@ -35,7 +36,7 @@ def read_job(context: Context, name: str) -> JobFile:
     return job_of(read_yaml(name, read_text(context, name)), name)
 
 
-def job_of(documents: list[Any], name: str) -> JobFile:
+def job_of(documents: list[Json], name: str) -> JobFile:
     """The one job among the documents of a file; a manifest's other documents are named as ignored."""
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in documents]
     if not any(kinds):

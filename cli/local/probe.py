@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import Any
 
 from cli.client.frames import pack
 from proto.unixpath import reachable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Frame
+    from proto.answers import Reply
+
 PATIENCE = 5.0
 
 
-def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
+def ask_once(path: Path, frame: Frame) -> list[Reply]:
     """The frames of an answer; [] if no master serves there within PATIENCE seconds."""
-    answers: list[dict[str, Any]] = []
+    answers: list[Reply] = []
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(PATIENCE)
         try:
@@ -32,7 +36,7 @@ def ask_once(path: Path, frame: dict[str, Any]) -> list[dict[str, Any]]:
     return [] if any("standby" in answer for answer in answers) else answers
 
 
-def query(path: Path, command: str, options: dict[str, Any]) -> str | None:
+def query(path: Path, command: str, options: Frame) -> str | None:
     """What a query prints on stdout; None if no master serves there."""
     answers = ask_once(path, {"ask": "query", "command": command, "options": options, "words": []})
     return "".join(str(answer["out"]) for answer in answers if "out" in answer) if answers else None

@@ -18,10 +18,9 @@ from cli.submit.submit_options import propagated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from cli.options.options import Options
     from cli.submit.script import Work
+    from proto.answers import Answer
 
 ABORT_VALUE = 97
 EEXEC_DATA = "LAVA_EEXEC_DATA"
@@ -60,7 +59,7 @@ class Site:
         if self._for_eexec:
             env[EEXEC_DATA] = self._for_eexec[:LARGEST_DATA].decode("utf-8", "replace").replace("\0", "")
 
-    def submitted(self, ok: dict[str, Any]) -> None:
+    def submitted(self, ok: Answer) -> None:
         """Run the epsubs: the job has its id."""
         told = {"LSB_SUB_JOB_ID": str(ok.get("job", -1)), "LSB_SUB_JOB_QUEUE": str(ok.get("queue", ""))}
         for name, arguments in self._calls:

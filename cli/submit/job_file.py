@@ -12,8 +12,7 @@ from proto.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Json
     from cli.options.options import Options, Table
 
 LARGEST = 1 << 20
@@ -57,7 +56,7 @@ def read_job_file(context: Context, options: Options, table: Table) -> tuple[Opt
     return _options(name, values, table), command or ""
 
 
-def _json(name: str, text: str) -> dict[str, Any]:
+def _json(name: str, text: str) -> dict[str, Json]:
     import json
 
     try:
@@ -69,9 +68,9 @@ def _json(name: str, text: str) -> dict[str, Any]:
     return _flat(value)
 
 
-def _flat(value: dict[str, Any]) -> dict[str, Any]:
+def _flat(value: dict[str, Json]) -> dict[str, Json]:
     """Categories (io, limit, resource …) only group the options."""
-    found: dict[str, Any] = {}
+    found: dict[str, Json] = {}
     for key, item in value.items():
         if isinstance(item, dict):
             found.update(_flat(item))
@@ -80,7 +79,7 @@ def _flat(value: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _yaml(name: str, text: str) -> dict[str, Any]:
+def _yaml(name: str, text: str) -> dict[str, Json]:
     if sys.flags.no_site:
         # Commands start without site-packages; the few that read YAML need them.
         import site
@@ -94,7 +93,7 @@ def _yaml(name: str, text: str) -> dict[str, Any]:
     return _flat(documents[0])
 
 
-def _options(name: str, values: dict[str, Any], table: Table) -> Options:
+def _options(name: str, values: dict[str, Json], table: Table) -> Options:
     found: Options = {}
     for key, value in values.items():
         option = key.lstrip("-")

@@ -11,9 +11,9 @@ from proto.options import DURATION, FLAG, OPTIONS, SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
     from xml.etree.ElementTree import Element
 
+    from cli.client.frames import Json
     from proto.options import Option
 
 GROUPS = {
@@ -31,7 +31,7 @@ LSF = {option.jsdl_lsf: option for option in OPTIONS if option.jsdl_lsf}
 RANGES = ("Exact", "LowerBoundedRange", "UpperBoundedRange", "LowerBound", "UpperBound")
 
 
-def read_jsdl(name: str, text: str, strict: bool) -> dict[str, Any]:
+def read_jsdl(name: str, text: str, strict: bool) -> dict[str, Json]:
     """Option names to values, with ``command``. ``strict``: LSF's own elements are refused."""
     from xml.etree import ElementTree
 
@@ -54,7 +54,7 @@ class _Reader:
     def __init__(self, name: str, strict: bool) -> None:
         self.name = name
         self.strict = strict
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Json] = {}
         self.hosts: list[str] = []
         self.words: list[str] = []
         self.arguments: list[str] = []
@@ -69,7 +69,7 @@ class _Reader:
             else:
                 self._leaf(element, _local(element), (element.text or "").strip())
 
-    def found(self) -> dict[str, Any]:
+    def found(self) -> dict[str, Json]:
         if self.hosts:
             self.values["m"] = " ".join(self.hosts)
         if self.env:

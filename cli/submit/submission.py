@@ -11,11 +11,11 @@ from proto.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from cli.client.frames import Frame
     from cli.options.options import Options
     from cli.submit.esub import Site
     from cli.submit.script import Work
+    from proto.answers import Answer
 
 LAUNCHERS = (
     "mpirun",
@@ -73,11 +73,12 @@ def home_of(context: Context) -> str:
         return "/"
 
 
-def submission(context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0) -> dict[str, Any]:
+def submission(context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0) -> Frame:
     """The ask."""
     if not context.cwd:
         raise Fail("The current working directory no longer exists")
-    frame: dict[str, Any] = {
+    sent = {name: value for name, value in options.items() if name not in NOT_SENT}
+    frame: Frame = {
         "ask": "submit",
         "command": work.command,
         "script": work.script,
@@ -86,19 +87,20 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
         "home": home_of(context),
         "umask": context.umask,
         "shell": context.environ.get("SHELL", ""),
-        "options": {name: value for name, value in options.items() if name not in NOT_SENT},
+        "options": sent,
     }
     if restart_of:
         frame["restart_of"] = restart_of
     _check_text(frame)
+    check_options(sent)
     return frame
 
 
-def _check_text(frame: dict[str, Any]) -> None:
+def _check_text(frame: Frame) -> None:
     for what in ("command", "cwd", "home", "shell"):
-        if not is_text(frame[what]):
-            raise Fail(f"The {what} holds bytes that are not UTF-8: {printable(frame[what])[:200]}")
-    check_options(frame["options"])
+        text = str(frame[what])
+        if not is_text(text):
+            raise Fail(f"The {what} holds bytes that are not UTF-8: {printable(text)[:200]}")
 
 
 def check_options(options: Options) -> None:
@@ -138,7 +140,7 @@ def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None
     return Site(context, conf, folder, command)
 
 
-def send(context: Context, client: Client, frame: dict[str, Any]) -> dict[str, Any]:
+def send(context: Context, client: Client, frame: Frame) -> Answer:
     """Submit and print what LSF prints; the answer."""
     ok = client.change(frame)
     for notice in ok.get("notices") or ():

@@ -11,6 +11,10 @@ from typing import Any
 
 from cli.client.context import Fail
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Json
+
 LARGEST = 1 << 18
 MOST_NODES = 50_000
 DEEPEST = 40
@@ -18,7 +22,7 @@ MOST_DOCUMENTS = 16
 _OWN = ("timestamp", "int", "float", "bool")
 
 
-def read_yaml(name: str, text: str) -> list[Any]:
+def read_yaml(name: str, text: str) -> list[Json]:
     """The documents of a file."""
     try:
         import yaml
@@ -60,7 +64,7 @@ def _check_depth(name: str, events: Iterator[Any]) -> None:
             depth -= 1
 
 
-def _count(name: str, value: Any, left: int) -> int:
+def _count(name: str, value: Json, left: int) -> int:
     """What is left of the number of values after this one; those behind an alias count again each time."""
     to_do = [value]
     while to_do:

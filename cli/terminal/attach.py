@@ -20,6 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from cli.client.frames import Frame
+    from cli.terminal.tasklink import Link
+    from proto.answers import Answer
+
 
 CONNECT_SECONDS = 20.0
 _TO_JOB = (signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
@@ -30,7 +34,7 @@ _NOTICED = (*_TO_JOB, *_LEAVING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH
 class Attached(TaskLink):
     """A connection to an interactive job. ``tty``: the job gets a terminal; ``apart``: its stderr is separate from its stdout."""
 
-    def __init__(self, context: Context, link: Any, tty: bool, apart: bool) -> None:
+    def __init__(self, context: Context, link: Link, tty: bool, apart: bool) -> None:
         self._found: list[Any] | None = None
         self._context = context
         super().__init__(link, True, lambda text: context.err(f"bsub: {text}\n"), _NOTICED)
@@ -43,7 +47,7 @@ class Attached(TaskLink):
 
     def greet(self, token: str) -> None:
         """Authenticate by the job's token, and send this terminal's size and type."""
-        said: dict[str, Any] = {"token": token, "tty": self._tty, "term": self._context.environ.get("TERM", "")}
+        said: Frame = {"token": token, "tty": self._tty, "term": self._context.environ.get("TERM", "")}
         if self._tty and (size := _size()):
             said["size"] = list(size)
         self._out += wire.pack(wire.HELLO, 0, encode(said).encode("ascii"))
@@ -134,7 +138,7 @@ class Attached(TaskLink):
         os._exit(code)
 
 
-def connect(found: dict[str, Any]) -> Any:
+def connect(found: Answer) -> Link | None:
     """A connection to the endpoint that the master named; None where nobody accepts."""
     ip, port, name = str(found["door"]).split(" ")
     if found.get("near"):

@@ -13,7 +13,8 @@ from cli.submit.submission import KILLED_WHILE_PENDING, exit_status
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+
+    from proto.answers import Answer
 
     Say = Callable[[str], None]
 
@@ -84,7 +85,7 @@ class _Conversation:
             self._attempt = int(found["attempt"])
             code = self._join(found)
 
-    def _find(self, code: int | None) -> dict[str, Any] | None:
+    def _find(self, code: int | None) -> Answer | None:
         """The endpoint of the next attempt, or how the job ended; None where the master is silent and the exit code is known."""
         _leave_on_signals()
         ask = {"ask": "attach", "job": self._job, "after": self._attempt}
@@ -99,7 +100,7 @@ class _Conversation:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _join(self, found: dict[str, Any]) -> int | None:
+    def _join(self, found: Answer) -> int | None:
         from cli.terminal.attach import Attached, connect
 
         try:
@@ -118,7 +119,7 @@ class _Conversation:
         finally:
             link.close()
 
-    def _ended(self, found: dict[str, Any], code: int | None) -> int:
+    def _ended(self, found: Answer, code: int | None) -> int:
         if code is not None:
             return code
         if why := found.get("why"):

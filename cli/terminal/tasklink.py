@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-from socket import socket
 
 from cli.client.context import LSF_FAILED
 from cli.client.frames import encode
@@ -17,7 +16,23 @@ from cli.terminal import taskframes as wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import NoReturn, Protocol
+
+    from cli.client.frames import Frame
+
+    class Link(Protocol):
+        """A socket, or one with TLS on top."""
+
+        def fileno(self) -> int: ...
+
+        def setblocking(self, blocking: bool, /) -> None: ...
+
+        def send(self, data: bytearray, /) -> int: ...
+
+        def recv(self, size: int, /) -> bytes: ...
+
+        def close(self) -> None: ...
+
 
 PASSED_ON = (
     signal.SIGINT,
@@ -37,7 +52,7 @@ class TaskLink:
     """The tasks of one command. ``complain`` prints a line; ``passed_on``: signals that the tasks get."""
 
     def __init__(
-        self, link: socket, with_input: bool, complain: Callable[[str], None], passed_on: tuple[int, ...] = PASSED_ON
+        self, link: Link, with_input: bool, complain: Callable[[str], None], passed_on: tuple[int, ...] = PASSED_ON
     ) -> None:
         self._link = link
         self._complain = complain
@@ -59,7 +74,7 @@ class TaskLink:
                 signal.signal(number, _noted)
         self._whole = {fd: _is_file(fd) for fd in (1, 2)}
 
-    def start(self, number: int, asked: dict[str, Any]) -> None:
+    def start(self, number: int, asked: Frame) -> None:
         """Ask for a task by a number of this command's."""
         self._live.add(number)
         self._codes[number] = LSF_FAILED

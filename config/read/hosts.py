@@ -1,7 +1,6 @@
 """lsb.hosts -> slots, limits and thresholds of hosts; host groups, host partitions and compute units."""
 
 import fnmatch
-from typing import Any
 
 import msgspec
 
@@ -10,7 +9,7 @@ from config.model.problems import Place, Problems
 from config.read.queues import name_is_good, read_thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.fields import Table, fill, shortened
+from config.values.fields import Fields, Table, fill, shortened
 from config.values.names import check_cycles, expand_all, flat_members, host_names, unknown_hosts
 
 
@@ -35,8 +34,8 @@ class BatchHosts(msgspec.Struct):
     """`listed` is False without a Host section: then all hosts of lsf.cluster are batch hosts."""
 
     listed: bool = False
-    default: dict[str, Any] | None = None
-    fields: dict[str, dict[str, Any]] = {}
+    default: Fields | None = None
+    fields: dict[str, Fields] = {}
     places: dict[str, Place] = {}
     groups: dict[str, GroupConfig] = {}
     group_places: dict[str, Place] = {}
@@ -100,7 +99,7 @@ def _read_partition(batch: BatchHosts, row: Row, problems: Problems) -> None:
     batch.partitions += (PartitionConfig(name=name, hosts=fields.get("hosts", ("all",)), shares=shares),)
 
 
-def _read_counts(fields: dict[str, Any], row: Row, owner: str, problems: Problems) -> None:
+def _read_counts(fields: Fields, row: Row, owner: str, problems: Problems) -> None:
     """MXJ (`!` and `()`: number of CPUs, `-`: no bound) and JL/U."""
     cell = row.cells.get("MXJ")
     if cell is not None and cell.value == "-":
@@ -111,7 +110,7 @@ def _read_counts(fields: dict[str, Any], row: Row, owner: str, problems: Problem
         _count(fields, "user_job_limit", row, "JL/U", owner, problems)
 
 
-def _count(fields: dict[str, Any], field: str, row: Row, column: str, owner: str, problems: Problems) -> None:
+def _count(fields: Fields, field: str, row: Row, column: str, owner: str, problems: Problems) -> None:
     try:
         fields[field] = v.number(0)(row.text(column), v.Scope())
     except ValueError as wrong:
@@ -150,7 +149,7 @@ def joined(
     A line for the host itself beats one for a group, type or model, which beats `default`.
     """
     hosts = dict(declared)
-    by_kind: dict[str, dict[str, Any]] = {}
+    by_kind: dict[str, Fields] = {}
     for name, fields in batch.fields.items():
         if name in declared:
             continue

@@ -7,7 +7,6 @@ Rule: never raises for what a folder holds. A folder that is empty or missing is
 import os
 import re
 import time
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from config.check import check_groups, check_limits, check_queues, check_shares
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
+from config.model.queue import QueueConfig
 from config.read.hosts import check_hosts_named, joined, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
@@ -30,6 +30,7 @@ from config.read.users import read_lsb_users
 from config.text.lines import Reading
 from config.text.sections import Row, Section, read_sections
 from config.values import values as v
+from config.values.fields import Fields
 from config.values.names import base_host
 
 LARGEST_FILE = 64 * 1024 * 1024
@@ -63,7 +64,7 @@ class _LsfConf(msgspec.Struct, frozen=True):
     """lsf.conf as it stands, the fields of SiteParams that it sets, and the unit of sizes."""
 
     lsf: dict[str, str]
-    fields: dict[str, Any]
+    fields: Fields
     scope: v.Scope
 
 
@@ -179,7 +180,7 @@ def _assembled(
     )  # fmt: skip
 
 
-def _check_default_queue(params: SiteParams, queues: dict[str, Any], sections: list[Section], problems: Problems) -> None:
+def _check_default_queue(params: SiteParams, queues: dict[str, QueueConfig], sections: list[Section], problems: Problems) -> None:
     for section in sections:
         for row in section.rows:
             for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
@@ -187,7 +188,9 @@ def _check_default_queue(params: SiteParams, queues: dict[str, Any], sections: l
                     problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
 
 
-def _check_queues(queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems) -> None:
+def _check_queues(
+    queues: dict[str, QueueConfig], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems
+) -> None:
     def place(name: str, key: str) -> Place:
         return _place(origins[name], key) if name in origins else Place("", 0)
 
@@ -195,7 +198,7 @@ def _check_queues(queues: dict[str, Any], origins: dict[str, Row], hosts: tuple[
     check_queues(queues, hosts, place, problems)
 
 
-def _check_preemption(queues: dict[str, Any], origins: dict[str, Row], problems: Problems) -> None:
+def _check_preemption(queues: dict[str, QueueConfig], origins: dict[str, Row], problems: Problems) -> None:
     for name, row in origins.items():
         preemption = queues[name].preemption
         for word, _ in preemption.preempts + preemption.preempted_by:

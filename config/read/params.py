@@ -1,7 +1,6 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import re
-from typing import Any
 
 from config.model.params import SiteParams
 from config.model.problems import Place, Problems
@@ -10,7 +9,7 @@ from config.text.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values import without_effect
-from config.values.fields import Table, field_of, fill, find_value, report_without_effect
+from config.values.fields import Fields, Table, field_of, fill, find_value, report_without_effect
 
 LSB_PARAMS: Table = {
     "DEFAULT_QUEUE": v.words,
@@ -195,14 +194,14 @@ LSF_CONF: Table = {
 OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
 
 
-def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], dict[str, Any]]:
+def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], Fields]:
     """-> (lsf.conf as it stands, the fields of SiteParams it sets)."""
     entries, bad = parse_lsf_conf(text)
     for number in bad:
         problems.error(Place(file, number), "not NAME=value")
     synonyms = {other: name for name, others in OTHER_LSF_NAMES.items() for other in others}
     conf: dict[str, str] = {}
-    fields: dict[str, Any] = {}
+    fields: Fields = {}
     for name, value, number in entries:
         place = Place(file, number)
         if name in conf:
@@ -223,8 +222,8 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
     return conf, fields
 
 
-def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems) -> Fields:
+    fields: Fields = {}
     for section in sections:
         if section.name.lower() != "parameters":
             problems.warn(section.place, f"unknown section {section.name}")
@@ -247,7 +246,7 @@ def params_as_written(sections: list[Section]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def params_of(fields: dict[str, Any], file: str, problems: Problems) -> SiteParams:
+def params_of(fields: Fields, file: str, problems: Problems) -> SiteParams:
     """The record, with what must hold between its fields."""
     params = SiteParams(**fields)
     timeout = params.lava_host_timeout

@@ -1,7 +1,5 @@
 """lsb.queues and lsb.applications -> QueueConfig, ApplicationConfig."""
 
-from typing import Any
-
 import msgspec
 
 from config.model.problems import Place, Problems
@@ -9,7 +7,7 @@ from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, JobAction, JobControl, Limits, Thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.fields import fill, shortened
+from config.values.fields import Fields, fill, shortened
 from config.values.parameters import APPLICATION, LIMIT_NAMES, QUEUE
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
@@ -66,12 +64,12 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
     return tuple(found.values())
 
 
-def _kept(fields: dict[str, Any], record: type[msgspec.Struct]) -> dict[str, Any]:
+def _kept(fields: Fields, record: type[msgspec.Struct]) -> Fields:
     """Without the parameters that are only checked (``without_effect``) or have become part of another field."""
     return {name: value for name, value in fields.items() if name in record.__struct_fields__}
 
 
-def _split_limits(fields: dict[str, Any]) -> str:
+def _split_limits(fields: Fields) -> str:
     """RUNLIMIT to THREADLIMIT become the fields `limits` and `defaults`; the host or model that a time is given for."""
     bounds = {LIMIT_NAMES[name]: fields[name] for name in LIMIT_NAMES if name in fields}
     fields["limits"] = Limits(**{name: one.maximum for name, one in bounds.items()})
@@ -79,7 +77,7 @@ def _split_limits(fields: dict[str, Any]) -> str:
     return next((bounds[name].host_spec for name in ("run", "cpu") if name in bounds and bounds[name].host_spec), "")
 
 
-def _all_controls(fields: dict[str, Any]) -> tuple[JobControl, ...]:
+def _all_controls(fields: Fields) -> tuple[JobControl, ...]:
     """JOB_CONTROLS, and the three parameters of profiles that each set one of them."""
     found = {control.action: control for control in fields.get("job_controls", ())}
     for action in JobAction:

@@ -1,7 +1,7 @@
 """lsf.shared and lsf.cluster.NAME -> types, models, resources, administrators, hosts."""
 
 import re
-from typing import Any
+from collections.abc import Container
 
 import msgspec
 
@@ -10,7 +10,7 @@ from config.model.problems import Place, Problems
 from config.read.queues import INDEX_ALIASES, LOAD_INDICES, name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
-from config.values.fields import Table, fill, report_unknown, shortened
+from config.values.fields import Fields, Table, fill, report_unknown, shortened
 from config.values.names import expand_all, host_names, parse_addresses
 
 RESOURCE: Table = {
@@ -135,7 +135,7 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
     load_columns = {"R15S", "R1M", "R15M", "UT", "PG", "IO", "LS", "IT", "TMP", "SWP", "MEM", "ND"}
     cluster.open = bool(cluster.addresses) or (cluster.open and not section.rows)
     for row in section.rows:
-        fields: dict[str, Any] = {
+        fields: Fields = {
             "model": _declared(row, "MODEL", shared.models, problems),
             "type": _declared(row, "TYPE", shared.types, problems),
             "server": _is_server(row, problems),
@@ -167,7 +167,7 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
             cluster.hosts.setdefault(name, HostConfig(name=name, **fields))
 
 
-def _declared(row: Row, column: str, known: Any, problems: Problems) -> str:
+def _declared(row: Row, column: str, known: Container[str], problems: Problems) -> str:
     """A model or type; `!` is "what the agent finds". One that lsf.shared does not name is a warning."""
     name = row.text(column)
     if name in ("", "!"):

@@ -12,6 +12,8 @@ from config.values import values as v
 from config.values import without_effect
 
 Table = Mapping[str, v.Parser]
+Fields = dict[str, Any]
+"""Fields of a record by name, as their parsers gave them; the record says of which type each is."""
 
 OTHER_NAMES = {
     "PROCLIMIT": "TASKLIMIT",
@@ -23,9 +25,9 @@ OTHER_NAMES = {
 """Older spellings that LSF still reads."""
 
 
-def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()) -> dict[str, Any]:
+def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str, others: Collection[str] = ()) -> Fields:
     """The row's known parameters as fields. `others` are names (upper case) that the caller reads itself."""
-    fields: dict[str, Any] = {}
+    fields: Fields = {}
     for key, cell in row.cells.items():
         key = OTHER_NAMES.get(key, key)
         if key in others:

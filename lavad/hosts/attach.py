@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Attach, Caller, Refused
 from lavad.core.lang.states import PartState
 from lavad.hosts.joblink import credentials, token
+from proto.answers import Answer
 
 
 def find_attach_address(cluster: Cluster, ask: Attach, caller: Caller, secret: bytes) -> Answer | None:

@@ -11,7 +11,6 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
-from lavad.core.lang.answers import Piece
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
@@ -21,6 +20,7 @@ from lavad.hosts.peek_requests import NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.store.read import Find, Reader
 from lavad.wire import records
+from proto.answers import Piece
 
 FOLLOW = 0.3
 """Seconds between two reads of output with bpeek -f."""

@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
 
 from lavad.replay import compare
 from lavad.replay.changes import POLICIES as CLUSTER_POLICIES
@@ -146,7 +145,7 @@ def _listed(skipped: dict[str, int]) -> str:
 
 
 def _json(options: argparse.Namespace, trace: Trace, slots: int, skipped: dict[str, int], measures: dict[str, Measures]) -> str:
-    shared: dict[str, Any] = {
+    shared: dict[str, object] = {
         "trace": trace.name,
         "hosts": options.hosts + options.add_hosts,
         "slots": slots,

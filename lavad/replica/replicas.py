@@ -15,13 +15,13 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import take
-from lavad.core.lang.answers import Piece
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Committed
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn
+from proto.answers import Piece
 
 log = logging.getLogger(__name__)
 

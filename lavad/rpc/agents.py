@@ -19,7 +19,6 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
-from lavad.core.lang.answers import Answer
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
@@ -33,6 +32,7 @@ from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
 from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
+from proto.answers import Answer
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
@@ -39,6 +38,7 @@ from lavad.services.loops import Loops
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
+from proto.answers import Answer
 
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
 _encode = msgspec.json.Encoder().encode

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import FinishedJobs
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.site.rights import is_admin
 from lavad.store.read import Find, Reader
+from proto.answers import Answer
 
 TRIES = 20
 """Attempts: a job may end between the lookup and the decision, which then needs another lookup."""

@@ -7,9 +7,9 @@ import asyncio
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job.job import Job
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.states import JobState
 from lavad.engine import Committed
+from proto.answers import Answer
 
 
 def answer_for(job: Job) -> Answer:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 import sqlalchemy as sa
@@ -11,8 +10,8 @@ import sqlalchemy as sa
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
+from lavad.store.connect import Ask
 
-Ask = Callable[[sa.Select[Any]], Sequence[Any]]
 Window = tuple[float, float]
 PAGE = 500
 IDS = 50_000

@@ -9,7 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy as sa
@@ -19,6 +20,14 @@ from sqlalchemy.engine import URL, make_url
 
 from lavad.store.errors import StoreCorrupt, StoreHeld, StoreRefused, refusal
 
+if TYPE_CHECKING:
+    import sqlite3
+
+Query = sa.Select[Any]
+"""A query of whichever columns."""
+Found = Sequence[Any]
+Ask = Callable[[Query], Found]
+"""Runs a query."""
 _BUSY_MS = 10_000
 _CONNECT_S = 10
 _SETTINGS = {
@@ -55,7 +64,7 @@ def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:
 def _sqlite(url: URL, read_only: bool) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
 
-    def connected(connection: Any, _record: Any) -> None:
+    def connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         connection.execute("PRAGMA query_only=ON" if read_only else "PRAGMA journal_mode=WAL")
@@ -82,7 +91,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
     }
     engine = sa.create_engine(url, paramstyle="format", connect_args=arguments, pool_use_lifo=True)
 
-    def connected(connection: psycopg.Connection[Any], _record: Any) -> None:
+    def connected(connection: psycopg.Connection[object], _record: object) -> None:
         # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own
         connection.adapters.register_dumper(int, Int8Dumper)
         was = connection.autocommit

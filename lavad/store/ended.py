@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import sqlalchemy as sa
 
@@ -11,8 +10,8 @@ from lavad.core.job.depend import Ended, exit_code
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
+from lavad.store.connect import Ask
 
-Ask = Callable[[sa.Select[Any]], Sequence[Any]]
 _jobs = schema.jobs.c
 _arrays = schema.arrays.c
 

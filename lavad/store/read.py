@@ -7,7 +7,7 @@ What it reads is what was committed when the call was made; live jobs are asked 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.store import codec, schema
 from lavad.store.accounting import Asked, Sums, pages, sums
-from lavad.store.connect import make_engine
+from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
 from lavad.store.upgrade import find_version
@@ -206,7 +206,7 @@ class Reader:
         query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
         return [(seq, codec.decode_event(seq, data)) for seq, data in self._rows(query)]
 
-    def _by_key(self, table: sa.Table, key: sa.Column[int], wanted: Iterable[int]) -> list[Any]:
+    def _by_key(self, table: sa.Table, key: sa.Column[int], wanted: Iterable[int]) -> Found:
         keys = list(wanted)
         rows: list[Any] = []
         for at in range(0, len(keys), _CHUNK):
@@ -218,11 +218,11 @@ class Reader:
         table = schema.arrays.c
         return [row.job for row in self._rows(sa.select(table.job).where(table.job.in_(jobs)))] if jobs else []
 
-    def _one(self, query: sa.Select[Any]) -> Any:
+    def _one(self, query: Query) -> Any:
         rows = self._rows(query)
         return rows[0][0] if rows else None
 
-    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+    def _rows(self, query: Query) -> Found:
         for last in (False, True):
             try:
                 with self.engine.connect() as connection:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import Any
 
 import sqlalchemy as sa
 
 from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
-from lavad.store.connect import FileLock, connect, make_engine
+from lavad.store.connect import FileLock, Found, Query, connect, make_engine
 from lavad.store.errors import Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
 from lavad.store.rows import Rows, Statements
 from lavad.store.upgrade import upgrade
@@ -127,12 +126,12 @@ class Store:
             names = self._names[number] = (spec.user, spec.queue, spec.project)
         return names
 
-    def _ask(self, query: sa.Select[Any]) -> list[Any]:
+    def _ask(self, query: Query) -> Found:
         for last in (False, True):
             try:
                 connection = self.connection()
                 with connection.begin():
-                    return list(connection.execute(query).all())
+                    return connection.execute(query).all()
             except sa.exc.DBAPIError as error:
                 failure = self._lost(error)
                 if last or not lost(error):

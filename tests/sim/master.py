@@ -20,7 +20,6 @@ from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.core.plan.plan import Plan
@@ -31,6 +30,7 @@ from lavad.hosts.sessions import Session, Sessions
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from lavad.store.batch import Batch, batch_of
+from proto.answers import Answer
 from tests.sim.agents import Host, Order
 from tests.sim.net import Stream
 from tests.sim.timeline import Timeline

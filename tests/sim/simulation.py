@@ -14,12 +14,12 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control, resize
 from lavad.core.decide.submit import submit
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Kill, Migrate, OptionValue, Refused, Requeue, Resize, Resume, Select, Stop, Submit
 from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.conf import Conf, Params
+from proto.answers import Answer
 from tests.sim.agents import Host
 from tests.sim.master import Disk, Master
 from tests.sim.timeline import Timeline

@@ -19,6 +19,7 @@ from proto.commands import COMMANDS
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lavad", "agent", "cli", "config", "proto")
 LONGEST = 400
+MOST_OPEN = 70
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 
 
@@ -48,6 +49,19 @@ def test_no_function_is_too_long() -> None:
                 if length > 60:
                     long[f"{short(path)}:{node.name}"] = length
     assert long == {}
+
+
+def test_few_lines_leave_a_type_open() -> None:
+    """``Any`` stands where a type is known at run time only: the wire, SQL rows, registries by class. Elsewhere it hides errors.
+
+    The ceiling is what there is: a new ``Any`` has to take the place of an old one.
+    """
+    lines = set()
+    for path in sources("lavad", "agent", "cli", "config"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Name) and node.id == "Any":
+                lines.add((short(path), node.lineno))
+    assert len(lines) <= MOST_OPEN, sorted(lines)
 
 
 def test_every_module_says_what_it_is_for() -> None:
@@ -92,11 +106,14 @@ def test_the_core_has_no_time_zone_of_its_own() -> None:
     assert found == []
 
 
-def test_the_core_imports_the_table_of_options_only() -> None:
+def test_the_core_imports_options_and_answers_only() -> None:
     """import-linter names the modules of proto that the core may not have; here a new one is caught too."""
     for path in sources("lavad/core", "lavad/sched", "agent/core"):
         nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-        strange = {node.module for node in nodes if str(node.module).split(".")[0] == "proto"} - {"proto.options"}
+        strange = {node.module for node in nodes if str(node.module).split(".")[0] == "proto"} - {
+            "proto.options",
+            "proto.answers",
+        }
         assert not strange, f"{short(path)} imports {sorted(map(str, strange))}"
 
 

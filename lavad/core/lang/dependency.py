@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -17,9 +17,10 @@ from lavad.core.lang.ranges import MAX_INDEX, Ranges
 from lavad.core.lang.windows import WindowError, parse_windows
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from lark import Lark, Token
 
-Tree = tuple[Any, ...]
+Tree = tuple[str, *tuple["Tree | Question", ...]]
+"""("and" or "or", branch...) or ("not", branch)."""
 Answer = bool | None
 
 MAX_TEXT = 8192
@@ -102,35 +103,35 @@ STAR: "*"
 
 @cache
 def _parser() -> Lark:
-    from lark import Lark, Token, Transformer
+    from lark import Lark, Token, Transformer, v_args
 
-    class Build(Transformer[Token, Any]):
-        def or_(self, items: list[Any]) -> Tree:
-            return ("or", *items)
+    @v_args(inline=True)
+    class Build(Transformer[Token, "Tree | Question"]):
+        def or_(self, *parts: Tree | Question) -> Tree:
+            return ("or", *parts)
 
-        def and_(self, items: list[Any]) -> Tree:
-            return ("and", *items)
+        def and_(self, *parts: Tree | Question) -> Tree:
+            return ("and", *parts)
 
-        def negated(self, items: list[Any]) -> Tree:
-            return ("not", items[0])
+        def negated(self, inner: Tree | Question) -> Tree:
+            return ("not", inner)
 
-        def call(self, items: list[Any]) -> Question:
-            return _call(*items)
+        def call(self, function: Token, ref: JobRef, *condition: Token | None) -> Question:
+            return _call(str(function), ref, *condition)
 
-        def time(self, items: list[Any]) -> Question:
-            return _time(items[0])
+        def time(self, token: Token) -> Question:
+            return _time(token)
 
-        def bare(self, items: list[Any]) -> Question:
-            return Question("done", items[0])
+        def bare(self, ref: JobRef) -> Question:
+            return Question("done", ref)
 
-        def ref(self, items: list[Any]) -> JobRef:
-            return _ref(*items)
+        def ref(self, token: Token, index: Token | None) -> JobRef:
+            return _ref(token, index)
 
     return Lark(_GRAMMAR, parser="lalr", transformer=Build(), maybe_placeholders=True)
 
 
-def _call(function: str, ref: JobRef, *condition: Any) -> Question:
-    name = str(function)
+def _call(name: str, ref: JobRef, *condition: Token | None) -> Question:
     if name in COUNTERS and len(condition) == 2:
         return Question(name, ref, str(condition[0] or "=="), _number(condition[1]))
     if name == "external" and len(condition) == 1:
@@ -142,10 +143,10 @@ def _call(function: str, ref: JobRef, *condition: Any) -> Question:
     raise ValueError(name)
 
 
-def _number(token: str) -> int | None:
+def _number(token: Token | None) -> int | None:
     if token == "*":
         return None
-    if len(token) > 10:
+    if token is None or len(token) > 10:
         raise ValueError(token)
     return int(token)
 
@@ -162,7 +163,7 @@ _INDEXED = re.compile(r"([^\[\]]+)(\[(?:\*|[0-9][0-9,:-]*)\])")
 """A quoted name with the indices inside the quotes."""
 
 
-def _ref(token: Any, index: str | None) -> JobRef:
+def _ref(token: Token, index: str | None) -> JobRef:
     if token.type == "STRING" and index is None and (inside := _INDEXED.fullmatch(str(token)[1:-1])):
         name, index = inside.groups()
         token = token.update(value=f'"{name}"')
@@ -195,7 +196,7 @@ def parse(text: str) -> Tree | Question:
 
 
 def _too_deep(tree: Tree | Question) -> bool:
-    level: list[Any] = [tree]
+    level: list[Tree | Question] = [tree]
     for _ in range(MAX_DEPTH):
         level = [branch for node in level if isinstance(node, tuple) for branch in node[1:]]
         if not level:
@@ -213,9 +214,9 @@ def evaluate(tree: Tree | Question, lookup: Callable[[Question], Answer]) -> Ans
     """`lookup` answers one question (see `judge`); `!` of a question that can never become true is true."""
     if isinstance(tree, Question):
         return lookup(tree)
-    if tree[0] == "not":
-        return not evaluate(tree[1], lookup)
     answers = [evaluate(branch, lookup) for branch in tree[1:]]
+    if tree[0] == "not":
+        return not answers[0]
     return _all(answers) if tree[0] == "and" else _any(answers)
 
 

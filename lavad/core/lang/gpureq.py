@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,8 @@ _MIG = re.compile(r"\d{1,3}(/\d{1,3})?", re.ASCII)
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
 _MAX_TEXT = 1024
 _MAX_MB = 1e12
+_Option = int | float | str | bool
+_Options = dict[str, _Option]
 
 
 class GpuReqError(ValueError):
@@ -44,7 +45,7 @@ class GpuReq(msgspec.Struct, frozen=True, omit_defaults=True):
     mig: str | None = None
 
 
-_DEFAULTS: dict[str, Any] = {"num": 1, "per": "host", "mode": "shared", "mps": "no", "j_exclusive": False}
+_DEFAULTS: _Options = {"num": 1, "per": "host", "mode": "shared", "mps": "no", "j_exclusive": False}
 
 
 def parse(text: str, unit_mb: float = 1.0) -> GpuReq:
@@ -54,7 +55,7 @@ def parse(text: str, unit_mb: float = 1.0) -> GpuReq:
         raise GpuReqError("Bad GPU requirement: too long")
     if stripped == "-":
         return GpuReq()
-    options: dict[str, Any] = {}
+    options: _Options = {}
     for word in stripped.split(":"):
         key, _, value = (piece.strip() for piece in word.partition("="))
         read = _READERS.get(key)
@@ -64,12 +65,12 @@ def parse(text: str, unit_mb: float = 1.0) -> GpuReq:
         if found.keys() & options.keys():
             raise GpuReqError(f"Bad GPU requirement: {key} is given twice")
         options |= found
-    return GpuReq(**options)
+    return msgspec.convert(options, GpuReq)
 
 
 def merge(own: GpuReq, *outer: GpuReq | None) -> GpuReq:
     """The job's options first, then application, queue and cluster, then the defaults."""
-    merged: dict[str, Any] = {}
+    merged: _Options = {}
     for level in (own, *(req for req in outer if req is not None)):
         known = {name: value for name in GpuReq.__struct_fields__ if (value := getattr(level, name)) is not None}
         # `num` and its unit are taken from the same level
@@ -81,7 +82,7 @@ def merge(own: GpuReq, *outer: GpuReq | None) -> GpuReq:
         merged["j_exclusive"] = True
     if merged.get("gvendor") == "amd":
         merged["mps"] = "no"
-    return GpuReq(**_DEFAULTS | merged)
+    return msgspec.convert(_DEFAULTS | merged, GpuReq)
 
 
 def model_of(req: GpuReq) -> tuple[str, float | None]:
@@ -129,16 +130,17 @@ _ORDER = (
 )
 
 
-def _value(req: GpuReq, name: str) -> Any:
-    return req.gmem_mb if name == "gmem" else getattr(req, name)
+def _value(req: GpuReq, name: str) -> _Option | None:
+    value: _Option | None = req.gmem_mb if name == "gmem" else getattr(req, name)
+    return value
 
 
 def _shown(req: GpuReq, name: str) -> str:
     value = _value(req, name)
     if name == "num":
         return f"{value}/task" if req.per == "task" else str(value)
-    if name == "gmem":
-        return f"{value:.6f}".rstrip("0").rstrip(".") + "M"
+    if req.gmem_mb is not None and name == "gmem":
+        return f"{req.gmem_mb:.6f}".rstrip("0").rstrip(".") + "M"
     if name == "gtile" and value == 0:
         return "!"
     if isinstance(value, bool):
@@ -158,10 +160,10 @@ def _count(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) else None
 
 
-Reader = Callable[[str, float], "dict[str, Any] | None"]
+Reader = Callable[[str, float], "_Options | None"]
 
 
-def _read_num(value: str, unit_mb: float) -> dict[str, Any] | None:
+def _read_num(value: str, unit_mb: float) -> _Options | None:
     number, slash, per = value.partition("/")
     count = _count(number)
     if count is None or (slash and per not in ("task", "host")):
@@ -169,7 +171,7 @@ def _read_num(value: str, unit_mb: float) -> dict[str, Any] | None:
     return {"num": count, "per": per or "host"}
 
 
-def _read_mps(value: str, unit_mb: float) -> dict[str, Any] | None:
+def _read_mps(value: str, unit_mb: float) -> _Options | None:
     first, *flags = value.split(",")
     named = {"shared" if flag == "share" else flag for flag in flags}
     if first not in ("yes", "no", "per_socket", "per_gpu") or named - {"shared", "nocvd"} or (first == "no" and named):
@@ -177,18 +179,18 @@ def _read_mps(value: str, unit_mb: float) -> dict[str, Any] | None:
     return {"mps": ",".join([first, *(flag for flag in ("shared", "nocvd") if flag in named)])}
 
 
-def _read_gmem(value: str, unit_mb: float) -> dict[str, Any] | None:
+def _read_gmem(value: str, unit_mb: float) -> _Options | None:
     size = _size(value, unit_mb)
     return {"gmem_mb": size} if size else None
 
 
-def _read_gtile(value: str, unit_mb: float) -> dict[str, Any] | None:
+def _read_gtile(value: str, unit_mb: float) -> _Options | None:
     count = 0 if value == "!" else _count(value)
     return None if count is None else {"gtile": count}
 
 
 def _flag(name: str, *, only_yes: bool = False) -> Reader:
-    def read(value: str, unit_mb: float) -> dict[str, Any] | None:
+    def read(value: str, unit_mb: float) -> _Options | None:
         if value not in (("yes",) if only_yes else ("yes", "no")):
             return None
         return {name: value == "yes"}

@@ -194,11 +194,10 @@ def answer_of(cluster: Cluster, question: Question, jobs: tuple[int, ...], local
 def _fold(tree: Tree | Question, ask: Callable[[Question], tuple[Ranges, Ranges]], wanted: Ranges) -> tuple[Ranges, Ranges]:
     if isinstance(tree, Question):
         return ask(tree)
-    if tree[0] == "not":
-        met, _ = _fold(tree[1], ask, wanted)
-        return wanted.minus(met), EMPTY
     parts = [_fold(branch, ask, wanted) for branch in tree[1:]]
     met, never = parts[0]
+    if tree[0] == "not":
+        return wanted.minus(met), EMPTY
     for also, bad in parts[1:]:
         if tree[0] == "and":
             met, never = met.intersect(also), never.union(bad)

@@ -6,7 +6,7 @@ Effects are idempotent: by (key, attempt, uid, number of the pending signal) an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -137,12 +137,19 @@ def is_released(run: Attempt) -> bool:
     return any(part.state in (PartState.STARTING, PartState.RUNNING) or part.end is not None for part in run.parts)
 
 
+class _Address(TypedDict):
+    host: str
+    key: int
+    attempt: int
+    uid: str
+
+
 def _part_effects(
     job: Job, run: Attempt, part: Part, place: int, links: tuple[Endpoint, Ports], tasks: Sequence[tuple[int, TaskRun]]
 ) -> list[Effect]:
     if part.state in OVER:
         return []
-    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
+    name: _Address = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
     if part.leaving:
         return [] if part.end is not None else [KillPart(leaves=True, **name)]
     if _must_end(run, part, place):
@@ -170,7 +177,7 @@ def _part_effects(
 
 
 def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) -> TellHosts:
-    name: dict[str, Any] = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
+    name: _Address = {"host": part.host, "key": job.key, "attempt": run.number, "uid": uid_of(run, part)}
     resize = run.resize
     if place or resize is None or not must_notify(run):
         return TellHosts(hosts=hosts, **name)

@@ -12,11 +12,11 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
-from lavad.core.lang.answers import Result
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.site.rights import may_control
+from proto.answers import Result
 
 AT_ONCE = 500
 """Jobs, or elements that get a record of their own, in one chunk; other callers wait for a chunk."""

@@ -9,8 +9,8 @@ import msgspec
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.job.spec import JobText
-from lavad.core.lang.answers import Answer
 from lavad.core.plan.cycle_record import RecordedCycle
+from proto.answers import Answer
 
 
 class Decided(msgspec.Struct):

@@ -17,12 +17,12 @@ from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.answers import Answer, Result
 from lavad.core.lang.asks import Caller, Refused, Requeue, Submit
 from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import FINAL, JobState
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.rights import may_control
+from proto.answers import Answer, Result
 
 
 class FinishedJobs(msgspec.Struct):

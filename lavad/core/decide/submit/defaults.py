@@ -5,8 +5,6 @@ Rule: the job's own options override its application profile, which overrides th
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig, QueueConfig
@@ -108,7 +106,7 @@ def _check_resizable(spec: Spec) -> None:
         raise Refused(why)
 
 
-def _resizing(spec: Spec, app: ApplicationConfig) -> dict[str, Any]:
+def _resizing(spec: Spec, app: ApplicationConfig) -> dict[str, bool | str]:
     """RESIZABLE_JOBS and RESIZE_NOTIFY_CMD, for jobs that can be resized at all."""
     possible = not why_not_resizable(spec.launch) and not spec.roles
     return {
@@ -118,7 +116,7 @@ def _resizing(spec: Spec, app: ApplicationConfig) -> dict[str, Any]:
     }
 
 
-def _default_slots(spec: Spec, slots: int) -> dict[str, Any]:
+def _default_slots(spec: Spec, slots: int) -> dict[str, int]:
     """The default number of slots (TASKLIMIT), for a job that does not ask for more than one."""
     if spec.slots == 1 and spec.max_slots == 1 and slots > 1 and not spec.roles:
         return {"slots": slots, "max_slots": slots}

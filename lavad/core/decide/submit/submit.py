@@ -22,11 +22,11 @@ from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, 
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.answers import Answer
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import preferences
+from proto.answers import Answer
 
 MAX_COMMAND = 2**20
 

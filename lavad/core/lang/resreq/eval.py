@@ -26,7 +26,7 @@ _OPS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_SUMS: dict[str, Callable[[Any, Any], float]] = {
+_SUMS: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -96,7 +96,7 @@ def _named(kind: str, name: str) -> _Test:
     return lambda values: values.get(name)
 
 
-def _arithmetic(sum_: Callable[[Any, Any], float], left: _Test, right: _Test) -> _Test:
+def _arithmetic(sum_: Callable[[float, float], float], left: _Test, right: _Test) -> _Test:
     def total(values: Values) -> _Found:
         first, second = left(values), right(values)
         if first is None or second is None or isinstance(first, str) or isinstance(second, str):

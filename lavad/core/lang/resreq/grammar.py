@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 if TYPE_CHECKING:
-    from lark import Lark
+    from lark import Lark, Token
 
 Expr = tuple[Any, ...]
+"""Its first element, the kind, says how many others there are and of what type."""
+_Options = dict[str, str | int | tuple[str, str]]
+"""Fields of an ``Affinity``."""
 
 MAX_DEPTH = 100
 MAX_AMOUNT = 1e15
@@ -91,73 +94,75 @@ NUM: /[1-9][0-9]{0,5}/
 
 @cache
 def _select_parser() -> Lark:
-    from lark import Lark, Token, Transformer
+    from lark import Lark, Token, Transformer, v_args
 
-    class Build(Transformer[Token, Any]):
-        def or_(self, items: list[Any]) -> Expr:
-            return _flat("or", items)
+    @v_args(inline=True)
+    class Build(Transformer[Token, Expr]):
+        def or_(self, *parts: Expr) -> Expr:
+            return _flat("or", parts)
 
-        def and_(self, items: list[Any]) -> Expr:
-            return _flat("and", items)
+        def and_(self, *parts: Expr) -> Expr:
+            return _flat("and", parts)
 
-        def compared(self, items: list[Any]) -> Expr:
-            return (str(items[1]), items[0], items[2])
+        def compared(self, left: Expr, op: Token, right: Expr) -> Expr:
+            return (str(op), left, right)
 
-        def chain(self, items: list[Any]) -> Expr:
-            return _chain(items)
+        def chain(self, left: Expr, *rest: Token | Expr) -> Expr:
+            return _chain(left, rest)
 
-        def negated(self, items: list[Any]) -> Expr:
-            return ("not", items[0])
+        def negated(self, inner: Expr) -> Expr:
+            return ("not", inner)
 
-        def minus(self, items: list[Any]) -> Expr:
-            return ("neg", items[0])
+        def minus(self, inner: Expr) -> Expr:
+            return ("neg", inner)
 
-        def number(self, items: list[Any]) -> Expr:
-            return ("num", read_number(str(items[0]))[0], str(items[0]))
+        def number(self, token: Token) -> Expr:
+            return ("num", read_number(str(token))[0], str(token))
 
-        def quoted(self, items: list[Any]) -> Expr:
-            return ("str", str(items[0])[1:-1])
+        def quoted(self, token: Token) -> Expr:
+            return ("str", str(token)[1:-1])
 
-        def words(self, items: list[Any]) -> Expr:
-            left, op, right = re.split(r"\s*([=!]=)\s*", str(items[0]), maxsplit=1)
+        def words(self, token: Token) -> Expr:
+            left, op, right = re.split(r"\s*([=!]=)\s*", str(token), maxsplit=1)
             return (op, ("name", left), ("str", right))
 
-        def defined(self, items: list[Any]) -> Expr:
-            return ("defined", resource_name(str(items[0]).partition("(")[2].strip(" \t\r\n)")))
+        def defined(self, token: Token) -> Expr:
+            return ("defined", resource_name(str(token).partition("(")[2].strip(" \t\r\n)")))
 
-        def name(self, items: list[Any]) -> Expr:
-            return ("name", resource_name(str(items[0])))
+        def name(self, token: Token) -> Expr:
+            return ("name", resource_name(str(token)))
 
     return Lark(_SELECT, parser="lalr", transformer=Build())
 
 
 @cache
 def _affinity_parser() -> Lark:
-    from lark import Lark, Token, Transformer
+    from lark import Lark, Token, Transformer, v_args
 
-    class Build(Transformer[Token, Any]):
-        def same(self, items: list[Any]) -> dict[str, Any]:
-            return {"same": _level(items[0])}
+    @v_args(inline=True)
+    class Build(Transformer[Token, Affinity]):
+        def same(self, level: Token) -> _Options:
+            return {"same": _level(level)}
 
-        def exclusive(self, items: list[Any]) -> dict[str, Any]:
-            scope = str(items[1] or "intask")
-            return {"exclusive": (_level(items[0]), _known("exclusive", scope, ("intask", "injob", "alljobs")))}
+        def exclusive(self, level: Token, scope: Token | None) -> _Options:
+            return {"exclusive": (_level(level), _known("exclusive", str(scope or "intask"), ("intask", "injob", "alljobs")))}
 
-        def unit(self, items: list[Any]) -> dict[str, Any]:
-            name, count, *extra, times = items
-            found = {"unit": _level(name), "count": int(count or 1), "times": int(times or 1)}
+        def unit(self, name: Token, count: Token | None, *rest: _Options | Token | None) -> _Options:
+            *extra, times = rest
+            found: _Options = {"unit": _level(name), "count": int(count or 1), "times": int(str(times or 1))}
             for piece in extra:
-                found |= piece or {}
+                if isinstance(piece, dict):
+                    found |= piece
             return found
 
-        def option(self, items: list[Any]) -> dict[str, Any]:
-            return _affinity_option(*items)
+        def option(self, name: Token, value: Token, level: Token | None, count: Token | None) -> _Options:
+            return _affinity_option(str(name), str(value), level, count)
 
-        def start(self, items: list[Any]) -> Affinity:
-            found: dict[str, Any] = {}
-            for piece in items:
+        def start(self, *pieces: _Options) -> Affinity:
+            found: _Options = {}
+            for piece in pieces:
                 found |= piece
-            return Affinity(**found)
+            return msgspec.convert(found, Affinity)
 
     return Lark(_AFFINITY, parser="lalr", transformer=Build(), maybe_placeholders=True)
 
@@ -206,22 +211,21 @@ def _shortened(text: str) -> str:
     return line if len(line) <= 200 else line[:200] + "..."
 
 
-def _flat(kind: str, items: list[Any]) -> Expr:
-    parts: list[Any] = []
+def _flat(kind: str, items: tuple[Expr, ...]) -> Expr:
+    parts: list[Expr] = []
     for item in items:
         parts.extend(item[1:] if item[0] == kind else (item,))
     return (kind, *parts)
 
 
-def _chain(items: list[Any]) -> Expr:
-    left: Expr = items[0]
-    for op, right in zip(items[1::2], items[2::2], strict=True):
+def _chain(left: Expr, rest: tuple[Token | Expr, ...]) -> Expr:
+    for op, right in zip(rest[::2], rest[1::2], strict=True):
         left = (str(op), left, right)
     return left
 
 
 def _too_deep(expr: Expr) -> bool:
-    level: list[Any] = [expr]
+    level = [expr]
     for _ in range(MAX_DEPTH):
         level = [branch for node in level if isinstance(node, tuple) for branch in node[1:]]
         if not level:
@@ -252,13 +256,12 @@ def _known(option: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _level(name: Any) -> str:
+def _level(name: str) -> str:
     return _known("unit", str(name), _LEVELS)
 
 
-def _affinity_option(name: Any, value: Any, level: Any, count: Any) -> dict[str, Any]:
-    text = str(value)
-    if name == "distribute" and text == "pack" and level is not None:
+def _affinity_option(name: str, value: str, level: Token | None, count: Token | None) -> _Options:
+    if name == "distribute" and value == "pack" and level is not None:
         return {"distribute": f"pack({_level(level)}={count})" if count else f"pack({_level(level)})"}
     if level is not None:
         raise ValueError(name)
@@ -266,5 +269,5 @@ def _affinity_option(name: Any, value: Any, level: Any, count: Any) -> dict[str,
         "cpubind": _LEVELS,
         "membind": ("localonly", "localprefer"),
         "distribute": ("pack", "balance", "any"),
-    }.get(str(name))
-    return {str(name): _known(str(name), text, allowed or ())}
+    }.get(name)
+    return {name: _known(name, value, allowed or ())}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import Any
 
 import msgspec
 
@@ -95,7 +94,7 @@ def _alternative(text: str, unit_mb: float) -> Rusage:
     begin = 0
     for group in text.split(","):
         fresh: list[RusageItem] = []
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         for word in group.split(":"):
             name, _, value = (piece.strip() for piece in word.partition("="))
             if name in ("duration", "decay"):
@@ -173,7 +172,7 @@ def parse_same(text: str) -> tuple[str, ...]:
 
 
 def parse_cu(text: str) -> Cu:
-    found: dict[str, Any] = {}
+    found: dict[str, bool | int | str] = {}
     for word in text.split(":"):
         key, equals, value = (piece.strip() for piece in word.partition("="))
         if key in ("balance", "excl") and not equals:
@@ -186,7 +185,7 @@ def parse_cu(text: str) -> Cu:
             found[key] = value
         else:
             raise ResReqError(f"cu[{text.strip()}]")
-    return Cu(**found)
+    return msgspec.convert(found, Cu)
 
 
 def join_rusage(outer: tuple[Rusage, ...], inner: tuple[Rusage, ...]) -> tuple[Rusage, ...]:

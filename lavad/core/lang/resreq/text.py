@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
@@ -351,7 +350,7 @@ def default_type(req: ResReq, labels: Container[str]) -> str:
 
 def unknown_names(req: ResReq, known: Container[str]) -> list[str]:
     """Names that are neither built in nor known to the cluster: reason to refuse a submission."""
-    parts: list[Any] = [part for _, part in req.compound] + [part for part, _ in req.alternatives]
+    parts: list[ResReq] = [part for _, part in req.compound] + [part for part, _ in req.alternatives]
     names = [
         *names_in(req.select),
         *(name.lstrip("!") for name, _ in req.order if name not in PACKING),

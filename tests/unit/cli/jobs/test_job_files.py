@@ -48,7 +48,7 @@ ACTIONS = st.lists(
     st.tuples(st.sampled_from(["TaskFailed", "TaskCompleted"]), st.sampled_from(["RestartJob", "Ignore"]), st.integers(-1, 255)),
     max_size=2,
     unique_by=lambda one: (one[0], one[2]),
-).map(lambda found: [list(one) for one in found])
+)
 ROLE = st.builds(
     lambda count, least, **fields: Role(count=count, least=min(least, count), **fields),
     count=st.integers(1, 9),
@@ -116,9 +116,9 @@ def test_lavas_own_layout() -> None:
     job = example("job.yaml")
     assert job.options == {"J": "servers", "o": "servers.%J", "label": True}
     assert [(role.name, role.least, role.count) for role in job.roles] == [("chief", 0, 1), ("ps", 0, 2), ("worker", 1, 3)]
-    assert job.roles[2].actions == [["TaskFailed", "RestartJob", -1]]
+    assert job.roles[2].actions == [("TaskFailed", "RestartJob", -1)]
     listed = read("roles: [{name: a, command: [echo, 'x y'], on: {TaskFailed(3): Ignore}}]")
-    assert listed.roles[0].frame() == {"name": "a", "command": "echo 'x y'", "actions": [["TaskFailed", "Ignore", 3]]}
+    assert listed.roles[0].frame() == {"name": "a", "command": "echo 'x y'", "actions": [("TaskFailed", "Ignore", 3)]}
     assert own.show(read("command: sleep 1\noptions: {n: 4}")) == {"options": {"n": "4"}, "command": "sleep 1"}
     assert shown(read("command: sleep 1\noptions: {n: 4, r: true}")) == "bsub -n 4 -r sleep 1\n"
 
@@ -207,7 +207,7 @@ def test_a_volcano_job() -> None:
     """Tasks, policies to actions, minAvailable; who only runs an sshd holds slots for the others."""
     job = example("volcano.yaml")
     master, worker = job.roles
-    assert (master.name, master.kind, master.actions) == ("mpimaster", "launcher", [["TaskCompleted", "CompleteJob", -1]])
+    assert (master.name, master.kind, master.actions) == ("mpimaster", "launcher", [("TaskCompleted", "CompleteJob", -1)])
     assert (worker.name, worker.kind, worker.count) == ("mpiworker", "hold", 2)
     assert job.policy.framework == "volcano"
     fewer = read("""
@@ -224,7 +224,7 @@ spec:
   - {name: b, replicas: 4, template: {spec: {restartPolicy: OnFailure, containers: [{command: [b]}]}}}
 """)
     assert [(role.least, role.count, role.restart) for role in fewer.roles] == [(0, 2, "Never"), (1, 4, "OnFailure")]
-    assert fewer.policy.actions == [["TaskFailed", "RestartJob", -1], ["TaskFailed", "AbortJob", 3]]
+    assert fewer.policy.actions == [("TaskFailed", "RestartJob", -1), ("TaskFailed", "AbortJob", 3)]
     assert fewer.options == {"J": "x", "q": "night", "r": True}
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from lavad.core.lang.answers import Piece
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.plan import Plan
 from lavad.replica import protocol as feed
 from lavad.replica.replica import Replica as Folds
 from lavad.replica.replicas import QueryProcess
+from proto.answers import Piece
 
 ALICE, BOB = (Caller(user=name, uid=uid, host="h1") for name, uid in (("alice", 1000), ("bob", 1001)))
 

@@ -53,3 +53,12 @@ class Piece(TypedDict, total=False):
     out: str
     err: str
     exit: int
+
+
+class Reply(Piece, total=False):
+    """Any frame that a caller gets: a piece, an answer, a refusal (with an exit status), or that there is no master here."""
+
+    ok: Answer
+    refused: str
+    standby: bool
+    later: bool
