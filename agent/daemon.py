@@ -1,6 +1,6 @@
 """The agent's loops: turns of the runner, the starter, the master, heartbeats and samples.
 
-Rule: only ``_turns`` changes what the runner knows; every other loop puts what it got into the one inbox.
+Rule: only ``_turns`` changes the runner's state; every other loop puts what it received into the inbox.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from agent.master.link import NotMaster, Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
 from agent.parts import output_retention
+from agent.parts.control import now
 from agent.parts.entry import adopted
 from agent.parts.host_monitor import HostMonitor
-from agent.parts.parts import now
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.protocol.reports import Hello
@@ -33,8 +33,8 @@ log = logging.getLogger("lava-agent")
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
-DEAF_AFTER = 15.0
-"""Seconds without a word of the master after which the stream is given up (at least five heartbeats)."""
+SILENCE_LIMIT = 15.0
+"""Seconds without a message of the master after which the stream is closed (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
 NEW_PAUSE = 1.0
 SEND_PAUSE = 0.002
@@ -62,13 +62,13 @@ class Daemon:
         self._starter_there = asyncio.Event()
         self._to_send = asyncio.Event()
         self._heartbeats: list[pb.Heartbeat] = []
-        self._heard = 0.0
-        self._said = ""
+        self._last_heard = 0.0
+        self._last_logged = ""
         self._timer: asyncio.TimerHandle | None = None
         self._stop = asyncio.Event()
 
     async def serve(self) -> None:
-        """Until SIGTERM; jobs go on without the agent."""
+        """Run until SIGTERM; jobs continue without the agent."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -109,13 +109,13 @@ class Daemon:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if (wait := self._runner.parts.next_wake()) is not None:
+        if (wait := self._runner.control.next_wake()) is not None:
             self._timer = asyncio.get_running_loop().call_later(wait, self._poke)
 
     # -- starter -----------------------------------------------------------------------------------------------------
 
     async def _starter(self) -> None:
-        """Keep a connection to the starter; start another when it is dead."""
+        """Keep a connection to the starter; start a new one when there is none."""
         site, runner = self._site, self._runner
         while True:
             try:
@@ -127,7 +127,7 @@ class Daemon:
             async for report in link.reports():
                 if isinstance(report, Hello):
                     log.info("starter %d, %d parts", report.pid, len(report.parts))
-                    self._inbox.put_nowait(partial(runner.starter_up, link, report))
+                    self._inbox.put_nowait(partial(runner.starter_connected, link, report))
                     self._starter_there.set()
                 else:
                     self._inbox.put_nowait(partial(runner.from_starter, report))
@@ -145,7 +145,7 @@ class Daemon:
     # -- master ------------------------------------------------------------------------------------------------------
 
     async def _sessions(self) -> None:
-        """Find the master among the addresses, for ever."""
+        """Find the master among the addresses and serve it, forever."""
         pause, at = FIRST_PAUSE, 0
         while True:
             await self._starter_there.wait()
@@ -157,49 +157,49 @@ class Daemon:
                 at += 1
             if session is not None:
                 pause = FIRST_PAUSE
-                await self._converse(session)
+                await self._run_session(session)
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _try(self, target: str) -> Session | None:
         facts = await self._monitor.facts()
-        await self._turn_over()
+        await self._finish_turn()
         greeted = now()
         try:
             session = await open_session(target, self._site, self._runner.hello(facts))
         except NotMaster as e:
-            self._say_once(f"no master at {target}: {e}")
+            self._log_once(f"no master at {target}: {e}")
             return None
         if why := self._runner.welcomed(session.welcome, greeted):
-            self._say_once(f"the master at {target} is not obeyed: {why}")
+            self._log_once(f"the master at {target} is not obeyed: {why}")
             await session.close()
             return None
         self._poke()
         welcome = session.welcome
-        self._say_once(f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
+        self._log_once(f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
         return session
 
-    async def _turn_over(self) -> None:
-        """What is in the inbox now has been taken: the greeting must tell what the starter said."""
+    async def _finish_turn(self) -> None:
+        """Wait until everything in the inbox was handled, so that Hello has what the starter reported."""
         over = asyncio.Event()
         self._inbox.put_nowait(over.set)
         await over.wait()
 
-    def _say_once(self, text: str) -> None:
-        if text != self._said:
+    def _log_once(self, text: str) -> None:
+        if text != self._last_logged:
             log.info("%s", text)
-            self._said = text
+            self._last_logged = text
 
-    async def _converse(self, session: Session) -> None:
+    async def _run_session(self, session: Session) -> None:
         welcome = session.welcome
         self._sample_pause = welcome.sample or SAMPLE_PAUSE
-        self._heard = now()
+        self._last_heard = now()
         self._heartbeats.clear()
         self._relay.session = session
         self._to_send.set()
         pause = welcome.heartbeat or 5.0
-        deaf = max(DEAF_AFTER, 5 * pause)
-        work = [self._receive(session), self._send(session), self._beat(pause), self._listen_for(deaf)]
+        limit = max(SILENCE_LIMIT, 5 * pause)
+        work = [self._receive(session), self._send(session), self._beat(pause), self._watch_for_silence(limit)]
         tasks = [asyncio.create_task(one) for one in work]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -211,11 +211,11 @@ class Daemon:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await session.close()
-        self._say_once(f"the stream to the master at {session.target} has ended")
+        self._log_once(f"the stream to the master at {session.target} has ended")
 
     async def _receive(self, session: Session) -> None:
         async for message in session.messages():
-            self._heard = now()
+            self._last_heard = now()
             self._inbox.put_nowait(partial(self._runner.from_master, message))
 
     async def _send(self, session: Session) -> None:
@@ -245,15 +245,15 @@ class Daemon:
                 self._to_send.set()
             await asyncio.sleep(pause)
 
-    async def _listen_for(self, seconds: float) -> None:
+    async def _watch_for_silence(self, seconds: float) -> None:
         left = seconds
         while left > 0:
             await asyncio.sleep(left)
-            left = self._heard + seconds - now()
+            left = self._last_heard + seconds - now()
         log.warning("the master has said nothing for %.0f s", seconds)
 
     async def _samples(self) -> None:
-        """At every period; a new part within a second or two, and the master is told of it at once."""
+        """Sample usage periodically, and that of a new part within a second or two; that sample is sent at once."""
         runner = self._runner
         due = now() + self._sample_pause
         while True:
@@ -271,15 +271,15 @@ class Daemon:
                 self._to_send.set()
 
     async def _checkpoints(self) -> None:
-        """Look for new checkpoints; who looks is the job's user, by the starter."""
+        """Have the checkpoint folders searched periodically, by the starter, as the job's user."""
         runner = self._runner
         while True:
             await asyncio.sleep(CHECKPOINT_PAUSE)
             if any(entry.checkpoint is not None for entry in runner.table):
-                self._inbox.put_nowait(runner.parts.look_for_checkpoints)
+                self._inbox.put_nowait(runner.control.look_for_checkpoints)
 
     async def _clean(self) -> None:
-        """Remove host files that nobody needs, and kept output that is old."""
+        """Remove unused host files and old output periodically."""
         kept = output_retention.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
         while True:
             entries = list(self._runner.table)

@@ -22,7 +22,7 @@ _LOOK = "look "
 
 
 def newest(names: Iterable[str]) -> int:
-    """The newest of the folders that have a MANIFEST, -1 when there is none."""
+    """The number of the newest generation among folders that have a MANIFEST, -1: none."""
     return max((int(match[1]) for name in names if (match := _GENERATION.fullmatch(name))), default=-1)
 
 

@@ -26,7 +26,7 @@ class Accounts:
         return found[1]
 
     def keep(self, user: User) -> None:
-        """Jobs of this user may start without another look, for a while."""
+        """Remember a user for KEPT seconds, so that jobs start without another look-up."""
         self._known[user.name] = (asyncio.get_running_loop().time() + KEPT, user)
 
     async def find(self, name: str) -> User | None:

@@ -35,17 +35,17 @@ def plain_words(command: str, path: str) -> list[str] | None:
 
 
 def needs_file(command: str, path: str, starter: str) -> bool:
-    """Whether a command must lie in a file: a JOB_STARTER executes what it gets, and only a shell understands this."""
+    """Whether a command must be written to a file: a JOB_STARTER executes its argument, and this needs a shell."""
     return bool(starter and command) and plain_words(command, path) is None
 
 
 def _with_starter(line: str, starter: str) -> str:
-    """A command line behind the queue's JOB_STARTER; ``%USRCMD`` marks its place, else it goes last."""
+    """The JOB_STARTER with a command line in place of ``%USRCMD``, or appended if that is not in it."""
     return starter.replace("%USRCMD", line) if "%USRCMD" in starter else f"{starter} {line}"
 
 
 def command_argv(command: str, path: str, login_shell: str = "", starter: str = "") -> list[str]:
-    """What is executed for a command that lies in no file."""
+    """The argument vector for a command that is not in a file."""
     line = f"/bin/sh -c {quote(command)}" if needs_file(command, path, starter) else command
     return _argv(_with_starter(line, starter) if starter else line, path, login_shell)
 

@@ -55,14 +55,14 @@ def on_every_host(launch: str) -> bool:
 
 
 def inherited(env: Mapping[str, str]) -> Mapping[str, str]:
-    """What a submission brings, without the rank that it was made by: its job is another world."""
+    """The submitter's variables; if a rank submitted the job, without those of that rank."""
     if "LAVA_PEERS" not in env:
         return env
     return {n: v for n, v in env.items() if n not in _LEFT_BY_RANKS and not n.startswith(_LEFT_PREFIXES)}
 
 
 def mark(place: int, number: int) -> str:
-    """Stands for a port of a host until the host has chosen it."""
+    """The placeholder for a port of a host, until that host has chosen the port."""
     return f"@LAVA_PORT_{place}_{number}@"
 
 
@@ -133,7 +133,7 @@ def of_rank(launch: Launch, start: pb.Start, local: int) -> dict[str, str]:
 
 
 class _World(msgspec.Struct, frozen=True):
-    """A rank among all, among those of its host, and among those that have its number on their hosts."""
+    """A rank's number and count among all ranks, among those of its host, and among those with its local number."""
 
     rank: int
     size: int

@@ -51,13 +51,13 @@ def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = Tru
 
 
 def endpoint(found: Address | None) -> pb.Endpoint:
-    """What the master is told of a prepared part; an empty message where nothing of it can be reached."""
+    """The endpoint of a prepared part for the master; an empty message when it has none."""
     if found is None:
         return pb.Endpoint()
     return pb.Endpoint(host=found.host, port=found.port, ports=found.ports)
 
 
 def root_of(release: pb.Release) -> Root | None:
-    """What the starter is told of the first host, and of the ports that each host keeps; None where there is nothing to say."""
+    """The first host's endpoint and the ports of each host, for the starter; None when there are none."""
     root, ports = release.root, tuple(tuple(one.ports) for one in release.ports)
     return Root(root.host, root.port, ports) if root.host or ports else None

@@ -33,29 +33,29 @@ def job_values(key: int, user: str, project: str, group: str, host: str) -> dict
 
 
 class OutputPaths(msgspec.Struct, frozen=True):
-    """Where the output of a part goes, as the user wrote it, marks replaced."""
+    """Where the output of a part goes: paths as the user wrote them, with %J and the like replaced."""
 
     output: str = ""
     """``-o``, "" if not given."""
     error: str = ""
     kept: str = ""
-    """The file in the agent's own folder that the output goes to first, or for good; "" when it goes straight to -o."""
+    """The file in the agent's own folder where the output is kept, or collected for -o; "" when it goes directly to -o."""
     kept_error: str = ""
     cwd: str = ""
 
     @property
     def stdout(self) -> str:
-        """What standard output is opened on."""
+        """The path opened as standard output."""
         return self.kept or self.output
 
     @property
     def stderr(self) -> str:
-        """What standard error is opened on, "" for the same as standard output."""
+        """The path opened as standard error, "" for the same as standard output."""
         return self.kept_error or self.error
 
 
 def output_paths(text: pb.JobText, key: int, user: User, site: Site) -> OutputPaths:
-    """Where output goes: straight to the user's file, or kept first (and for good without ``-o``)."""
+    """Where output goes: directly to the user's file, or to a file of the agent (without ``-o``, for good)."""
     values = job_values(key, user.name, text.project, user.group, site.host)
     output, error = expand(text.output, values), expand(text.error, values)
     stem = job_stem(key)
@@ -76,12 +76,12 @@ def output_paths(text: pb.JobText, key: int, user: User, site: Site) -> OutputPa
 
 
 def job_stem(key: int) -> str:
-    """``12`` or ``12.3``: a job's part of file names."""
+    """``12`` or ``12.3``: the job's id in file names."""
     return f"{key & 0xFFFFFFFF}.{key >> 32}" if key >> 32 else str(key)
 
 
 def show(key: int) -> str:
-    """``12`` or ``12[3]``."""
+    """``12`` or ``12[3]``: the job's id as users see it."""
     return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)
 
 

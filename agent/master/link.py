@@ -1,6 +1,6 @@
-"""The agent's stream to the master: where the masters are, greeting, and reports, kept until acknowledged.
+"""The agent's stream to the master: connecting and greeting, and the reports, which are kept until acknowledged.
 
-Rule: a master of a lower epoch than one that was seen is not obeyed. Reports are numbered anew on each stream.
+Rule: a master with a lower epoch than one seen before is not obeyed. Reports are numbered from 1 on each stream.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from proto import agent_pb2_grpc as pb_grpc
 
 Call = grpc.aio.StreamStreamCall[pb.FromAgent, pb.ToAgent]
 GREETING_WAIT = 5.0
-KEPT_OVER = 10_000
-"""Attempts that were refused, or killed before their start order came."""
+KEPT_FINAL = 10_000
+"""How many final reports are kept of attempts that were refused, or killed before their start order came."""
 _OPTIONS = [
     ("grpc.max_receive_message_length", 128 << 20),
     ("grpc.max_send_message_length", 128 << 20),
@@ -33,11 +33,11 @@ _OPTIONS = [
 
 
 class NotMaster(Exception):
-    """Nobody to obey there; the text says why."""
+    """There is no master at this address; the text says why."""
 
 
 class Session:
-    """A stream to a master that answered Welcome."""
+    """A stream to a master. ``welcome``: its answer to Hello."""
 
     def __init__(self, target: str, channel: grpc.aio.Channel, call: Call, stub: pb_grpc.AgentsStub) -> None:
         self.target = target
@@ -47,7 +47,7 @@ class Session:
         self._call = call
 
     async def greet(self, hello: pb.Hello) -> None:
-        """Say hello and wait for Welcome; NotMaster when there is none."""
+        """Send Hello and wait for Welcome; NotMaster when none comes within GREETING_WAIT seconds."""
         try:
             async with asyncio.timeout(GREETING_WAIT):
                 await self._call.write(pb.FromAgent(hello=hello))
@@ -61,7 +61,7 @@ class Session:
         self.welcome = answer.welcome
 
     async def messages(self) -> AsyncIterator[pb.ToAgent]:
-        """What the master says, until the stream ends."""
+        """The master's messages, until the stream ends."""
         try:
             while True:
                 message = await self._call.read()
@@ -86,7 +86,7 @@ class Session:
 
 
 async def open_session(target: str, site: Site, hello: pb.Hello) -> Session:
-    """Connect to one master and greet it; NotMaster when it is none, or is not there."""
+    """Connect to ``target`` (HOST:PORT) and greet it; NotMaster when there is no master."""
     channel = await _channel(target, site)
     stub = pb_grpc.AgentsStub(channel)  # type: ignore[no-untyped-call]
     session = Session(target, channel, stub.Session(metadata=metadata(site)), stub)
@@ -99,7 +99,7 @@ async def open_session(target: str, site: Site, hello: pb.Hello) -> Session:
 
 
 def metadata(site: Site) -> tuple[tuple[str, str], ...]:
-    """Who calls: the cluster's key and the host's name."""
+    """The metadata that authenticate this agent: the cluster's key and the host's name."""
     found = [("lava-host", site.host)]
     try:
         with open(os.path.join(site.run_dir, "cluster.key"), encoding="ascii") as file:
@@ -145,33 +145,33 @@ def _why(e: Exception) -> str:
 
 
 class Outbox:
-    """Reports until the master has committed them; ``over``: what was said of attempts that must not be started (again)."""
+    """Reports until the master has committed them. ``final``: the last reports of attempts that must not be started, by uid."""
 
     def __init__(self) -> None:
-        self.over: dict[str, pb.Report] = {}
+        self.final: dict[str, pb.Report] = {}
         self._waiting: list[pb.Report] = []
         self._unacked: deque[pb.Report] = deque()
         self._last = 0
 
     def put(self, report: pb.Report) -> None:
-        """A report, sent at the next flush."""
+        """Queue a report."""
         self._waiting.append(report)
         if report.WhichOneof("what") in ("refused", "gone"):
-            self.over[report.uid] = report
-            if len(self.over) > KEPT_OVER:
-                del self.over[next(iter(self.over))]
+            self.final[report.uid] = report
+            if len(self.final) > KEPT_FINAL:
+                del self.final[next(iter(self.final))]
 
-    def say_over(self, uid: str) -> bool:
-        """Tell once more that an attempt was refused, or that nothing of it is here; False where neither was said."""
-        said = self.over.get(uid)
-        if said is not None:
+    def repeat_final(self, uid: str) -> bool:
+        """Report again that an attempt was refused or is gone; False when neither was reported before."""
+        report = self.final.get(uid)
+        if report is not None:
             again = pb.Report()
-            again.CopyFrom(said)  # each has a number of its own
+            again.CopyFrom(report)  # each has a number of its own
             self.put(again)
-        return said is not None
+        return report is not None
 
     def take(self) -> list[pb.Report]:
-        """The reports to send now, numbered; they are kept until acknowledged."""
+        """The reports to send now, numbered; they are kept until they are acknowledged."""
         taken, self._waiting = self._waiting, []
         for report in taken:
             self._last += 1
@@ -180,27 +180,27 @@ class Outbox:
         return taken
 
     def acked(self, serial: int) -> None:
-        """Everything up to this serial is committed."""
+        """The master has committed the reports up to this serial number."""
         while self._unacked and self._unacked[0].serial <= serial:
             self._unacked.popleft()
 
     def new_stream(self) -> None:
-        """All that is not acknowledged is sent again, numbered from 1."""
+        """A new stream: queue all reports that are not acknowledged again, numbered from 1."""
         self._waiting = [*self._unacked, *self._waiting]
         self._unacked.clear()
         self._last = 0
 
     def ends(self) -> set[str]:
-        """The uids of the ends that wait to be sent or acknowledged."""
+        """The uids of parts whose ends are not acknowledged."""
         return {report.uid for report in (*self._unacked, *self._waiting) if report.HasField("ended")}
 
     def clear(self) -> None:
-        """Another master's store: nothing of what was to be told concerns it."""
+        """The master has another store: drop all reports."""
         self._waiting.clear()
         self._unacked.clear()
-        self.over.clear()
+        self.final.clear()
 
     @property
     def empty(self) -> bool:
-        """Nothing waits to be sent."""
+        """Whether there is nothing to send."""
         return not self._waiting

@@ -1,7 +1,7 @@
-"""Commands of users on this host: frames of the local socket, passed to the master with the caller's name.
+"""Relays commands of users on this host: frames of the local socket go to the master with the caller's name.
 
-Rule: the agent does not look into the frames. No master at the moment: ``{"later":true}``, and the client tries again.
-An answer that breaks off ends the connection: nothing behind a part of it can be taken for the rest.
+Rule: the agent does not read the frames. Without a master the answer is ``{"later":true}``, and the client tries again. If an
+answer breaks off, the connection is closed, so that the next answer cannot be mistaken for its rest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Relay:
         self._server: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Open the socket; every user of the host may connect."""
+        """Open the socket, to which every user of the host may connect."""
         path = self._site.socket
         temporary = f"{path}.{os.getpid()}"
         with reachable(temporary) as short:
@@ -81,7 +81,7 @@ class Relay:
             writer.close()
 
     async def _pass_on(self, request: pb.CommandFrame, writer: asyncio.StreamWriter) -> bool:
-        """False when the answer broke off."""
+        """Send one command to the master and the answer back; False when the answer broke off."""
         session = self.session
         if session is None:
             writer.write(callers.pack(callers.LATER))

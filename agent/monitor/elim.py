@@ -93,7 +93,7 @@ class Elims:
         self._kept: dict[str, asyncio.Task[None]] = {}
 
     def values(self) -> dict[str, float]:
-        """What the programs said lately."""
+        """The newest values of each program that reported within STALE seconds."""
         now = time.monotonic()
         found: dict[str, float] = {}
         for at, values in self._said.values():
@@ -102,7 +102,7 @@ class Elims:
         return found
 
     async def run(self) -> None:
-        """Keep them all, also those that are put there later."""
+        """Run all programs of the folder, also those added later."""
         try:
             while True:
                 for path in await asyncio.to_thread(programs, self._folder, self._as_root):
@@ -158,7 +158,7 @@ class Elims:
         return f"ended with {status}", status
 
     async def _listen(self, path: str, lines: asyncio.StreamReader) -> str:
-        """Read what it says; "" at its end, else what is wrong with it."""
+        """Read its lines; "" at the end of its output, else what is wrong with them."""
         while True:
             try:
                 line = await lines.readline()

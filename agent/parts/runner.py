@@ -19,10 +19,11 @@ from agent.launch.site import Site, User
 from agent.master.link import Outbox
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
+from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
-from agent.parts.parts import Parts, now
+from agent.parts.parts import Parts
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Spool
 from agent.parts.table import PartTable, Reporter
@@ -48,7 +49,8 @@ class Runner:
         reporter = Reporter(self.outbox)
         completion = Completion(JobReports(site), self.table, reporter, spool, starter)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
-        self.parts = Parts(site, self.table, reporter, starter, spool, monitor, completion, self._resizing)
+        self.control = PartControl(self.table, reporter, starter, spool, monitor, completion)
+        self.parts = Parts(site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing)
         self._accounts = accounts
         self._site = site
         self._spool = spool
@@ -59,11 +61,11 @@ class Runner:
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
 
-    def starter_up(self, link: StarterLink, hello: Hello) -> None:
+    def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
         waiting = self.starter.waiting()
         self.starter.up(link, hello.seq)
-        self.parts.starter_up(hello, waiting)
+        self.parts.starter_connected(hello, waiting)
         self.starts.high = max(self.starts.high, hello.seq >> SEQUENCE_BITS)
 
     def from_starter(self, report: Report) -> None:
@@ -72,17 +74,17 @@ class Runner:
             case reports.Reports():
                 self.parts.reported(reports.part_reports(report))
             case reports.Folders():
-                self.parts.looked(report)
+                self.control.found_checkpoints(report)
             case reports.Data(number, data, size, error):
                 self.peeks.append(pb.PeekData(id=number, data=data, size=size, error=error))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """Usage samples came in."""
-        self.parts.sampled(usage)
+        self.control.sampled(usage)
 
     def flush(self) -> None:
         """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
-        self.parts.on_time()
+        self.control.on_time()
         for start in self.starts.ready():
             self._start(start)
         self.starter.flush()
@@ -170,24 +172,24 @@ class Runner:
         elif what == "limits":
             new = order.limits
             limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
-            self.parts.decided(entry, *decide.limited(entry.part, *limits, now()))
+            self.control.apply(entry, *decide.limited(entry.part, *limits, now()))
         elif what == "amend":
             entry.amend(order.amend, self._site)
         elif what == "stop":
-            self.parts.stop(entry, order.stop.stopped)
+            self.control.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
             request = Request(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
             if asked.HasField("period") and entry.checkpoint is not None:
                 entry.checkpoint = checkpoint.set_period(entry.checkpoint, asked.period, now())
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
-            self.parts.decided(entry, *decide.asked(entry.part, request, now()))
+            self.control.apply(entry, *decide.asked(entry.part, request, now()))
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
             entry.dropped = "the job went on without this host"
             self.starter.put(orders.Leave(order.uid))
-            self.parts.decided(entry, *decide.leave(entry.part, order.kill.grace, now()))
+            self.control.apply(entry, *decide.leave(entry.part, order.kill.grace, now()))
             return
         if entry is None:
             gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
@@ -197,9 +199,9 @@ class Runner:
 
     def _order_start(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None:
-            self.parts.say_again(entry)
+            self.parts.report_stage_again(entry)
             return
-        if self.outbox.say_over(order.uid) or order.uid in self._held:
+        if self.outbox.repeat_final(order.uid) or order.uid in self._held:
             return
         self._held[order.uid] = []
         text = self._texts.get(order.start.text)
@@ -210,7 +212,7 @@ class Runner:
         """An order whose user is known now goes to the starter, or is refused."""
         order, made = start.order, start.made
         held = self._held.pop(order.uid, None)
-        if held is None or order.uid in self.outbox.over or order.uid in self.table:
+        if held is None or order.uid in self.outbox.final or order.uid in self.table:
             return
         if made is None:
             entry = Entry(Part(order.uid, order.key, order.attempt), order, None, outputs.OutputPaths(), time.time())

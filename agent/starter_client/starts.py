@@ -1,4 +1,4 @@
-"""Start orders on their way: checked, held until their user is looked up, then ready for the starter."""
+"""Start orders before they go to the starter: checked, and held until their user has been looked up."""
 
 from __future__ import annotations
 

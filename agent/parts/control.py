@@ -1,0 +1,144 @@
+"""Carries out what ``agent.core`` decides about parts: requests of the master, limits, kill sequences and checkpoints."""
+
+from __future__ import annotations
+
+import heapq
+import time
+
+from agent.checkpoint import app
+from agent.core import checkpoint, decide
+from agent.core import effects as eff
+from agent.core.part import Part, Stage
+from agent.parts import report_messages as messages
+from agent.parts.completion import Completion
+from agent.parts.entry import Entry
+from agent.parts.host_monitor import HostMonitor
+from agent.parts.spool import Spool
+from agent.parts.table import PartTable, Reporter
+from agent.starter.protocol import orders, reports
+from agent.starter_client.outgoing import Outgoing
+from proto import agent_pb2 as pb
+
+SEARCH_TIMEOUT = 60.0
+"""Seconds after which an unanswered search of a checkpoint folder is repeated."""
+
+
+def now() -> float:
+    """CLOCK_BOOTTIME in seconds, the clock of leases and limits: it counts while the machine sleeps, and nobody can set it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class PartControl:
+    """Controls the parts of ``table`` through the starter, and reports to the master what was done."""
+
+    def __init__(
+        self,
+        table: PartTable,
+        reporter: Reporter,
+        starter: Outgoing,
+        spool: Spool,
+        monitor: HostMonitor,
+        completion: Completion,
+    ) -> None:
+        self._table = table
+        self._reporter = reporter
+        self._starter = starter
+        self._spool = spool
+        self._monitor = monitor
+        self._completion = completion
+        self._wakes: list[tuple[float, str]] = []
+        """A heap of (CLOCK_BOOTTIME, uid): when ``decide.tick`` is due for a part."""
+
+    def stop(self, entry: Entry, stopped: bool) -> None:
+        """Suspend or resume a part."""
+        was = entry.part.stopped
+        self.apply(entry, *decide.stop(entry.part, stopped, now()))
+        if stopped and not was:
+            self._completion.suspended(entry)
+
+    def apply(self, entry: Entry, part: Part, effects: list[eff.Effect]) -> None:
+        """Store what was decided about a part, and carry out the effects."""
+        if part is entry.part and not effects:
+            return
+        entry.part = part
+        for effect in effects:
+            if isinstance(effect, eff.Send):
+                self._starter.put(messages.signal(effect))
+            elif isinstance(effect, eff.KillAll):
+                self._starter.put(orders.Kill((effect.uid,), posts=True))
+            elif isinstance(effect, eff.Answer):
+                answer = pb.Granted(wish=effect.request, ok=effect.ok, why=effect.why)
+                self._reporter.put(messages.about(entry, granted=answer), entry)
+            elif isinstance(effect, eff.ReportStopped):
+                self._reporter.put(messages.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
+            elif isinstance(effect, eff.AskCheckpoint):
+                if entry.checkpoint is not None:
+                    self.apply_checkpoint(entry, *checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after))
+            elif isinstance(effect, eff.ReportCheckpoint):
+                self._reporter.put(messages.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
+            elif isinstance(effect, eff.Run):
+                self._completion.run(entry, effect.command)
+            elif isinstance(effect, eff.Save):
+                self._spool.keep(part)
+        self.set_timer(entry)
+
+    def apply_checkpoint(self, entry: Entry, state: checkpoint.Checkpoints, effects: list[eff.Effect]) -> None:
+        """Store what was decided about a part's checkpoints, and carry out the effects."""
+        entry.checkpoint = state
+        if effects:
+            self.apply(entry, entry.part, effects)
+
+    def look_for_checkpoints(self) -> None:
+        """Ask for the checkpoints that are due, and have each checkpoint folder searched unless a search is still running."""
+        for entry in self._table:
+            if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
+                continue
+            self.apply_checkpoint(entry, *checkpoint.tick(now(), entry.checkpoint))
+            if entry.looked and now() < entry.looked + SEARCH_TIMEOUT:
+                continue
+            entry.looked = now()
+            self._starter.put(app.look(entry.uid, entry.made.user, entry.checkpoint_folder()))
+
+    def found_checkpoints(self, found: reports.Folders) -> None:
+        """The result of a search: the checkpoints in a part's folder."""
+        entry = self._table.find(app.uid_of(found.id))
+        if entry is None:
+            return
+        entry.looked = 0.0
+        if entry.checkpoint is not None and entry.end is None:
+            self.apply_checkpoint(entry, *checkpoint.found(entry.checkpoint, app.newest(found.names)))
+
+    def sampled(self, usage: dict[str, pb.Usage]) -> None:
+        """New usage samples, by uid: end parts that exceed a limit."""
+        for uid, use in usage.items():
+            if entry := self._table.find(uid):
+                # PSS, where it was measured, counts shared pages only once.
+                mem = min(use.rss, use.pss or use.rss)
+                self.apply(entry, *decide.used(entry.part, now(), use.cpu, mem, use.swap, len(use.pids), use.threads))
+                for order in entry.after_sample(use, self._monitor.peaks(uid)):
+                    self._starter.put(order)
+
+    def next_wake(self) -> float | None:
+        """Seconds until ``on_time`` has something to do, None: nothing."""
+        return max(0.0, self._wakes[0][0] - now()) if self._wakes else None
+
+    def on_time(self) -> None:
+        """Do what is due: limits and steps of kill sequences."""
+        at = now()
+        while self._wakes and self._wakes[0][0] <= at:
+            _, uid = heapq.heappop(self._wakes)
+            if entry := self._table.find(uid):
+                entry.wake = 0.0
+                self.apply(entry, *decide.tick(entry.part, at))
+                self.set_timer(entry)
+
+    def set_timer(self, entry: Entry) -> None:
+        """Wake up for the part when ``decide`` needs it."""
+        at = decide.wake_at(entry.part)
+        if at is not None and at != entry.wake:
+            entry.wake = at
+            heapq.heappush(self._wakes, (at, entry.uid))
+
+    def kill(self, entry: Entry) -> None:
+        """SIGKILL all processes of a part."""
+        self._starter.put(orders.Kill((entry.uid,)))
