@@ -1,6 +1,6 @@
-"""What a part has on its host besides its processes: its folder, files, limits, ports, and its links to other hosts.
+"""What a part has on its host besides its processes: folder, files, limits, ports, and connections to other hosts.
 
-Rule: it is made whole before the part is prepared, and closed whole when the part is gone.
+Rule: all of it is set up before the part is prepared, and released when the part is gone.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ class PartResources:
             self._hub.set_hosts({one.seat: one.host for one in hosts})
 
     def leave(self) -> None:
-        """The job goes on without this host: how tasks end here says nothing about it."""
+        """The job continues without this host: how tasks end here does not matter any more."""
         if self.gang:
             self.gang.leave_job()
 
     def note(self, use: HostUse) -> None:
-        """What the agent saw of this host's ranks, for the report of the first host."""
+        """Store the agent's samples of what this host's ranks use, for the report of the first host."""
         if self.gang:
             self.gang.use = use
 

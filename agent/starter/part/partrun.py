@@ -1,6 +1,6 @@
 """One part in its shepherd, from preparing to gone: the order of its steps, and its timers.
 
-Rule: every step may be overtaken by a kill or by the lease; then what is left is to end what runs, and to tell.
+Rule: a kill or the end of the lease may come between any two steps; then what runs is ended, and the end is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TERM_TO_KILL = 1.0
 
 
 class PartRun:
-    """A part on this host. What is to be told of it is queued in ``reports``, for the shepherd to take."""
+    """A part on this host. Its reports are queued in ``reports``, for the shepherd to send."""
 
     def __init__(self, spec: Spec, end_fd: int, host: str, watch: Watch) -> None:
         self.spec = spec
@@ -51,11 +51,11 @@ class PartRun:
         self._tasks = PartTasks(spec, self.resources, self._timers)
         self._ending = Ending(self._timers)
         self._ended: EncodedEnd | None = None
-        """Its end, on disk and not told yet."""
+        """Its end, on disk and not reported yet."""
 
     @property
     def phase(self) -> Phase:
-        """Where it is."""
+        """Its present phase."""
         return self._progress.phase
 
     @property
@@ -127,7 +127,7 @@ class PartRun:
             self._tell(reports.SignalIgnored(self.uid, sig))
 
     def end_task(self, rank: int) -> None:
-        """SIGKILL one task and all below it."""
+        """SIGKILL one task and all its descendants."""
         self._tasks.signals.end_task(rank)
 
     def renew(self, deadline: float) -> None:
@@ -188,7 +188,7 @@ class PartRun:
         elif timer is Timer.ASK:
             self._tell_ignored(self._tasks.signals.ask_again())
         elif timer is Timer.SWEEP or (self._gang and self.phase is Phase.RUNNING):
-            # At KILL only the tasks of a gang: the end is still to come from the other hosts, with their last lines.
+            # A gang: only its tasks are killed, as the other hosts still have to report their end and output.
             self._sweep()
         else:
             self.kill()
@@ -344,7 +344,7 @@ class PartRun:
         if not self._tasks.began:
             os.chdir("/")
 
-    # -- what happens at the links and at the terminal -----------------------------------------------------------------
+    # -- events of the gang and of the terminal ----------------------------------------------------------------------
 
     def take_events(self) -> None:
         """Act on the events of gang and terminal, and report single tasks."""
