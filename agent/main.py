@@ -90,7 +90,7 @@ def _site(options: argparse.Namespace) -> Site:
     import pwd
 
     from agent.launch.site import Site
-    from config.text.lsfconf import level_of, read_lsf_conf
+    from config.lsfconf import level_of, read_lsf_conf
 
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from cli.client import lsf_file
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, finish, start
-from cli.options import lsf_file
-from cli.options.options import Table, read_letters, show_help, table_of
+from cli.client.options import Table, read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

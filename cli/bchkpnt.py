@@ -8,7 +8,7 @@ from cli.control.control import run_control
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 
 def _frame(options: Options, words: list[str]) -> Frame:

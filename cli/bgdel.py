@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.control import change
-from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:

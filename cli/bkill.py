@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Refused, start
+from cli.client.options import read_letters, show_help, table_of
+from cli.client.signals import NAMES, signal_number
 from cli.control.control import NEEDED
 from cli.control.selection import report, selected
-from cli.options.options import read_letters, show_help, table_of
-from cli.options.signals import NAMES, signal_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
     from proto.answers import Result
 
 FINISHED = "Job has already finished"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_command_options, show_help
 from cli.control.selection import check_id
-from cli.options.options import read_command_options, show_help
 from cli.submit.directives import words_of
 from cli.submit.local_inputs import add_local_inputs
 from cli.submit.script import Work, find_work
@@ -14,7 +14,7 @@ from cli.submit.submit_options import bmod_table, last_rival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 NOT_MODIFIED = "Job not modified."
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.selection import selected
-from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:

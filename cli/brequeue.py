@@ -9,7 +9,7 @@ from cli.control.selection import Wording
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 
 STATES = (

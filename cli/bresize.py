@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.selection import check_id
-from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
 
 _WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
 

@@ -6,14 +6,14 @@ import os
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.options.options import read_command_options, show_help, table_of
+from cli.client.options import read_command_options, show_help, table_of
 from cli.submit.script import Work
 from cli.submit.submission import not_done, passed_environment, send, site_of, submission
 from cli.submit.submit_options import REPEATED, last_rival
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Table
+    from cli.client.options import Table
 
 NOT_SUBMITTED = "Job not submitted."
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.control import change
 from cli.control.values import slot_count, text
-from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
+from cli.client.options import Table, read_letters, show_help, table_of
 from cli.control.control import change
 from cli.control.values import slot_count, text
-from cli.options.options import Table, read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 VERBS = {
     "addhost": ("f", "n m R"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cli import listing
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.messages import post
 from cli.control.selection import check_id
-from cli.options.options import read_letters, show_help, table_of
 
 
 def run(context: Context) -> int:

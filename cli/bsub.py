@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, finish, start
-from cli.options.options import read_command_options, show_help
+from cli.client.options import read_command_options, show_help
 from cli.submit.script import find_work
 from cli.submit.submission import (
     check_launch,
@@ -20,7 +20,7 @@ from proto.options import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 INTERACTIVE = ("I", "Ip", "Is")
 LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))

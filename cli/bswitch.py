@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
+from cli.client.options import table_of
 from cli.control.control import run_control
 from cli.control.selection import Wording
-from cli.options.options import table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 
 def run(context: Context) -> int:

@@ -6,7 +6,7 @@ import time
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.options.options import read_letters, show_help, table_of
+from cli.client.options import read_letters, show_help, table_of
 
 LOOK = 0.5
 LONGEST_LOOK = 10.0

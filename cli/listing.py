@@ -8,14 +8,14 @@ import os
 
 from cli.client.client import BASE, BATCH, Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.options.options import read_letters, show_help, table_of
+from cli.client.options import read_letters, show_help, table_of
 from proto.commands import COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 LARGEST_HOST_FILE = 1 << 20
 """Characters."""
@@ -51,7 +51,7 @@ def _query(command: str, options: Options, words: list[str]) -> dict[str, object
 
 def _bacct(context: Context, client: Client, options: Options, words: list[str]) -> None:
     """``-f FILE``: jobs of an lsb.acct; ``-M FILE``: the hosts in it, beside those of ``-m``."""
-    from cli.options import lsf_file
+    from cli.client import lsf_file
 
     lsf_file.send(context, options, words, "JOB_FINISH", stdin=True)
     add_hosts_of_file(context, options)
@@ -75,14 +75,14 @@ def add_hosts_of_file(context: Context, options: Options) -> None:
 
 def _bhist(context: Context, client: Client, options: Options, words: list[str]) -> None:
     """``-f FILE``: an lsb.events."""
-    from cli.options import lsf_file
+    from cli.client import lsf_file
 
     lsf_file.send(context, options, words)
 
 
 def _lsacct(context: Context, client: Client, options: Options, words: list[str]) -> None:
     """``-f FILE``: an lsf.acct."""
-    from cli.options import lsf_file
+    from cli.client import lsf_file
 
     lsf_file.send(context, options, [], lsf_file.ANY)
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from cli.client.context import Context, Fail, start
-from cli.options.options import read_letters, show_help, table_of
+from cli.client.options import read_letters, show_help, table_of
 
 ENDED = 4
 """The index of the field with the time at which the task ended."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.options.options import Table, read_letters, show_help, table_of
+from cli.client.options import Table, read_letters, show_help, table_of
 
 USAGE = """\
 Usage: lsadmin [-h] [-V] command [command_options] [command_args]

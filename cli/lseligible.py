@@ -10,8 +10,8 @@ import os
 
 from cli.client.client import BASE, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.options.options import read_letters, show_help, table_of
-from config.text.lsfconf import find_envdir
+from cli.client.options import read_letters, show_help, table_of
+from config.lsfconf import find_envdir
 
 USAGE = "lseligible: [-h] [-V] [-q] [-r] [-s] task_name"
 RUNS_HERE = 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from cli.client.context import Context, Fail, start
-from cli.options.options import read_command_options, show_help, table_of
+from cli.client.options import read_command_options, show_help, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 from cli.terminal.targets import read_hostfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 TABLE = table_of("lsgrun")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
-from cli.options.options import read_command_options, show_help, table_of
+from cli.client.options import read_command_options, show_help, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 
 TABLE = table_of("lsrun")

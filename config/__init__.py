@@ -1,4 +1,5 @@
 """The site's configuration in LSF's files: read, checked, typed. Imports nothing of lava.
 
-Rooms from the bottom: model, text, values, check, then read and write.
+``lsfconf.py`` stands outside the rooms, since every command waits for it. Rooms from the bottom: model, text, values, check,
+then read and write.
 """

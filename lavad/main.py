@@ -11,10 +11,10 @@ import signal
 import sys
 from pathlib import Path
 
+from config.lsfconf import level_of
 from config.model.problems import report
 from config.read.load import Loaded
 from config.read.load import load as load_files
-from config.text.lsfconf import level_of
 from lavad.configure.database import database_url
 from lavad.configure.resolve import resolve
 from lavad.master.master import Master, MasterSettings

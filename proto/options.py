@@ -11,11 +11,34 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Literal, TypedDict, Unpack
 
     Takes = Literal["flag", "value", "values"]
     Form = Literal["text", "duration", "date", "size"]
     Running = Literal["no", "always", "if allowed"]
+
+    class _Given(TypedDict, total=False):
+        """What a row of the table may say of an option besides its name and what it takes."""
+
+        only: str
+        bmod: Takes
+        unsupported: str
+        ignored: str
+        same_as: str
+        rival: str
+        sent: bool
+        options_file: bool
+        esub: str
+        json: str
+        jsdl: str
+        jsdl_lsf: str
+        form: Form
+        fields: str
+        no_reset: str
+        shown: str
+        running: Running
+        reset_running: Running
+
 
 FLAG: Takes = "flag"
 VALUE: Takes = "value"
@@ -51,73 +74,29 @@ class Option:
     ``running``: whether it may change while the job runs, ``reset_running``: whether the ``n`` form may.
     """
 
-    __slots__ = (
-        "bmod",
-        "esub",
-        "fields",
-        "form",
-        "ignored",
-        "jsdl",
-        "jsdl_lsf",
-        "json",
-        "name",
-        "no_reset",
-        "only",
-        "options_file",
-        "reset_running",
-        "rival",
-        "running",
-        "same_as",
-        "sent",
-        "shown",
-        "takes",
-        "unsupported",
-    )
+    only = ""
+    unsupported = ""
+    ignored = ""
+    same_as = ""
+    rival = ""
+    sent = True
+    options_file = False
+    esub = ""
+    json = ""
+    jsdl = ""
+    jsdl_lsf = ""
+    form: Form = TEXT
+    fields = ""
+    no_reset: str | None = None
+    shown = ""
+    running: Running = NO
 
-    def __init__(
-        self,
-        name: str,
-        takes: Takes,
-        *,
-        only: str = "",
-        bmod: Takes | None = None,
-        unsupported: str = "",
-        ignored: str = "",
-        same_as: str = "",
-        rival: str = "",
-        sent: bool = True,
-        options_file: bool = False,
-        esub: str = "",
-        json: str = "",
-        jsdl: str = "",
-        jsdl_lsf: str = "",
-        form: Form = TEXT,
-        fields: str = "",
-        no_reset: str | None = None,
-        shown: str = "",
-        running: Running = NO,
-        reset_running: Running | None = None,
-    ) -> None:
+    # What a row does not say is an attribute of the class: a bsub makes all of them at its start.
+    def __init__(self, name: str, takes: Takes, **given: Unpack[_Given]) -> None:
         self.name = name
-        self.takes = takes
-        self.only = only
-        self.bmod = bmod or takes
-        self.unsupported = unsupported
-        self.ignored = ignored
-        self.same_as = same_as
-        self.rival = rival
-        self.sent = sent
-        self.options_file = options_file
-        self.esub = esub
-        self.json = json
-        self.jsdl = jsdl
-        self.jsdl_lsf = jsdl_lsf
-        self.form = form
-        self.fields = fields
-        self.no_reset = no_reset
-        self.shown = shown
-        self.running = running
-        self.reset_running = running if reset_running is None else reset_running
+        self.takes = self.bmod = takes
+        self.__dict__.update(given)
+        self.reset_running: Running = given.get("reset_running", self.running)
 
     @property
     def has_reset(self) -> bool:

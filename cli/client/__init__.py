@@ -1,1 +1,1 @@
-"""What every command needs: its context, how it fails, and one ask to the master over the local socket."""
+"""What commands share: context, how they fail, LSF's single-dash options, and one ask to the master over the local socket."""

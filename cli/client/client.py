@@ -16,7 +16,7 @@ from errno import EACCES, EPERM, EPROTOTYPE
 
 from cli.client.context import Context, Fail, Refused
 from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
-from config.text.lsfconf import find_envdir, read_lsf_conf
+from config.lsfconf import find_envdir, read_lsf_conf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

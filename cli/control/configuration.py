@@ -7,7 +7,7 @@ import time
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, Refused
-from config.text.lsfconf import find_envdir
+from config.lsfconf import find_envdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

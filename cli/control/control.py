@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Refused
+from cli.client.options import read_letters, show_help, table_of
 from cli.control.selection import report, selected
-from cli.options.options import read_letters, show_help, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cli.client.frames import Frame
+    from cli.client.options import Options
     from cli.control.selection import Wording
-    from cli.options.options import Options
     from proto.answers import Answer
 
 NEEDED = "Job ID or one of '-m', '-u' '-q' -'g' and '-J' must be specified"

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
     from proto.answers import Answer
 
     Selection = dict[str, str | list[str]]

@@ -6,7 +6,7 @@ from cli.client.context import Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
 
 LARGEST = 2**31 - 1
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cli.client.context import Fail
+from cli.client.options import Table
 from cli.jobs.fields import Fields
 from cli.jobs.model import Action, JobFile, Policy, Role
-from cli.options.options import Table
 from cli.submit.submit_options import bsub_table
 
 TYPE_CHECKING = False

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
+from cli.client.options import read_command_options, show_help
 from cli.jobs import manifests, own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile
-from cli.options.options import read_command_options, show_help
 from cli.submit.job_file import read_text
 from cli.submit.local_inputs import add_local_inputs
 from cli.submit.script import Work
@@ -26,7 +26,7 @@ from proto.options import SECRETS_FOLDER
 
 if TYPE_CHECKING:
     from cli.client.frames import Json
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
 
 _NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 

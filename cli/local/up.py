@@ -20,8 +20,8 @@ from cli.local.daemons import DaemonFailed, children, end, find_pid, start
 from cli.local.folder import ROOT, Folder, Shape, commands_folder
 from cli.local.probe import query
 from cli.local.shells import write_profiles
+from config.lsfconf import read_lsf_conf
 from config.read.load import load, lsb_folder
-from config.text.lsfconf import read_lsf_conf
 from config.write.generate import write_cluster
 
 READY_WITHIN = 60.0

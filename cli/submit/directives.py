@@ -10,7 +10,7 @@ from cli.client.context import Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
 
 MARK = "#BSUB"
 
@@ -79,7 +79,7 @@ def words_of(text: str) -> list[str]:
 
 def read_directives(script: str, table: Table) -> Options:
     """The options that a script gives itself; of an option in several lines the last wins."""
-    from cli.options.options import read_command_options
+    from cli.client.options import read_command_options
 
     words: list[str] = []
     for number, text in directive_lines(script):

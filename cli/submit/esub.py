@@ -18,7 +18,7 @@ from cli.submit.submit_options import propagated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
     from cli.submit.script import Work
     from proto.answers import Answer
 

@@ -13,7 +13,7 @@ from proto.options import BY_NAME, DATE, DURATION, FLAG, OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
     from cli.submit.script import Work
 
 RESET = "SUB_RESET"

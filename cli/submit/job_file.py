@@ -13,7 +13,7 @@ from proto.options import OPTIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Json
-    from cli.options.options import Options, Table
+    from cli.client.options import Options, Table
 
 LARGEST = 1 << 20
 KINDS = ("json", "yaml", "jsdl", "jsdl_strict")

@@ -6,7 +6,7 @@ from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 MAX_INPUT = 6 << 20
 

@@ -12,7 +12,7 @@ from proto.options import OPTIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
-    from cli.options.options import Options
+    from cli.client.options import Options
     from cli.submit.esub import Site
     from cli.submit.script import Work
     from proto.answers import Answer

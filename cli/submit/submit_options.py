@@ -6,14 +6,14 @@ Rule: values stay raw; the master reads them.
 from __future__ import annotations
 
 from cli.client.context import Context, Fail
-from cli.options.options import Table
+from cli.client.options import Table
 from proto.options import BY_NAME, FLAG, OPTIONS, VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cli.options.options import Options
+    from cli.client.options import Options
     from proto.options import Takes
 
 REPEATED = " ".join([option.name for option in OPTIONS if option.takes == VALUES])

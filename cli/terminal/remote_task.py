@@ -11,7 +11,7 @@ from cli.terminal.interactive import converse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.context import Context
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 
 def run_task(context: Context, command: str, words: list[str], wishes: Options, mode: str, verbose: bool) -> int:

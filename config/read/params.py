@@ -2,10 +2,10 @@
 
 import re
 
+from config.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.model.params import SiteParams
 from config.model.problems import Place, Problems
 from config.model.values import Backfill
-from config.text.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values import without_effect

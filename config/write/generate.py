@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from config.lsfconf import parse_lsf_conf
 from config.model.cluster import DEFAULT_CLUSTER
-from config.text.lsfconf import parse_lsf_conf
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 _MARK = re.compile(r"#@([A-Z]+)@\s*$")

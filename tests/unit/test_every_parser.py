@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.client.context import Fail
-from cli.options.options import Table, read_command_options, read_letters
+from cli.client.options import Table, read_command_options, read_letters
 from cli.submit.directives import read_directives, words_of
 from cli.submit.submit_options import bsub_table
+from config.lsfconf import parse_lsf_conf
 from config.read.load import load
-from config.text.lsfconf import parse_lsf_conf
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.client.context import Fail
+from cli.client.options import read_command_options
 from cli.jobs import own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role
 from cli.jobs.run import bsub_line, job_of, shown
-from cli.options.options import read_command_options
 from cli.submit.submit_options import bsub_table, propagated
 from cli.submit.yaml_text import read_yaml
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.client.context import Fail
-from cli.options.options import read_command_options
+from cli.client.options import read_command_options
 from cli.submit.submit_options import bmod_table, bsub_table, last_rival, merged, propagated
 from proto.options import FLAG, OPTIONS
 

@@ -87,6 +87,6 @@ def test_any_text_is_a_value_or_a_value_error(text):
 
 
 def test_how_much_is_logged():
-    from config.text.lsfconf import level_of
+    from config.lsfconf import level_of
 
     assert [level_of(mask) for mask in ("LOG_ERR", "log_warning", "LOG_DEBUG3", "", "x")] == [40, 30, 10, 20, 20]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.options.options import read_letters, table_of
+from cli.client.options import read_letters, table_of
 from lavad.core.lang.asks import Refused
 from lavad.queries.frame.request import Options
 from lavad.queries.render import RENDERERS

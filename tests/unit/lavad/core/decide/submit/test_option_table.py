@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.client.context import Fail
-from cli.options.options import read_command_options
+from cli.client.options import read_command_options
 from cli.submit.submit_options import bsub_table
 from config.model.values import Limits
 from lavad.core.decide.submit.readers import READERS

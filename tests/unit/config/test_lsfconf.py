@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.text.lsfconf import find_envdir, parse_lsf_conf, read_lsf_conf, value
+from config.lsfconf import find_envdir, parse_lsf_conf, read_lsf_conf, value
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_any_text_is_read(text):
 
 def test_reading_it_imports_nothing():
     """A command pays for each module: lsfconf alone may bring none but itself and its package."""
-    code = "import os, sys; before = set(sys.modules); import config.text.lsfconf; print(*sorted(set(sys.modules) - before))"
-    root = Path(__file__).parents[4]
+    code = "import os, sys; before = set(sys.modules); import config.lsfconf; print(*sorted(set(sys.modules) - before))"
+    root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["config", "config.text", "config.text.lsfconf"]
+    assert done.stdout.split() == ["config", "config.lsfconf"]

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cli.options.options import Options
+    from cli.client.options import Options
 
 STDIN = "-"
 ANY = "*"

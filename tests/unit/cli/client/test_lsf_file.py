@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.client import lsf_file
 from cli.client.context import Context, Fail
-from cli.options import lsf_file
 
 LINES = (
     '"JOB_NEW" "10.1" 1 101 1000 x',
