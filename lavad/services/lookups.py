@@ -9,8 +9,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.lang.asks import Caller, Refused, Select
-from lavad.core.lang.ids import job_of, key_of
-from lavad.core.lang.job_names import ArrayError, parse_job_id
+from lavad.core.lang.ids import job_of
+from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
 from lavad.core.site.rights import is_admin
 from lavad.store.read import Find, Reader
 from proto.answers import Answer
@@ -42,15 +42,11 @@ class Lookups:
         return await asyncio.to_thread(self._finished, jobs, caller)
 
     def _finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
-        keys: list[int] = []
-        everything = not jobs.ids
-        for text in jobs.ids:
-            try:
-                job, indices = parse_job_id(text)
-            except ArrayError as error:
-                raise Refused(str(error)) from None
-            everything = everything or job == 0
-            keys = [*keys, *((key_of(job, index) for index in indices) if indices is not None else [job])]
+        try:
+            keys = keys_named(jobs.ids)
+            everything = not jobs.ids or any(parse_job_id(text)[0] == 0 for text in jobs.ids)
+        except ArrayError as error:
+            raise Refused(str(error)) from None
         if not everything:
             found = self._reader.finished_jobs(Find(keys=tuple(keys)))
         else:

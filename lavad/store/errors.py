@@ -79,6 +79,8 @@ def _postgres(origin: psycopg.Error, text: str) -> StoreError:
         return StoreFull(f"store full: {text}")
     if state in ("XX001", "XX002"):
         return StoreCorrupt(f"store is corrupt: {text}")
+    if state.startswith("54"):  # program limit exceeded: a value is too long for an index, a row for a page
+        return RecordRefused(f"store: {text}")
     return StoreRefused(f"store: {text}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Annotated, Any, Union
 
 import msgspec
 
@@ -28,7 +28,7 @@ class Refused(Exception):
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
     """A request; ``uuid`` makes a retry safe: the answer is stored with it."""
 
-    uuid: str = ""
+    uuid: Annotated[str, msgspec.Meta(max_length=64)] = ""
     again: bool = False
     """A retry: the caller asked this before and got no answer."""
 

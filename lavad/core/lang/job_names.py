@@ -6,14 +6,17 @@ Rule: text comes in, a name or an id with its `Ranges` comes out; the errors' te
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 
-from lavad.core.lang.ids import index_of
+from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ranges import MAX_INDEX, Ranges
 
 MAX_NAME = 4094
+MAX_KEYS = 1_000_000
+"""Jobs and elements that the ids of one request may name one by one."""
 _ARRAY = re.compile(r"([^\[\]]*)\[([^\[\]]*)\](?:%(\d{1,10}))?", re.ASCII)
 _JOB_ID = re.compile(r"(\d{1,10})(?:\[([^\[\]]*)\])?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -84,12 +87,53 @@ def parse_job_id(text: str) -> tuple[int, Ranges | None]:
         raise ArrayError(f"{' '.join(text.split())}: Illegal job ID") from None
 
 
+def keys_named(texts: Iterable[str]) -> list[int]:
+    """The keys of all jobs and elements that ids name, each element by itself; id 0 (all jobs) names none.
+
+    Raises ArrayError for an id that is none, and for more than ``MAX_KEYS``, before they are listed.
+    """
+    keys: list[int] = []
+    for text in texts:
+        job, indices = parse_job_id(text)
+        if len(keys) + (1 if indices is None else len(indices)) > MAX_KEYS:
+            raise ArrayError(f"{text[:40]}: More than {MAX_KEYS} jobs and elements")
+        if job:
+            keys += [job] if indices is None else [key_of(job, index) for index in indices]
+    return keys
+
+
+class Wildcard:
+    """A text in which ``*`` stands for anything. Matched in time linear in the text: `re` would search for ever on many stars."""
+
+    __slots__ = ("_first", "_last", "_middle", "_plain")
+
+    def __init__(self, text: str) -> None:
+        self._first, *rest = text.split("*")
+        self._plain = not rest
+        self._last = rest.pop() if rest else ""
+        self._middle = [piece for piece in rest if piece]
+
+    def fits(self, text: str) -> bool:
+        """Whether the whole text is meant."""
+        if self._plain:
+            return text == self._first
+        at, end = len(self._first), len(text) - len(self._last)
+        if end < at or not text.startswith(self._first) or not text.endswith(self._last):
+            return False
+        for piece in self._middle:
+            found = text.find(piece, at, end)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        return True
+
+
 class NamePattern:
     """A name to look for. ``indices`` are those that it gives, None: none."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._whole = _exact(text)
+        self._whole = Wildcard(text)
         base, bracket, _ = text.partition("[")
         self.indices: Ranges | None = None
         if bracket and base and text.endswith("]"):
@@ -97,24 +141,20 @@ class NamePattern:
                 self.indices = parse_job_id(f"1{text[len(base) :]}")[1]
             except ArrayError:
                 pass
-        self._base = _exact(base if self.indices is not None else text)
+        self._base = Wildcard(base if self.indices is not None else text)
 
     def fits_array(self, name: str) -> bool:
         """Whether an array of this name (without indices) is meant, or elements of it."""
-        return self._base.fullmatch(name) is not None
+        return self._base.fits(name)
 
     def fits(self, key: int, name: str) -> bool:
         """Whether a job or element is meant."""
-        if self._whole.fullmatch(name):
+        if self._whole.fits(name):
             return True
         index = index_of(key)
         if not index or (self.indices is not None and index not in self.indices):
             return False
         return self.fits_array(name[: name.rfind("[")])
-
-
-def _exact(text: str) -> re.Pattern[str]:
-    return re.compile(re.escape(text).replace(r"\*", ".*"), re.DOTALL)
 
 
 @lru_cache(maxsize=64)

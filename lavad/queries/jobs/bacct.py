@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
-from lavad.core.lang.job_names import ArrayError, parse_job_id
+from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
@@ -236,15 +235,10 @@ class _Report:
 
 
 def _keys(words: list[str]) -> tuple[int, ...]:
-    keys: list[int] = []
-    for word in words:
-        try:
-            job, indices = parse_job_id(word)
-        except ArrayError as error:
-            raise Refused(f"{error}.") from None
-        if job:
-            keys += [key_of(job, index) for index in indices] if indices is not None else [job]
-    return tuple(keys)
+    try:
+        return tuple(keys_named(words))
+    except ArrayError as error:
+        raise Refused(f"{error}.") from None
 
 
 def _about(verb: str, what: str, names: tuple[str, ...] | list[str], everything: str) -> str:

@@ -5,7 +5,6 @@ Rule: a test sees one job; what needs the text of the store goes batch by batch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -13,7 +12,7 @@ from lavad.core.job.groups import read_path
 from lavad.core.job.job import Job
 from lavad.core.lang import job_names
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.job_names import ArrayError, parse_job_id
+from lavad.core.lang.job_names import ArrayError, Wildcard, parse_job_id
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState
@@ -202,10 +201,10 @@ def _rusages(req: ResReq) -> Iterator[Rusage]:
 
 def by_text(request: Request, options: Options, jobs: Iterator[Job]) -> Iterator[Job]:
     """-Jd: jobs whose description is this (``*`` stands for anything); -hostfile: those that have a host file."""
-    exact = re.compile(re.escape(options.text("Jd")).replace(r"\*", ".*") if "Jd" in options else ".*", re.DOTALL)
+    description = Wildcard(options.text("Jd") if "Jd" in options else "*")
     while batch := list(islice(jobs, _BATCH)):
         texts = request.view.texts(batch)
         for job in batch:
             text = texts[job.key]
-            if exact.fullmatch(text.description) and (text.host_file or "hostfile" not in options):
+            if description.fits(text.description) and (text.host_file or "hostfile" not in options):
                 yield job

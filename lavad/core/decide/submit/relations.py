@@ -9,6 +9,9 @@ from lavad.core.lang import dependency
 from lavad.core.lang.asks import OptionValue, Refused
 from proto.options import BY_NAME
 
+MAX_OWNER = 511
+"""Bytes of a project's or user group's name; LSF 10.1 has the same limit for projects."""
+
 
 @reads("J")
 def read_name(draft: JobDraft, option: str, value: OptionValue) -> None:
@@ -24,8 +27,12 @@ def read_queues(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("P", "G")
 def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Project or user group."""
-    draft.set_spec(**{BY_NAME[option].fields: printable_text(option, value)})
+    """Project or user group. They are keys of the store's indexes, and a database refuses keys of a few thousand bytes."""
+    name = printable_text(option, value)
+    if len(name.encode("utf-8", "surrogateescape")) > MAX_OWNER:
+        kind = "Project" if option == "P" else "User group"
+        raise Refused(f"{name[:40]}...: {kind} name is too long (at most {MAX_OWNER} bytes)")
+    draft.set_spec(**{BY_NAME[option].fields: name})
 
 
 @reads("sp")
