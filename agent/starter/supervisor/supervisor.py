@@ -278,10 +278,12 @@ class Supervisor:
     def _died(self, shepherd: ShepherdHandle, status: int) -> None:
         while shepherd.pipe is not None and not shepherd.pipe.closed and self._read_reports(shepherd, shepherd.pipe):
             pass
-        self.pool.died(shepherd)
-        self.requests.shepherd_died(shepherd)
         part = self.parts.get(shepherd.busy) if shepherd.busy is not None else None
         shepherd.busy = None
+        if part is not None:
+            shepherd.kept.add(part.uid)  # its end may be on disk without having been reported
+        self.pool.died(shepherd)
+        self.requests.shepherd_died(shepherd)
         if part is not None:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
