@@ -1,1 +1,1 @@
-"""A submission put together: command line, script, job file, esub. May import options and client."""
+"""A submission put together: command line, script, job file, esub. May import client."""
