@@ -15,15 +15,30 @@ from typing import NamedTuple
 from agent.starter.protocol import orders
 from agent.starter.protocol.codec import Json, ProtocolError, prepare, text
 from agent.starter.protocol.orders import Order, ToPart, ToShepherd
-from agent.starter.protocol.part import PartSpec, User, read_part, read_template, template_of, uid_of
+from agent.starter.protocol.part import (
+    LinkSpec,
+    PartSpec,
+    PmiSpec,
+    PortsSpec,
+    TaskSpec,
+    User,
+    read_part,
+    read_template,
+    template_of,
+    uid_of,
+)
 from agent.starter.protocol.reports import (
+    Address,
     End,
     Ended,
     EndedTask,
+    Gone,
     Hello,
     Listed,
     PartStatus,
+    Prepared,
     Refused,
+    Root,
     RunningTask,
     Started,
     Wrote,
@@ -71,6 +86,7 @@ class Starter:
         self._watch = Watch()
         # Before the first fork: every shepherd has the functions that each part needs.
         prepare(PartSpec, orders.Begin, orders.Template, Ended, End, EndedTask, RunningTask, Started)
+        prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, host)
