@@ -123,12 +123,6 @@ def _default_slots(spec: Spec, slots: int) -> dict[str, int]:
     return {}
 
 
-def _read_checkpoint(text: str, method: str, initial: int) -> Checkpoint:
-    """``folder [minutes]``."""
-    folder, _, period = text.partition(" ")
-    return Checkpoint(folder=folder, period=int(period or 0) * 60, method=method, initial=initial)
-
-
 def _merged_gpus(own: GpuReq | None, default: str) -> GpuReq | None:
     """The job's GPU requirement, with what the default says where it says nothing."""
     if own is None and not default:
