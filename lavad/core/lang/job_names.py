@@ -6,13 +6,13 @@ Rule: text comes in, a name or an id with its `Ranges` comes out; the errors' te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
 
 from lavad.core.lang.ids import index_of, key_of
-from lavad.core.lang.ranges import MAX_INDEX, Ranges
+from lavad.core.lang.ranges import MAX_INDEX, MAX_MIXED_HULL, Ranges, mixed_hull
 
 MAX_NAME = 4094
 MAX_KEYS = 1_000_000
@@ -87,14 +87,27 @@ def parse_job_id(text: str) -> tuple[int, Ranges | None]:
         raise ArrayError(f"{' '.join(text.split())}: Illegal job ID") from None
 
 
+def parse_job_ids(texts: Iterable[str]) -> Iterator[tuple[str, int, Ranges | None]]:
+    """(text, job, indices) of each id of one request. Raises ArrayError, also where all of them take too long to read."""
+    left = MAX_MIXED_HULL
+    for text in texts:
+        if ":" in text and _JOB_ID.fullmatch(text.strip()) is not None:
+            try:
+                left -= mixed_hull(text.strip().partition("[")[2].rstrip("]"))
+            except ValueError:
+                raise ArrayError(f"{' '.join(text.split())}: Illegal job ID") from None
+            if left < 0:
+                raise ArrayError(f"{text[:40]}: The index lists of these job IDs are too large")
+        yield (text, *parse_job_id(text))
+
+
 def keys_named(texts: Iterable[str]) -> list[int]:
     """The keys of all jobs and elements that ids name, each element by itself; id 0 (all jobs) names none.
 
     Raises ArrayError for an id that is none, and for more than ``MAX_KEYS``, before they are listed.
     """
     keys: list[int] = []
-    for text in texts:
-        job, indices = parse_job_id(text)
+    for text, job, indices in parse_job_ids(texts):
         if len(keys) + (1 if indices is None else len(indices)) > MAX_KEYS:
             raise ArrayError(f"{text[:40]}: More than {MAX_KEYS} jobs and elements")
         if job:

@@ -12,7 +12,7 @@ from lavad.core.job.groups import read_path
 from lavad.core.job.job import Job
 from lavad.core.lang import job_names
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.job_names import ArrayError, Wildcard, parse_job_id
+from lavad.core.lang.job_names import ArrayError, Wildcard, parse_job_ids
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState
@@ -44,11 +44,11 @@ def has_state_option(options: Options, letter: str) -> bool:
 def read_ids(words: list[str]) -> dict[int, Ranges | None] | None:
     """Job ids with their indices; None where there is none, or 0 among them."""
     found: dict[int, Ranges | None] = {}
-    for word in words:
-        try:
-            job, indices = parse_job_id(word)
-        except ArrayError as error:
-            raise Refused(f"{error}.") from None
+    try:
+        ids = list(parse_job_ids(words))
+    except ArrayError as error:
+        raise Refused(f"{error}.") from None
+    for _, job, indices in ids:
         if job == 0:
             return None
         if job in found:

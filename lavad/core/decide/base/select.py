@@ -15,7 +15,7 @@ from lavad.core.job.groups import read_path
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of, key_of, show
-from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, pattern
+from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.site.rights import is_admin, may_control
@@ -58,16 +58,15 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
     targets: list[Found] = []
     named = 0
-    for text in wanted.ids:
-        try:
-            job, elements = parse_job_id(text)
-        except ArrayError as error:
-            raise Refused(str(error)) from None
-        found = _all_matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
-        named += sum(1 if isinstance(one, int) else len(one.keys) for one in found)
-        if named > MAX_KEYS:
-            raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")
-        targets += found
+    try:
+        for text, job, elements in parse_job_ids(wanted.ids):
+            found = _all_matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
+            named += sum(1 if isinstance(one, int) else len(one.keys) for one in found)
+            if named > MAX_KEYS:
+                raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")
+            targets += found
+    except ArrayError as error:
+        raise Refused(str(error)) from None
     return targets
 
 
