@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from config.model.cluster import HostConfig
 from lavad.core.job.job import Placed
 from lavad.core.lang.resreq.sections import Cu
+from lavad.core.rules.host_values import type_of
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import copies, place_on
 from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
 from lavad.sched.needs.needs import PLAIN, Need
-from lavad.sched.needs.rows import Row, host_type, read_values
+from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
 
 Offer = tuple[Row, int]
@@ -196,7 +197,7 @@ def _tile_of(state: CycleState, need: Need, row: Row) -> int:
     """Slots for a host; 0: not configured (as in LSF, ptile='!' is then ignored)."""
     span = need.shape.span
     conf = state.cluster.host_conf.get(row.name) or HostConfig(name=row.name)
-    own = (host_type(state.cluster, row.host), conf.model or row.host.facts.model)
+    own = (type_of(state.cluster, row.name), conf.model or row.host.facts.model)
     named = next((count for name, count in span.by_type if name in own), 0)
     return named or span.n or max(0, conf.slots or 0)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import fsum
 
-from config.model.cluster import HostConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import HostUse
 from lavad.core.lang.gpureq import GpuReq
-from lavad.core.lang.resreq.eval import Value, value_of
+from lavad.core.lang.resreq.eval import Value
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.gpus import room
+from lavad.core.rules.host_values import static_values
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.host import Host
 
@@ -116,43 +116,13 @@ def read_values(row: Row, cluster: Cluster, soft: Soft) -> dict[str, Value]:
     """All values of a host that a select expression may name, as of the beginning of the cycle."""
     if row.values is not None:
         return row.values
-    facts = row.host.facts
-    conf = cluster.host_conf.get(row.name) or HostConfig(name=row.name)
-    model = conf.model or facts.model
-    gpus = len(facts.gpus)
-    values: dict[str, Value] = {
-        "ncpus": facts.ncpus,
-        "nprocs": facts.nprocs,
-        "ncores": facts.ncores or facts.ncpus,
-        "nthreads": facts.nthreads,
-        "maxmem": facts.max_mem,
-        "maxswp": facts.max_swap,
-        "maxtmp": facts.max_tmp,
-        "ngpus": gpus,
-        "ngpus_physical": gpus,
-        "type": conf.type or facts.type,
-        "model": model,
-        "hname": row.name,
-        "server": True,
-        "status": "closed" if row.host.closed else "ok",
-        "healthy": True,
-        "slots": row.start,
-        "maxslots": cluster.slots_of(row.name),
-        "rexpri": 0.0,
-        "ndisks": 0.0,
-    }
-    values["cpuf"] = dict(cluster.conf.models).get(model, facts.cpu_factor)
-    for name, text in conf.resources:
-        values[name] = value_of(text)
+    values = static_values(cluster, row.name)
+    values["slots"] = row.start
+    if row.host.closed:
+        values["status"] = "closed"
     for name in row.load or ():
         value = read_load(row, cluster, soft, name)
         if value is not None:
             values[name] = value
     row.values = values
     return values
-
-
-def host_type(cluster: Cluster, host: Host) -> str:
-    """A host's type, by configuration or by its agent."""
-    conf = cluster.host_conf.get(host.name)
-    return (conf.type if conf is not None else "") or host.facts.type

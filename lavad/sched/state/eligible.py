@@ -16,12 +16,13 @@ import numpy as np
 from config.model.values import Thresholds
 from lavad.core.lang.resreq.eval import Value, compile_select
 from lavad.core.lang.resreq.text import Expr, names_in
+from lavad.core.rules.host_values import type_of
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
 from lavad.sched.needs.columns import Columns, Floats, Mask
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.needs.rows import Row, host_type, read_load, read_values
+from lavad.sched.needs.rows import Row, read_load, read_values
 from lavad.sched.state.cycle_state import CycleState
 
 Check = Callable[[Row], int]
@@ -54,7 +55,7 @@ def _checks(state: CycleState, need: Need) -> Iterator[Check]:
     yield lambda row: codes[row.index]
     local = local_type(state, need)
     if not need.type_free and local:
-        yield lambda row: 0 if host_type(state.cluster, row.host) == local else PendReason.HOST_SCHED_TYPE
+        yield lambda row: 0 if type_of(state.cluster, row.name) == local else PendReason.HOST_SCHED_TYPE
     for select, reason in _selects(need):
         yield _select_check(state, select, local, reason)
     if need.queue.thresholds.sched:
@@ -136,7 +137,7 @@ def _member_check(hosts: Iterable[str], reason: int) -> Check:
 def local_type(state: CycleState, need: Need) -> str:
     """Type of the submission host; "": it is not of this cluster."""
     host = state.cluster.hosts.rows.get(need.spec.from_host)
-    return host_type(state.cluster, host) if host is not None else ""
+    return type_of(state.cluster, host.name) if host is not None else ""
 
 
 def _select_check(state: CycleState, select: Expr, local: str, reason: int) -> Check:

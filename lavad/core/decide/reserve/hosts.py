@@ -10,6 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import Value, compile_select
+from lavad.core.rules.host_values import static_values
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import members
 from lavad.core.site.reservation import Period, Reservation, periods
@@ -98,43 +99,17 @@ def _satisfying(cluster: Cluster, hosts: list[str], requirement: str) -> list[st
     if unknown:
         raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
     test = compile_select(parsed.select)
-    fitting = [name for name in hosts if test(_facts(cluster, name))]
+    fitting = [name for name in hosts if test(_values(cluster, name))]
     if not fitting:
         raise Refused("No host satisfies the resource requirement")
     return fitting
 
 
-def _facts(cluster: Cluster, name: str) -> dict[str, Value]:
-    """Values of a host that do not depend on its load."""
-    facts = cluster.hosts.rows[name].facts
-    conf = cluster.host_conf.get(name)
-    values: dict[str, Value] = {
-        "ncpus": facts.ncpus,
-        "nprocs": facts.nprocs,
-        "ncores": facts.ncores or facts.ncpus,
-        "nthreads": facts.nthreads,
-        "maxmem": facts.max_mem,
-        "maxswp": facts.max_swap,
-        "maxtmp": facts.max_tmp,
-        "mem": facts.max_mem,
-        "swp": facts.max_swap,
-        "tmp": facts.max_tmp,
-        "ngpus": len(facts.gpus),
-        "hname": name,
-        "server": True,
-        "type": (conf.type if conf else "") or facts.type,
-        "model": (conf.model if conf else "") or facts.model,
-        "slots": most(cluster, name),
-        "maxslots": most(cluster, name),
-        "status": "ok",
-        "healthy": True,
-    }
-    for own, text in conf.resources if conf is not None else ():
-        try:
-            values[own] = float(text) if text else True
-        except ValueError:
-            values[own] = text
-    return values
+def _values(cluster: Cluster, name: str) -> dict[str, Value]:
+    """Values of an idle host: what runs there now says nothing about the time of the reservation."""
+    values = static_values(cluster, name)
+    slots = most(cluster, name)
+    return values | {"mem": values["maxmem"], "swp": values["maxswp"], "tmp": values["maxtmp"], "slots": slots, "maxslots": slots}
 
 
 class Free:

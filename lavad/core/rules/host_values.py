@@ -1,0 +1,42 @@
+"""What a select expression may name of a host, as far as it does not depend on what runs there or on its load."""
+
+from __future__ import annotations
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.lang.resreq.eval import Value, value_of
+
+
+def type_of(cluster: Cluster, host: str) -> str:
+    """A host's type, by configuration or by its agent."""
+    conf = cluster.host_conf.get(host)
+    return (conf.type if conf is not None else "") or cluster.hosts.rows[host].facts.type
+
+
+def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
+    """The values of a host that has been seen; memory, swap and disk in MB."""
+    facts = cluster.hosts.rows[host].facts
+    conf = cluster.host_conf.get(host)
+    model = (conf.model if conf is not None else "") or facts.model
+    values: dict[str, Value] = {
+        "ncpus": facts.ncpus,
+        "nprocs": facts.nprocs,
+        "ncores": facts.ncores or facts.ncpus,
+        "nthreads": facts.nthreads,
+        "maxmem": facts.max_mem,
+        "maxswp": facts.max_swap,
+        "maxtmp": facts.max_tmp,
+        "ngpus": len(facts.gpus),
+        "ngpus_physical": len(facts.gpus),
+        "type": type_of(cluster, host),
+        "model": model,
+        "cpuf": dict(cluster.conf.models).get(model, facts.cpu_factor),
+        "hname": host,
+        "server": True,
+        "status": "ok",
+        "healthy": True,
+        "maxslots": cluster.slots_of(host),
+        "rexpri": 0.0,
+        "ndisks": 0.0,
+    }
+    values |= {name: value_of(text) for name, text in (conf.resources if conf is not None else ())}
+    return values
