@@ -7,6 +7,7 @@ runs (ids, dates, loads, pids, host facts).
 from __future__ import annotations
 
 import fcntl
+import functools
 import itertools
 import json
 import os
@@ -14,9 +15,10 @@ import pwd
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from tests.support.live.cluster import Cluster
 from tests.support.wait import SLOW, wait_until
@@ -32,6 +34,7 @@ ADDED = re.compile(
 HOSTS = ("ol1", "ol2", "ol3")
 USERS = ("alice", "bob", "openlava")
 MADE = "made by the tests of lava"
+LOCK = Path(tempfile.gettempdir()) / "lava-test-users.lock"
 OUTPUTS = "/shared/proj/jobs/outs"
 LONG_DATE = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: \d{4})?")
 SHORT_DATE = re.compile(r"\b(?!Fri)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d(?::\d\d)?")
@@ -244,9 +247,10 @@ def _job_ids(text: str) -> list[str]:
 
 
 def _make_users() -> None:
-    """Those that are missing. One test process at a time: two useradd at once give one name two numbers."""
-    with Path(__file__).open() as lock:
+    """Those that are missing. One process at a time: two useradd at once give one name two numbers."""
+    with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _users_in_use()
         known = {entry.pw_name for entry in pwd.getpwall()}
         for name in USERS:
             if name not in known:
@@ -254,11 +258,27 @@ def _make_users() -> None:
                 subprocess.run(command, check=True, capture_output=True)
 
 
+@functools.cache
+def _users_in_use() -> TextIO:
+    """A lock, held while this process lives: other test sessions of this machine leave the users alone."""
+    held = LOCK.with_suffix(".used").open("w")
+    fcntl.flock(held, fcntl.LOCK_SH)
+    return held
+
+
 def remove_users() -> None:
-    """Remove the users that were made here."""
-    for found in pwd.getpwall():
-        if found.pw_gecos == MADE:
-            subprocess.run(["userdel", "-r", "-f", found.pw_name], check=False, capture_output=True)
+    """Remove the users that were made here, unless another process still is one of them."""
+    if not LOCK.exists():
+        return
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(_users_in_use(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        for found in pwd.getpwall():
+            if found.pw_gecos == MADE:
+                subprocess.run(["userdel", "-r", "-f", found.pw_name], check=False, capture_output=True)
 
 
 def can_be_others() -> bool:
