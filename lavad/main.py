@@ -25,6 +25,7 @@ from lavad.services.loops import LeaseLost
 from lavad.services.metrics import is_loopback, split_address
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
+from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 
 log = logging.getLogger("lavad")
@@ -111,7 +112,7 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
     try:
         while not ended.is_set():
             epoch = await _wait_for_lease(lease, f"{site.host}/{number}", site.lease, ended)
-            if epoch is not None:
+            if epoch is not None and await _prepare(store, lease, epoch):
                 await _hold_office(Master(site, store, epoch, resolve(loaded.config), sys.stderr.buffer), office, ended)
                 if ended.is_set():
                     await asyncio.to_thread(lease.release, epoch)
@@ -132,6 +133,24 @@ async def _wait_for_lease(lease: Lease, holder: str, seconds: float, ended: asyn
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
     return None
+
+
+async def _prepare(store: Store, lease: Lease, epoch: int) -> bool:
+    """Bring the store up to date, as only the holder of the lease may; False: another has the lease by now.
+
+    Raises ``StoreRefused`` where another master has made the store newer than this one; the lease is free again then.
+    """
+    try:
+        former = await asyncio.to_thread(store.take_over, epoch)
+    except Fenced as fenced:
+        log.warning("no longer master: %s", fenced)
+        return False
+    except StoreError:
+        await asyncio.to_thread(lease.release, epoch)
+        raise
+    if former is not None:
+        log.info("the store was at version %s and is at %s now", former, HEAD)
+    return True
 
 
 async def _hold_office(master: Master, office: list[Master], ended: asyncio.Event) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from lavad.store.errors import StoreCorrupt, StoreHeld, StoreRefused, refusal
+from lavad.store.filesystem import check_local
 
 if TYPE_CHECKING:
     import sqlite3
@@ -57,6 +58,7 @@ def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:
     """An engine whose connections are set up; nothing is connected yet."""
     url = parse_url(text)
     if url.get_backend_name() == "sqlite":
+        check_local(str(url.database))
         return _sqlite(url, read_only)
     return _postgres(url, read_only)
 

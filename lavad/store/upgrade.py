@@ -1,13 +1,21 @@
-"""Migrates a database to the current schema. Alembic is imported only when there is something to migrate."""
+"""Makes the tables of an empty database, and brings those of an older version up to date.
+
+Rule: only the holder of the masters' lease changes tables that are there, so that no master ever works on tables newer than
+itself. Alembic is imported only when there is something to do.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from lavad.store.errors import StoreError, StoreRefused, refusal
+from lavad.store.errors import Fenced, StoreError, StoreRefused, refusal
 from lavad.store.schema import HEAD
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _LOCK = 0x6C617661
 
@@ -20,47 +28,86 @@ def find_version(connection: sa.Connection) -> str | None:
     return None if version is None else str(version)
 
 
-def upgrade(connection: sa.Connection, *, create: bool) -> None:
-    """Run what migrations are missing, in one transaction; ``create``: also on an empty database.
+def open_schema(connection: sa.Connection, *, create: bool) -> None:
+    """Make the tables in an empty database (``create``), and refuse a store that is newer than this code.
 
-    Raises ``StoreError``.
+    A store of an older version is left as it is: another master may be at work on it (``migrate``). Raises ``StoreError``.
     """
     try:
         with connection.begin():
-            _upgrade(connection, create)
+            version = find_version(connection)
+            if version is None:
+                _make(connection, create)
+            elif version != HEAD:
+                _check_known(version)
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
 
 
-def _upgrade(connection: sa.Connection, create: bool) -> None:
-    if find_version(connection) == HEAD:
-        return
+def migrate(connection: sa.Connection, epoch: int) -> str | None:
+    """Run what migrations are missing, in one transaction that holds the lease's row.
+
+    Returns the version before, None: nothing was missing. Raises ``Fenced`` where the lease is no longer at ``epoch``,
+    ``StoreRefused`` for a store that is newer than this code.
+    """
+    try:
+        with connection.begin():
+            version = find_version(connection)
+            if version == HEAD:
+                return None
+            _check_known(version or "")
+            _hold_lease(connection, epoch)
+            _run(connection)
+            return version
+    except sa.exc.DBAPIError as error:
+        raise refusal(error) from error
+
+
+def _make(connection: sa.Connection, create: bool) -> None:
+    if not create:
+        raise StoreRefused(f"store {connection.engine.url.database}: there is no store")
     if connection.dialect.name == "postgresql":
         # when two masters start at once, the second finds the tables created
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-    version = find_version(connection)
-    if version == HEAD:
-        return
-    if version is None and not create:
-        raise StoreRefused(f"store {connection.engine.url.database}: there is no store")
-    _migrate(connection, version)
+    if find_version(connection) is None:
+        _run(connection)
 
 
-def _migrate(connection: sa.Connection, version: str | None) -> None:
-    from alembic import command
+def _hold_lease(connection: sa.Connection, epoch: int) -> None:
+    lock = ""
+    if connection.dialect.name == "postgresql":
+        # to build an index over many jobs takes longer than any statement of a master may
+        connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        lock = " FOR UPDATE"
+    held = connection.execute(sa.text(f"SELECT epoch FROM lease WHERE id = 1{lock}")).scalar()
+    if held != epoch:
+        raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {held}")
+
+
+def _config(connection: sa.Connection | None = None) -> Config:
     from alembic.config import Config
-    from alembic.script import ScriptDirectory
-    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
+    return config
+
+
+def _check_known(version: str) -> None:
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
     try:
-        if version is not None:
-            ScriptDirectory.from_config(config).get_revision(version)
+        ScriptDirectory.from_config(_config()).get_revision(version)
     except CommandError as error:
         raise StoreRefused(f"store is at version {version}, newer than this lavad ({HEAD})") from error
+
+
+def _run(connection: sa.Connection) -> None:
+    from alembic import command
+    from alembic.util import CommandError
+
     try:
-        command.upgrade(config, "head")
+        command.upgrade(_config(connection), "head")
     except CommandError as error:
         raise StoreError(f"store: {error}") from error

@@ -18,7 +18,7 @@ from lavad.store.codec import decode_spec
 from lavad.store.connect import FileLock, Found, Query, connect, make_engine
 from lavad.store.errors import Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
 from lavad.store.rows import Rows, Statements
-from lavad.store.upgrade import upgrade
+from lavad.store.upgrade import migrate, open_schema
 
 _MAX_NAMES = 100_000
 _AT_ONCE = 2_000
@@ -38,21 +38,35 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
-        """Open for writing and run what migrations are missing.
+        """Open for writing; ``create``: make the tables in an empty database.
 
-        Raises ``StoreHeld``, ``StoreRefused`` or ``StoreCorrupt``.
+        Raises ``StoreHeld``, ``StoreRefused`` (also for a store that is newer than this code) or ``StoreCorrupt``.
         """
         engine = make_engine(url)
         file = engine.url.database if engine.dialect.name == "sqlite" else None
         lock = FileLock(file) if file else None
         store = cls(engine, lock)
         try:
-            upgrade(store.connection(), create=create)
+            open_schema(store.connection(), create=create)
             store._find_top_job()
         except BaseException:
             store.close()
             raise
         return store
+
+    def take_over(self, epoch: int) -> str | None:
+        """Prepare for the commits of this epoch, whose lease the caller holds: run what migrations are missing.
+
+        Returns the version before them, None: the tables were up to date. Raises as ``migrate``.
+        """
+        with self._busy:
+            try:
+                former = migrate(self.connection(), epoch)
+            except StoreError:
+                self._drop()
+                raise
+        self._find_top_job()
+        return former
 
     def connection(self) -> sa.Connection:
         """The writer's connection; a new one if the last one was lost."""

@@ -16,8 +16,10 @@ import lavad.store
 from lavad.devtools import private_postgres
 from lavad.store import schema
 from lavad.store.connect import parse_url
-from lavad.store.errors import StoreRefused
+from lavad.store.errors import Fenced, StoreRefused
+from lavad.store.lease import Lease
 from lavad.store.read import Reader
+from lavad.store.upgrade import find_version
 from lavad.store.writer import Store
 from tests.support.stores.postgres import postgres_url
 from tests.support.stores.stores import store, store_url  # noqa: F401
@@ -42,6 +44,33 @@ def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa
         Store.open(store_url)
     with pytest.raises(StoreRefused, match="version 9999"):
         Reader.open(store_url)
+
+
+def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: Store, store_url: str) -> None:  # noqa: F811
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE reservations")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
+    store.close()
+    standby = Store.open(store_url)
+    lease = Lease(standby.engine)
+    with pytest.raises(Fenced):
+        standby.take_over(epoch=7)
+    assert _version(standby) == "0005"
+    epoch = lease.acquire("m2", 20.0)
+    assert epoch is not None
+    assert standby.take_over(epoch) == "0005"
+    assert _version(standby) == schema.HEAD
+    assert standby.take_over(epoch) is None
+    with standby.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreRefused, match="newer than this lavad"):
+        standby.take_over(epoch)
+    standby.close()
+
+
+def _version(store: Store) -> str | None:  # noqa: F811
+    with store.engine.begin() as connection:
+        return find_version(connection)
 
 
 def test_no_store_is_made_where_none_is_wanted(store_url: str) -> None:  # noqa: F811
