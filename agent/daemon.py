@@ -15,7 +15,8 @@ from functools import partial
 
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
-from agent.master.link import NotMaster, Session, open_session
+from agent.master.channel import NotMaster
+from agent.master.link import Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
 from agent.parts import output_retention

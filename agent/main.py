@@ -76,7 +76,9 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--conf", required=True, type=os.path.abspath)
     parser.add_argument("--run", required=True, type=os.path.abspath)
     parser.add_argument("--spool", required=True, type=os.path.abspath)
-    parser.add_argument("--master", default="", help="HOST:PORT[,HOST:PORT…]; else LSF_MASTER_LIST of lsf.conf, at LAVA_PORT")
+    parser.add_argument(
+        "--master", default="", help="HOST:PORT[,HOST:PORT…] or unix:PATH; else LSF_MASTER_LIST of lsf.conf, at LAVA_PORT"
+    )
     parser.add_argument("--address", default="127.0.0.1", help="where other hosts reach this one")
     parser.add_argument("--gpus", type=int, default=0, help="simulated GPUs")
     parser.add_argument("--pidfile", type=os.path.abspath)

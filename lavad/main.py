@@ -27,6 +27,7 @@ from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
+from proto.localsocket import address, is_local
 
 log = logging.getLogger("lavad")
 
@@ -44,7 +45,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--run", default="", help="folder of sockets and pid files (LAVA_RUNDIR)")
     parser.add_argument("--host", default=os.uname().nodename, help="this host's name in the cluster")
     parser.add_argument("--number", type=int, default=1, help="which of the masters on this machine")
-    parser.add_argument("--listen", default="", help="address for agents, HOST:PORT")
+    parser.add_argument("--listen", default="", help="where agents come in, HOST:PORT or unix:PATH")
     parser.add_argument("--database", default="", help="SQLAlchemy URL of the store (LAVA_DATABASE_URL)")
     parser.add_argument("--database-file", default="", help="a file that holds the URL (LAVA_DATABASE_URL_FILE)")
     parser.add_argument("--log", default="", help="log file")
@@ -56,15 +57,12 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     params = loaded.config.params
     rundir = options.run or params.lava_rundir
     Path(rundir).mkdir(parents=True, exist_ok=True)
-    key = Path(rundir, "cluster.key")
     database = database_url(params, options.database, options.database_file)
     if database.startswith(f"sqlite:///{params.lava_spooldir}/"):
         Path(params.lava_spooldir).mkdir(parents=True, exist_ok=True)
-    if not params.lava_tls_dir and not key.exists():
-        raise Cannot(f"neither LAVA_TLS_DIR in lsf.conf nor a cluster key in {rundir}: agents could not be told from others")
-    listen = options.listen or f"{'0.0.0.0' if params.lava_tls_dir else '127.0.0.1'}:{params.lava_port}"
-    if not params.lava_tls_dir and not listen.startswith(("127.", "localhost:", "[::1]")):
-        raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on loopback only")
+    listen = options.listen or (f"0.0.0.0:{params.lava_port}" if params.lava_tls_dir else address(rundir, _name(options.number)))
+    if not params.lava_tls_dir and not is_local(listen):
+        raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on a socket of this machine only (unix:PATH)")
     return MasterSettings(
         host=options.host,
         confdir=options.conf,
@@ -72,7 +70,6 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         database=database,
         address=listen,
         tls_folder=params.lava_tls_dir,
-        key=None if params.lava_tls_dir else key.read_bytes().strip(),
         lsf=loaded.config.lsf,
         heartbeat=float(params.lava_heartbeat),
         sample=float(params.lava_sample_period),
@@ -82,16 +79,20 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     )
 
 
-def _metrics(address: str, tls_folder: str) -> str:
-    if not address:
+def _name(number: int) -> str:
+    return "lavad" if number == 1 else f"lavad-{number}"
+
+
+def _metrics(listen: str, tls_folder: str) -> str:
+    if not listen:
         return ""
     try:
-        host, _ = split_address(address)
+        host, _ = split_address(listen)
     except ValueError:
-        raise Cannot(f"LAVA_METRICS_ADDRESS {address}: not PORT or HOST:PORT") from None
+        raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: not PORT or HOST:PORT") from None
     if not is_loopback(host) and not tls_folder:
-        raise Cannot(f"LAVA_METRICS_ADDRESS {address}: without LAVA_TLS_DIR on loopback only")
-    return address
+        raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: without LAVA_TLS_DIR on loopback only")
+    return listen
 
 
 async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -> None:
@@ -101,7 +102,7 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
     def dispatch() -> Dispatch | None:
         return office[0].dispatch if office else None
 
-    name = "lavad" if number == 1 else f"lavad-{number}"
+    name = _name(number)
     local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
     await local.start()
     pid_file(Path(site.rundir, f"{name}.pid"))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from agent.starter.protocol import part
+from proto import localsocket
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -28,7 +29,9 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def masters(self) -> list[str]:
-        """LSF_MASTER_LIST, each with LAVA_PORT."""
+        """LSF_MASTER_LIST, each with LAVA_PORT; without certificates the master of this machine."""
+        if not self.conf.get("LAVA_TLS_DIR"):
+            return [localsocket.address(self.run_dir, "lavad")]
         names = (self.conf.get("LSF_MASTER_LIST") or self.conf.get("LSF_MGMT_LIST") or "localhost").split()
         return [f"{name}:{self.conf.get('LAVA_PORT') or 16879}" for name in names]
 

@@ -6,7 +6,6 @@ Rule: a master with a lower epoch than one seen before is not obeyed. Reports ar
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncIterator
 
@@ -14,6 +13,7 @@ import grpc
 import grpc.aio
 
 from agent.launch.site import Site
+from agent.master.channel import Link, NotMaster, connect
 from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc as pb_grpc
 
@@ -21,29 +21,16 @@ Call = grpc.aio.StreamStreamCall[pb.FromAgent, pb.ToAgent]
 GREETING_WAIT = 5.0
 KEPT_FINAL = 10_000
 """How many final reports are kept of attempts that were refused, or killed before their start order came."""
-_OPTIONS = [
-    ("grpc.max_receive_message_length", 128 << 20),
-    ("grpc.max_send_message_length", 128 << 20),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.use_local_subchannel_pool", 1),
-]
-
-
-class NotMaster(Exception):
-    """There is no master at this address; the text says why."""
 
 
 class Session:
     """A stream to a master. ``welcome``: its answer to Hello."""
 
-    def __init__(self, target: str, channel: grpc.aio.Channel, call: Call, stub: pb_grpc.AgentsStub) -> None:
+    def __init__(self, target: str, link: Link, call: Call, stub: pb_grpc.AgentsStub) -> None:
         self.target = target
         self.stub = stub
         self.welcome = pb.Welcome()
-        self._channel = channel
+        self._link = link
         self._call = call
 
     async def greet(self, hello: pb.Hello) -> None:
@@ -82,14 +69,14 @@ class Session:
     async def close(self) -> None:
         """End the stream."""
         self._call.cancel()
-        await self._channel.close(None)
+        await self._link.close()
 
 
 async def open_session(target: str, site: Site, hello: pb.Hello) -> Session:
-    """Connect to ``target`` (HOST:PORT) and greet it; NotMaster when there is no master."""
-    channel = await _channel(target, site)
-    stub = pb_grpc.AgentsStub(channel)  # type: ignore[no-untyped-call]
-    session = Session(target, channel, stub.Session(metadata=metadata(site)), stub)
+    """Connect to ``target`` (HOST:PORT, or ``unix:`` and a path) and greet it; NotMaster when there is no master."""
+    link = await connect(target, site)
+    stub = pb_grpc.AgentsStub(link.channel)  # type: ignore[no-untyped-call]
+    session = Session(target, link, stub.Session(metadata=metadata(site)), stub)
     try:
         await session.greet(hello)
     except BaseException:
@@ -99,37 +86,8 @@ async def open_session(target: str, site: Site, hello: pb.Hello) -> Session:
 
 
 def metadata(site: Site) -> tuple[tuple[str, str], ...]:
-    """The metadata that authenticate this agent: the cluster's key and the host's name."""
-    found = [("lava-host", site.host)]
-    try:
-        with open(os.path.join(site.run_dir, "cluster.key"), encoding="ascii") as file:
-            found.append(("lava-key", file.read().strip()))
-    except (OSError, UnicodeDecodeError):
-        pass
-    return tuple(found)
-
-
-async def _channel(target: str, site: Site) -> grpc.aio.Channel:
-    folder = site.conf.get("LAVA_TLS_DIR", "")
-    if not folder:
-        return grpc.aio.insecure_channel(target, options=_OPTIONS)
-    try:
-        ca, key, cert = await asyncio.to_thread(_credentials, folder, site.host)
-    except OSError as e:
-        raise NotMaster(f"{e.filename}: {e.strerror}") from None
-    credentials = grpc.ssl_channel_credentials(ca, key, cert)
-    options: list[tuple[str, object]] = list(_OPTIONS)
-    if name := site.conf.get("LAVA_TLS_MASTER_NAME"):
-        options.append(("grpc.ssl_target_name_override", name))
-    return grpc.aio.secure_channel(target, credentials, options=options)
-
-
-def _credentials(folder: str, host: str) -> tuple[bytes, bytes, bytes]:
-    found = []
-    for name in ("ca.crt", f"{host}.key", f"{host}.crt"):
-        with open(os.path.join(folder, name), "rb") as file:
-            found.append(file.read())
-    return found[0], found[1], found[2]
+    """Which host's agent this is: believed on the socket of one machine, where only this account and root can connect."""
+    return (("lava-host", site.host),)
 
 
 async def _ending(call: Call) -> str:

@@ -42,8 +42,7 @@ class Shape(NamedTuple):
 
     hosts: list[str]
     slots: int
-    ports: list[int]
-    """Of the masters on loopback, in their order."""
+    masters: int
     database: str
     gpus: int = 0
     """Simulated ones on each host."""
@@ -70,12 +69,19 @@ class Folder:
         """The pid file of ``lavad``, ``lavad-2``, ``agent-HOST`` or ``starter-HOST``."""
         return self.run / f"{name}.pid"
 
+    def master_names(self, count: int) -> list[str]:
+        """The masters: ``lavad``, ``lavad-2`` …"""
+        return ["lavad" if number == 1 else f"lavad-{number}" for number in range(1, count + 1)]
+
     def find_shape(self) -> Shape | None:
         """The shape of the cluster; None where none was made here."""
         try:
-            return Shape(**json.loads(self.shape_file.read_text()))
+            found = json.loads(self.shape_file.read_text())
         except FileNotFoundError:
             return None
+        if "ports" in found:  # as lava 0.1 wrote it
+            found["masters"] = len(found.pop("ports"))
+        return Shape(**found)
 
     def keep_shape(self, shape: Shape) -> None:
         """Write the shape, for the next ``lava up`` here."""

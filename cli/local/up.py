@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
-import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +21,7 @@ from cli.local.shells import write_profiles
 from config.lsfconf import read_lsf_conf
 from config.read.load import load, lsb_folder
 from config.write.generate import write_cluster
+from proto.localsocket import address
 
 READY_WITHIN = 60.0
 
@@ -52,9 +51,10 @@ def up(folder: Folder, wanted: Wanted) -> None:
     _check(folder)
     database = _database(folder, shape.database)
     try:
-        for number, port in enumerate(shape.ports, 1):
-            _start_master(folder, number, port, shape.hosts[0], database)
-        masters = ",".join(f"127.0.0.1:{port}" for port in shape.ports)
+        names = folder.master_names(shape.masters)
+        for number, name in enumerate(names, 1):
+            _start_master(folder, number, name, shape.hosts[0], database)
+        masters = ",".join(address(str(folder.run), name) for name in names)
         for host in shape.hosts:
             _start_agent(folder, host, masters, shape.gpus)
     except DaemonFailed as failed:
@@ -70,12 +70,10 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
     if wanted.confdir:
         copy_conf(Path(wanted.confdir), folder)
     hosts = _host_names(folder, wanted.hosts)
-    ports = _free_ports(wanted.masters)
     user = _user()
     extra = {
         "LAVA_RUNDIR": str(folder.run),
         "LAVA_SPOOLDIR": str(folder.spool),
-        "LAVA_PORT": str(ports[0]),
         "LSB_SHAREDIR": str(folder.path / "work"),
         "LSF_CONFDIR": str(folder.conf),
         "LSF_LOGDIR": str(folder.log),
@@ -104,8 +102,7 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
     slots = wanted.slots or os.cpu_count() or 1
     _add_parameters(folder, extra)
     write_cluster(folder.conf, _cluster_name(folder), [(host, slots) for host in hosts], [user], extra)
-    _secret(folder, "cluster.key", secrets.token_hex(32))
-    shape = Shape(hosts, slots, ports, database, wanted.gpus)
+    shape = Shape(hosts, slots, wanted.masters, database, wanted.gpus)
     folder.keep_shape(shape)
     return shape
 
@@ -158,21 +155,10 @@ def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
         return
     known = read_lsf_conf(str(path))
     folders = ("LSF_BINDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_CONFDIR", "LSB_CONFDIR", "LSF_LOGDIR")
-    places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", "LAVA_PORT", *folders)
+    places = ("LAVA_RUNDIR", "LAVA_SPOOLDIR", *folders)
     lines = [f'{name}="{value}"' for name, value in extra.items() if name in places or name not in known]
     with path.open("a") as file:
         file.write("\n# --- this cluster\n" + "\n".join(lines) + "\n")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _check(folder: Folder) -> None:
@@ -201,8 +187,7 @@ def _store(folder: Folder, what: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, cwd="/", check=False)
 
 
-def _start_master(folder: Folder, number: int, port: int, host: str, database: str) -> None:
-    name = "lavad" if number == 1 else f"lavad-{number}"
+def _start_master(folder: Folder, number: int, name: str, host: str, database: str) -> None:
     if find_pid(folder, name):
         return
     start(
@@ -219,7 +204,7 @@ def _start_master(folder: Folder, number: int, port: int, host: str, database: s
             "--number",
             str(number),
             "--listen",
-            f"127.0.0.1:{port}",
+            address(str(folder.run), name),
             "--database-file",
             str(_secret(folder, "database", database)),
             "--log",
@@ -306,9 +291,9 @@ def status_lines(folder: Folder) -> list[str]:
     if shape is None:
         raise CannotUp(f"{folder.path}: no cluster was made here")
     lines = []
-    serving = _serving(folder, len(shape.ports))
-    for number in range(1, len(shape.ports) + 1):
-        name = "lavad" if number == 1 else f"lavad-{number}"
+    names = folder.master_names(shape.masters)
+    serving = _serving(folder, names)
+    for name in names:
         pid = find_pid(folder, name)
         role = "master" if name == serving else "standby"
         lines.append(f"{role} lavad {pid or '-'} {name if pid else 'down'}")
@@ -319,7 +304,6 @@ def status_lines(folder: Folder) -> list[str]:
     return lines
 
 
-def _serving(folder: Folder, masters: int) -> str:
+def _serving(folder: Folder, names: list[str]) -> str:
     """The master that answers, "" if none does."""
-    names = ["lavad", *(f"lavad-{number}" for number in range(2, masters + 1))]
     return next((name for name in names if query(folder.run / f"{name}.sock", "lsid", {}) is not None), "")

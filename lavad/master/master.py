@@ -8,7 +8,6 @@ import secrets
 import time
 from typing import BinaryIO
 
-import grpc
 import msgspec
 
 from lavad.core import events as ev
@@ -26,7 +25,7 @@ from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
 from lavad.rpc.agents import Agents
 from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.server import PeerAuth, serve
+from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.loops import Loops
@@ -39,6 +38,7 @@ from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
+from proto.localsocket import is_local
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,6 @@ class MasterSettings(msgspec.Struct):
     database: str
     address: str
     tls_folder: str = ""
-    key: bytes | None = None
     lsf: dict[str, str] = {}
     heartbeat: float = 10.0
     sample: float = 10.0
@@ -75,7 +74,7 @@ class Master:
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
-        self.server: grpc.aio.Server | None = None
+        self.server: Listener | None = None
         cluster = self.cluster = load(store)
         self.engine = Engine(cluster, store, time.time, newest_answers(store, 1_000))
         reader = Reader.open(site.database)
@@ -151,7 +150,7 @@ class Master:
             if page is not None:
                 await asyncio.to_thread(page.close)
             if self.server is not None:
-                await self.server.stop(0)
+                await self.server.close()
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -166,7 +165,7 @@ class Master:
                 self.sessions,
                 self.outbox,
                 self.peeks,
-                PeerAuth(self.site.key),
+                PeerAuth(is_local(self.site.address)),
                 self.dispatch,
                 self.publish,
                 time.time,

@@ -1,14 +1,16 @@
-"""The gRPC server for agents, and who an agent is: TLS with certificates of both sides at a site, else the cluster key."""
+"""The gRPC server for agents, and who an agent is: TLS with certificates of both sides, or a socket of this machine in a
+folder that only this account and root can enter.
+"""
 
 from __future__ import annotations
 
-import hmac
+import os
 from pathlib import Path
 from typing import Any
 
 import grpc
 
-from proto import agent_pb2_grpc
+from proto import agent_pb2_grpc, localsocket
 
 MAX_MESSAGE = 256 << 20
 OPTIONS = [
@@ -23,8 +25,8 @@ OPTIONS = [
 ]
 
 
-class NoTls(Exception):
-    """The certificates cannot be used; one line."""
+class CannotListen(Exception):
+    """The address or the certificates cannot be used; one line."""
 
 
 def credentials(folder: str) -> grpc.ServerCredentials:
@@ -32,47 +34,66 @@ def credentials(folder: str) -> grpc.ServerCredentials:
     try:
         parts = [Path(folder, name).read_bytes() for name in ("master.key", "master.crt", "ca.crt")]
     except OSError as error:
-        raise NoTls(f"LAVA_TLS_DIR: {error}") from None
+        raise CannotListen(f"LAVA_TLS_DIR: {error}") from None
     return grpc.ssl_server_credentials([(parts[0], parts[1])], parts[2], require_client_auth=True)
 
 
-async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folder: str) -> grpc.aio.Server:
-    """Start serving on ``address``; the caller allows an empty ``tls_folder`` on loopback only. Raises NoTls."""
+class Listener:
+    """The server; ``close`` ends it and its streams."""
+
+    def __init__(self, server: grpc.aio.Server, folder: int = -1) -> None:
+        self._server = server
+        self._folder = folder
+        """Of the socket, open for as long as the server removes the socket through it; -1: none."""
+
+    async def close(self) -> None:
+        """Stop serving."""
+        await self._server.stop(0)
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+
+async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folder: str) -> Listener:
+    """Start serving on ``address``: ``unix:`` and a path, else with the certificates of ``tls_folder``. Raises CannotListen."""
     server = grpc.aio.server(options=OPTIONS)
     agent_pb2_grpc.add_AgentsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
-    secure = credentials(tls_folder) if tls_folder else None
-    port = server.add_secure_port(address, secure) if secure else server.add_insecure_port(address)
+    folder = -1
+    try:
+        if localsocket.is_local(address):
+            folder, through = localsocket.make(address)
+            port = server.add_insecure_port(through)
+        else:
+            port = server.add_secure_port(address, credentials(tls_folder))
+    except (OSError, RuntimeError, localsocket.NotPrivate) as error:
+        raise CannotListen(f"cannot listen on {address}: {error}") from None
     if not port:
-        raise NoTls(f"cannot listen on {address}")
+        raise CannotListen(f"cannot listen on {address}")
     await server.start()
-    return server
+    return Listener(server, folder)
 
 
 ROLE = b"agent:"
 
 
 class PeerAuth:
-    """``key``: the shared key of a cluster on one machine; None: certificates decide."""
+    """``local``: peers come through the socket of this machine, as only this account and root can; else certificates decide."""
 
-    def __init__(self, key: bytes | None) -> None:
-        self._key = key
+    def __init__(self, local: bool) -> None:
+        self.local = local
 
     def why_not_host(self, context: Any, host: str) -> str:
         """Why the peer is not the agent of ``host``; "": it is."""
         known = self.host_of(context)
         if known is None:
-            return "the cluster key is wrong" if self._key is not None else "no certificate of an agent"
+            return "the peer names no host" if self.local else "no certificate of an agent"
         return "" if known == host else f"the peer is host {known}, and says that it is {host}"
 
     def host_of(self, context: Any) -> str | None:
         """The host whose agent the peer is, None if it is none."""
-        if self._key is not None:
-            metadata = dict(context.invocation_metadata() or ())
-            given = metadata.get("lava-key", "")
-            given = given.encode() if isinstance(given, str) else given
-            return metadata.get("lava-host") if hmac.compare_digest(given, self._key) else None
-        auth = context.auth_context()
-        for name in auth.get("x509_common_name", ()):
+        if self.local:
+            return dict(context.invocation_metadata() or ()).get("lava-host") or None
+        for name in context.auth_context().get("x509_common_name", ()):
             if name.startswith(ROLE):
                 return str(name[len(ROLE) :].decode())
         return None

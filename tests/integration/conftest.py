@@ -23,5 +23,5 @@ def master() -> Iterator[FakeMaster]:
 
 @pytest.fixture
 def host(tmp_path: Path, master: FakeMaster) -> Iterator[AgentHost]:
-    with running(AgentHost(tmp_path, master.port), lambda: master.hellos) as one:
+    with running(AgentHost(tmp_path, master.address), lambda: master.hellos) as one:
         yield one

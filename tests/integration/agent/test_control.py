@@ -21,7 +21,7 @@ def master() -> Iterator[FakeMaster]:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterator[AgentHost]:
-    with running(AgentHost(tmp_path_factory.mktemp("agent"), master.port), lambda: master.hellos) as one:
+    with running(AgentHost(tmp_path_factory.mktemp("agent"), master.address), lambda: master.hellos) as one:
         yield one
 
 

@@ -118,7 +118,7 @@ def test_another_store_ends_all_that_is_here(master: FakeMaster, host: AgentHost
 def test_a_standby_and_a_lower_epoch_are_not_obeyed(tmp_path: Path) -> None:
     standby, master = FakeMaster(), FakeMaster(epoch=5)
     standby.standby = True
-    host = AgentHost(tmp_path, standby.port, master.port)
+    host = AgentHost(tmp_path, standby.address, master.address)
     try:
         host.start()
         wait_until(lambda: master.hellos, 10, "hello")

@@ -24,7 +24,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     made = []
     for name in ("h1", "h2"):
         master = FakeMaster()
-        host = AgentHost(tmp_path, master.port, name=name)
+        host = AgentHost(tmp_path, master.address, name=name)
         host.spool = tmp_path / f"spool-{name}"
         host.start()
         made.append((master, host))

@@ -23,7 +23,7 @@ def master() -> Iterator[FakeMaster]:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterator[AgentHost]:
-    made = AgentHost(tmp_path_factory.mktemp("agent"), master.port, conf="LSF_BINDIR=/opt/lava/bin\n")
+    made = AgentHost(tmp_path_factory.mktemp("agent"), master.address, conf="LSF_BINDIR=/opt/lava/bin\n")
     with running(made, lambda: master.hellos) as one:
         yield one
 

@@ -35,7 +35,7 @@ def host(folder: Path, master: FakeMaster) -> Iterator[AgentHost]:
     mailer.chmod(0o755)
     (folder / "mailbox").mkdir()
     (folder / "mailbox").chmod(0o777)
-    one = AgentHost(folder, master.port, conf=f"LSB_MAILPROG={mailer}\n")
+    one = AgentHost(folder, master.address, conf=f"LSB_MAILPROG={mailer}\n")
     with running(one, lambda: master.hellos):
         yield one
 
@@ -98,7 +98,7 @@ def test_a_report_goes_by_mail_where_there_is_a_mailer(master: FakeMaster, host:
 @needs_root
 def test_no_master_makes_an_agent_run_jobs_of_root_where_its_own_site_does_not(folder: Path, master: FakeMaster) -> None:
     """Nor because it has looked root up before, to show a file of root's."""
-    with running(AgentHost(folder, master.port, conf="LSF_ROOT_USER=N\n"), lambda: master.hellos) as host:
+    with running(AgentHost(folder, master.address, conf="LSF_ROOT_USER=N\n"), lambda: master.hellos) as host:
         master.send(peek=pb.Peek(id=9, uid="over", path="/etc/hostname", user="root"))
         wait_until(lambda: master.peeks, 10, "peek")
         order = run(master, host, "touch started", user="root", cwd=str(folder))
@@ -129,7 +129,7 @@ def test_daemons_know_each_other_by_certificates(folder: Path) -> None:
     for name in ("master", "h1"):
         sign(tls, name)
     master = FakeMaster(tls=tls)
-    host = AgentHost(folder, master.port, conf=f"LAVA_TLS_DIR={tls}\n")
+    host = AgentHost(folder, master.address, conf=f"LAVA_TLS_DIR={tls}\n")
     try:
         host.start()
         wait_until(lambda: master.hellos, 10, "hello")

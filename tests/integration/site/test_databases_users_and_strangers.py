@@ -7,10 +7,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from cli.local.daemons import find_pid
 from tests.support.live.chaos import Chaos
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
@@ -150,3 +152,36 @@ def test_a_frozen_agent_comes_back_with_its_jobs(cluster: Cluster, tmp_path: Pat
     cluster.wait_for(job, "RUN")
     (tmp_path / "go").touch()
     cluster.wait_for(job, "DONE")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_nobody_else_can_take_the_masters_place_while_it_is_away(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.kill("lavad")
+    socket_path = cluster.folder.run / "master" / "lavad.sock"
+    attack = f"import os, socket; s = socket.socket(socket.AF_UNIX); os.setuid({NOBODY}); s.%s({str(socket_path)!r})"
+    for way in ("bind", "connect"):
+        done = subprocess.run([sys.executable, "-c", attack % way], capture_output=True, text=True, check=False)
+        assert "PermissionError" in done.stderr
+    # in the place of the folder, one that belongs to somebody else
+    kept = cluster.folder.run / "kept"
+    (cluster.folder.run / "master").rename(kept)
+    try:
+        fake = cluster.folder.run / "master"
+        fake.mkdir(0o700)
+        os.chown(fake, NOBODY, NOBODY)
+        log = cluster.folder.log / "agent-host1.log"
+        wait_until(lambda: f"{fake} belongs to user {NOBODY}" in log.read_text(), 20, "the agent to refuse the folder")
+        fake.rmdir()
+    finally:
+        kept.rename(cluster.folder.run / "master")
+    cluster.up()
+    assert not _tcp_sockets(find_pid(cluster.folder, "lavad"))
+    job = cluster.submit("-o /dev/null true", cwd=tmp_path)
+    cluster.wait_for(job, "DONE")
+
+
+def _tcp_sockets(pid: int) -> set[str]:
+    """The inodes of a process's TCP sockets."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
+    open_files = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    return {row[9] for row in rows if f"socket:[{row[9]}]" in open_files}

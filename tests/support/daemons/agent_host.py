@@ -23,9 +23,9 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 class AgentHost:
-    """One host; ``masters`` are the ports of its masters."""
+    """One host; ``masters`` are the addresses of its masters."""
 
-    def __init__(self, folder: Path, *masters: int, name: str = "h1", conf: str = "") -> None:
+    def __init__(self, folder: Path, *masters: str, name: str = "h1", conf: str = "") -> None:
         self.folder = folder
         self.name = name
         self.masters = masters
@@ -39,9 +39,8 @@ class AgentHost:
 
     def start(self) -> None:
         """Start the agent."""
-        masters = ",".join(f"127.0.0.1:{port}" for port in self.masters)
         folders = ["--conf", self.folder / "conf", "--run", self.run, "--spool", self.spool, "--log", self.log]
-        argv = [sys.executable, "-m", "agent.main", "--host", self.name, "--master", masters, *map(str, folders)]
+        argv = [sys.executable, "-m", "agent.main", "--host", self.name, "--master", ",".join(self.masters), *map(str, folders)]
         self.process = subprocess.Popen([*argv, "--pidfile", str(self.run / f"agent-{self.name}.pid")], cwd=ROOT)
 
     def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -12,6 +13,7 @@ import grpc
 
 from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc as pb_grpc
+from proto import localsocket
 from tests.support.wait import wait_until
 
 
@@ -39,11 +41,13 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         pb_grpc.add_AgentsServicer_to_server(self, self._server)
         if tls is None:
-            self.port = self._server.add_insecure_port("127.0.0.1:0")
+            self.address = localsocket.address(tempfile.mkdtemp(prefix="lava-master-"), "lavad")
+            _, through = localsocket.make(self.address)
+            self._server.add_insecure_port(through)
         else:
             pair = ((tls / "master.key").read_bytes(), (tls / "master.crt").read_bytes())
             credentials = grpc.ssl_server_credentials([pair], (tls / "ca.crt").read_bytes(), True)
-            self.port = self._server.add_secure_port("127.0.0.1:0", credentials)
+            self.address = f"127.0.0.1:{self._server.add_secure_port('127.0.0.1:0', credentials)}"
         self._server.start()
 
     def Session(self, request_iterator: Iterator[pb.FromAgent], context: grpc.ServicerContext) -> Iterator[pb.ToAgent]:

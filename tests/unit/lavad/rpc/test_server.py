@@ -1,4 +1,4 @@
-"""Whose agent a peer is: what the key or the certificate says, and nothing that it says itself."""
+"""Whose agent a peer is: what its socket or certificate proves, and nothing that it says itself."""
 
 from __future__ import annotations
 
@@ -23,27 +23,16 @@ class Peer:
         return {"x509_common_name": self._names} if self._names else {}
 
 
-def test_with_the_clusters_key_a_peer_is_the_host_that_it_names() -> None:
-    auth = PeerAuth(b"secret")
-    assert auth.host_of(Peer(lava_key="secret", lava_host="h1")) == "h1"
-    assert auth.host_of(Peer(lava_key=b"secret", lava_host="h1")) == "h1"
-    assert auth.why_not_host(Peer(lava_key="secret", lava_host="h1"), "h1") == ""
-
-
-@pytest.mark.parametrize("key", ["", "Secret", "secret ", "s\u00fc\u00df", b"secre"])
-def test_another_key_is_nobodys(key: str | bytes) -> None:
-    auth = PeerAuth(b"secret")
-    assert auth.host_of(Peer(lava_key=key, lava_host="h1")) is None
-    assert auth.why_not_host(Peer(lava_key=key, lava_host="h1"), "h1") == "the cluster key is wrong"
-
-
-def test_no_key_is_nobodys() -> None:
-    assert PeerAuth(b"secret").host_of(Peer()) is None
-    assert PeerAuth(b"secret").host_of(Peer((b"agent:h1",), lava_host="h1")) is None
+def test_through_the_socket_of_the_machine_a_peer_is_the_host_that_it_names() -> None:
+    auth = PeerAuth(local=True)
+    assert auth.host_of(Peer(lava_host="h1")) == "h1"
+    assert auth.why_not_host(Peer(lava_host="h1"), "h1") == ""
+    assert auth.why_not_host(Peer(lava_host="h1"), "h2") == "the peer is host h1, and says that it is h2"
+    assert auth.why_not_host(Peer(), "h1") == "the peer names no host"
 
 
 def test_a_certificate_says_which_host_and_no_word_beside_it_does() -> None:
-    auth = PeerAuth(None)
+    auth = PeerAuth(local=False)
     assert auth.host_of(Peer((b"agent:h1",), lava_host="h2", lava_key="secret")) == "h1"
     assert auth.why_not_host(Peer((b"agent:h1",)), "h1") == ""
     assert auth.why_not_host(Peer((b"agent:h1",)), "h2") == "the peer is host h1, and says that it is h2"
@@ -51,5 +40,5 @@ def test_a_certificate_says_which_host_and_no_word_beside_it_does() -> None:
 
 @pytest.mark.parametrize("name", [b"master", b"h1", b"xagent:h1", b""])
 def test_another_certificate_is_no_agents(name: bytes) -> None:
-    assert PeerAuth(None).host_of(Peer((name,), lava_host="h1")) is None
-    assert PeerAuth(None).why_not_host(Peer((name,)), "h1") == "no certificate of an agent"
+    assert PeerAuth(local=False).host_of(Peer((name,), lava_host="h1")) is None
+    assert PeerAuth(local=False).why_not_host(Peer((name,)), "h1") == "no certificate of an agent"

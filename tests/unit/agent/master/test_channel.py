@@ -1,0 +1,86 @@
+"""An agent says nothing to a listener that is not proven to be a master."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from agent.launch.site import Site
+from agent.master.channel import NotMaster, connect
+from proto import localsocket
+
+
+def _site(folder: Path, **conf: str) -> Site:
+    return Site(host="h1", run_dir=str(folder), spool="", conf_dir="", conf=conf)
+
+
+def _why_not(target: str, site: Site) -> str:
+    async def dial() -> None:
+        link = await connect(target, site)
+        await link.close()
+
+    try:
+        asyncio.run(dial())
+    except NotMaster as why:
+        return str(why)
+    return ""
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "localhost"])
+def test_no_port_is_dialled_without_certificates(tmp_path: Path, address: str) -> None:
+    assert "LAVA_TLS_DIR" in _why_not(f"{address}:16879", _site(tmp_path))
+
+
+def test_a_stranger_on_the_masters_port_hears_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        stranger.setblocking(False)
+        assert _why_not(f"127.0.0.1:{stranger.getsockname()[1]}", _site(tmp_path))
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+def test_without_certificates_the_master_is_that_of_the_machine(tmp_path: Path) -> None:
+    assert _site(tmp_path).masters == [f"unix:{tmp_path}/master/lavad.sock"]
+    assert _site(tmp_path, LAVA_TLS_DIR="/tls", LSF_MASTER_LIST="a b").masters == ["a:16879", "b:16879"]
+
+
+def test_a_folder_that_others_could_enter_proves_nothing(tmp_path: Path) -> None:
+    target = localsocket.address(str(tmp_path), "lavad")
+    folder = tmp_path / "master"
+    assert _why_not(target, _site(tmp_path)) == f"{folder}: No such file or directory"
+    folder.mkdir(0o700)
+    assert _why_not(target, _site(tmp_path)) == ""
+    for mode in (0o755, 0o710, 0o701, 0o770):
+        folder.chmod(mode)
+        assert f"has mode {mode:04o}, not 0700" in _why_not(target, _site(tmp_path))
+
+
+def test_a_link_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(0o700)
+    (tmp_path / "master").symlink_to("elsewhere")
+    assert _why_not(localsocket.address(str(tmp_path), "lavad"), _site(tmp_path)) == f"{tmp_path}/master: Not a directory"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a folder to another user")
+def test_a_folder_of_another_user_proves_nothing_on_either_side(tmp_path: Path) -> None:
+    target = localsocket.address(str(tmp_path), "lavad")
+    (tmp_path / "master").mkdir(0o700)
+    os.chown(tmp_path / "master", 65534, 65534)
+    assert "belongs to user 65534" in _why_not(target, _site(tmp_path))
+    with pytest.raises(localsocket.NotPrivate, match="belongs to user 65534"):
+        localsocket.make(target)
+
+
+def test_the_listener_makes_its_folder_for_itself_alone(tmp_path: Path) -> None:
+    folder, through = localsocket.make(localsocket.address(str(tmp_path / "run"), "lavad-2"))
+    try:
+        assert (tmp_path / "run" / "master").stat().st_mode & 0o777 == 0o700
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(through.removeprefix("unix:"))
+        assert (tmp_path / "run" / "master" / "lavad-2.sock").is_socket()
+    finally:
+        os.close(folder)
