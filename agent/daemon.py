@@ -220,7 +220,7 @@ class Daemon:
             self._inbox.put_nowait(partial(self._runner.from_master, message))
 
     async def _send(self, session: Session) -> None:
-        """One writer for the stream; all reports that wait go in one message."""
+        """One writer for the stream; the reports that wait go together."""
         runner, loop, not_before = self._runner, asyncio.get_running_loop(), 0.0
         while True:
             await self._to_send.wait()
@@ -230,7 +230,7 @@ class Daemon:
             self._to_send.clear()
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()
-            if not runner.outbox.empty:
+            while not runner.outbox.empty:
                 messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.outbox.take())))
             messages += [pb.FromAgent(peek=data) for data in runner.peeks]
             runner.peeks.clear()

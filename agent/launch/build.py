@@ -137,21 +137,28 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         cgroup=CgroupLimits(text.limits.mem * 1024) if text.enforce_memory and text.limits.mem else None,
         secrets=dict(text.secrets),
         argv=argv,
+        script=_script(text, env["PATH"]),
+        input=text.input_data or None,
     )
+
+
+def _script(text: pb.JobText, path: str) -> str:
+    """What is written into a file to be run: the job's script, or a command that a JOB_STARTER is to execute."""
+    if text.script or not command.needs_file(text.command, path, text.job_starter):
+        return text.script
+    return f"#!/bin/sh\n{text.command}\n"
 
 
 def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, where: OutputPaths, site: Site) -> PartSpec:
     text = made.text
     if order.start.place:
         # Standard error is kept apart on the way to the first host.
-        return part._replace(stdout=DISCARDED, stderr=DISCARDED if where.error or text.interactive else None)
+        return part._replace(input=None, stdout=DISCARDED, stderr=DISCARDED if where.error or text.interactive else None)
     for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
         if value:
             env[name] = value
     part = part._replace(stdout=output_file(text, where, order.attempt), stderr=error_file(text, where))
-    if text.input_data:
-        return part._replace(input=text.input_data)
-    if text.input:
+    if text.input and not text.input_data:
         values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
         env["LSB_INPUTFILE"] = expand(text.input, values)
         return part._replace(stdin=env["LSB_INPUTFILE"])
@@ -179,19 +186,16 @@ def _with_terminal(
 
 
 def _with_program(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
-    """A script, or a command that a JOB_STARTER is to execute, lies in a job file of the user's: ``LSB_JOBFILENAME.shell``."""
+    """The script of the template lies in a job file of the user's: ``LSB_JOBFILENAME.shell``."""
     text, user = made.text, made.user
     name = f"{int(text.submitted)}.{job_stem(order.key)}"
     env["LSB_JOBFILENAME"] = env["LSB_CHKFILENAME"] = os.path.join(site.output_dir, user.name, name)
-    script, starter = text.script, text.job_starter
-    if not script and command.needs_file(text.command, made.path, starter):
-        script = f"#!/bin/sh\n{text.command}\n"
-    if not script or not (order.start.place == 0 or frameworks.on_every_host(text.launch)):
+    if not part.script or not (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         return part
     path = jobfile(order, made, site)
     env["LSB_JOBFILENAME"] = path.removesuffix(".shell")
-    argv = software.wrap(text.software, command.script_argv(script, path, text.login_shell, starter))
-    return part._replace(argv=tuple(argv), jobfile=JobFile(path, script, remove=True))
+    argv = software.wrap(text.software, command.script_argv(part.script, path, text.login_shell, text.job_starter))
+    return part._replace(argv=tuple(argv), jobfile=JobFile(path, remove=True))
 
 
 def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:

@@ -23,6 +23,7 @@ from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, PartSp
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60
+LONGEST_SHOWN = 65536
 _WHY = {
     "TERM_OWNER": "job killed by owner",
     "TERM_ADMIN": "job killed by root or LSF administrator",
@@ -88,13 +89,18 @@ def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tu
     """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
     direct = not where.kept
     lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
-    lines += [(text.script or text.command).rstrip("\n"), LINE, "", *_verdict(story), *_usage(text, story), ""]
+    lines += [_looks(text.script or text.command), LINE, "", *_verdict(story), *_usage(text, story), ""]
     lines += ["The output (if any) is above this job summary." if direct else "The output (if any) follows:", ""]
     before = "\n".join(lines) + "\n"
     after = ""
     if where.error and where.error != where.output:
         after = f"\n\nPS:\n\nRead file <{where.error}> for stderr output of this job.\n\n"
     return ("", f"\n{LINE}\n{before}{after}") if direct else (before, after)
+
+
+def _looks(work: str) -> str:
+    """What was submitted; of a long script (that unpacks itself) its beginning."""
+    return work.rstrip("\n") if len(work) <= LONGEST_SHOWN else f"{work[:LONGEST_SHOWN]}\n# ({len(work)} characters in all)"
 
 
 def interrupted(key: int, host: str, why: str, now: float, again: bool) -> str:

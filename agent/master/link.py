@@ -19,6 +19,8 @@ from proto import agent_pb2_grpc as pb_grpc
 
 Call = grpc.aio.StreamStreamCall[pb.FromAgent, pb.ToAgent]
 GREETING_WAIT = 5.0
+FULL_MESSAGE = 1 << 20
+"""Bytes of reports from which a message takes no more; far below what the master receives."""
 KEPT_FINAL = 10_000
 """How many final reports are kept of attempts that were refused, or killed before their start order came."""
 
@@ -129,11 +131,16 @@ class Outbox:
         return report is not None
 
     def take(self) -> list[pb.Report]:
-        """The reports to send now, numbered; they are kept until they are acknowledged."""
-        taken, self._waiting = self._waiting, []
-        for report in taken:
+        """The reports of the next message, numbered; they are kept until they are acknowledged."""
+        taken: list[pb.Report] = []
+        size = 0
+        for report in self._waiting:
             self._last += 1
             report.serial = self._last
+            taken.append(report)
+            if (size := size + report.ByteSize()) > FULL_MESSAGE:
+                break
+        del self._waiting[: len(taken)]
         self._unacked.extend(taken)
         return taken
 

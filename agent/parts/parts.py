@@ -81,8 +81,11 @@ class Parts:
         """A starter has connected: update the parts from its list. ``waiting``: uids of parts still to be sent to it."""
         listed = {status.uid: status for status in hello.parts}
         for uid, status in listed.items():
-            if not is_own(uid):
-                self._reconcile(uid, status)
+            try:
+                if not is_own(uid):
+                    self._reconcile(uid, status)
+            except Exception:
+                self._not_understood(uid, "the list")
         for entry in self._table:
             if entry.uid not in listed and not self._greeted_before:
                 # From before a restart of the agent, and over: it is missing in Hello, which tells the master.
@@ -134,10 +137,21 @@ class Parts:
     def reported(self, found: list[PartReport]) -> None:
         """Handle reports of the starter."""
         for report in found:
-            if is_own(report.uid):
-                self._own_reported(report)
-            elif (entry := self._table.find(report.uid)) is not None:
-                self._reported(entry, report)
+            try:
+                if is_own(report.uid):
+                    self._own_reported(report)
+                elif (entry := self._table.find(report.uid)) is not None:
+                    self._reported(entry, report)
+            except Exception:
+                self._not_understood(report.uid, type(report).__name__)
+
+    def _not_understood(self, uid: str, what: str) -> None:
+        """What is wrong with one report must keep no other from the master; its part is ended, as nothing is known of it."""
+        log.exception("attempt %s: %s of the starter could not be handled", uid, what)
+        entry = self._table.find(uid)
+        if entry is not None and not entry.reported:
+            self._control.kill(entry)
+            self._lost(entry, f"host {self._host} could not handle what its starter said about it")
 
     def _own_reported(self, report: PartReport) -> None:
         """A report about a part that the agent started itself: a mail or a resize command."""

@@ -28,7 +28,7 @@ from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Spool
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import orders, reports
-from agent.starter.protocol.reports import FirstFailure, Hello, Report
+from agent.starter.protocol.reports import FirstFailure, Hello, Refused, Report
 from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
@@ -64,7 +64,7 @@ class Runner:
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
         waiting = self.starter.waiting()
-        self.starter.up(link, hello.seq)
+        self.starter.up(link, hello.seq, hello.keeps_templates)
         self.parts.starter_connected(hello, waiting)
         self.starts.high = max(self.starts.high, hello.seq >> SEQUENCE_BITS)
 
@@ -88,6 +88,7 @@ class Runner:
         for start in self.starts.ready():
             self._start(start)
         self.starter.flush()
+        self.parts.reported([Refused(uid, "bad", f"it cannot be started: {why}") for uid, why in self.starter.failed()])
         self._spool.flush()
         self._spool.compact()
 
@@ -131,7 +132,7 @@ class Runner:
             for text in message.orders.texts:
                 self._texts[text.id] = text
             for order in message.orders.orders:
-                self._order(order)
+                self._obey(order)
         elif kind == "acks":
             self.outbox.acked(message.acks.serial)
             self.parts.acked(list(message.acks.ended))
@@ -144,6 +145,21 @@ class Runner:
         self._lease_base = max(self._lease_base, echo.sent)
         if echo.lease > 0:
             self.starter.put(orders.Renew(echo.sent + echo.lease))
+
+    def _obey(self, order: pb.Order) -> None:
+        """One order; what cannot be carried out is refused, and prevents no other."""
+        try:
+            self._order(order)
+        except Exception as e:
+            log.exception("job %s: an order could not be carried out: %s", outputs.show(order.key), order.WhichOneof("what"))
+            if order.HasField("start") and order.uid not in self.table:
+                self._cannot_start(order, self._held.get(order.uid, []), e)
+
+    def _cannot_start(self, order: pb.Order, held: list[pb.Order], why: Exception) -> None:
+        self._held[order.uid] = held
+        said = why if isinstance(why, OSError | ValueError) else f"{type(why).__name__}: {why}"
+        self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {outputs.show(order.key)}: {said}")
+        self.starts.poke()
 
     def _order(self, order: pb.Order) -> None:
         what = order.WhichOneof("what")
@@ -222,18 +238,18 @@ class Runner:
         try:
             where = outputs.output_paths(made.text, order.key, made.user, self._site)
             part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
-        except (OSError, ValueError) as e:
-            self._held[order.uid] = held
-            self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {outputs.show(order.key)}: {e}")
-            self.starts.poke()
+            rules = limits.rules_of(made.text, order.start, self._site)
+            entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
+            self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
+        except Exception as e:
+            if not isinstance(e, OSError | ValueError):
+                log.exception("job %s: its part could not be described", outputs.show(order.key))
+            self._cannot_start(order, held, e)
             return
-        rules = limits.rules_of(made.text, order.start, self._site)
-        entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
         self.parts.add(entry)
-        self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
         self.starter.start(order.start.sequence, made.template, part)
         for one in held:
-            self._order(one)
+            self._obey(one)
 
     # -- peek --------------------------------------------------------------------------------------------------------
 

@@ -1,15 +1,30 @@
-"""Orders to the starter, gathered over a turn: starts in one frame, in order with the others.
+"""Orders to the starter, gathered over a turn: starts together, in order with the others.
 
-Rule: the starter's sequence only grows; it is the master's, with room below it for parts that the agent itself adds.
+Rule: the starter's sequence only grows; it is the master's, with room below it for parts that the agent itself adds. A part that
+cannot be encoded, or is too large for a frame, is given back by ``failed`` and keeps nothing else.
 """
 
 from __future__ import annotations
 
-from agent.starter.protocol.codec import write_over
+import logging
+from typing import cast
+
+import msgspec
+
+from agent.starter.protocol.codec import Json
 from agent.starter.protocol.orders import Forget, Order, Start
-from agent.starter.protocol.part import NOTHING, PartSpec, write_part
-from agent.starter_client.starterlink import StarterLink
+from agent.starter.protocol.part import PartSpec, write_part
+from agent.starter_client.starterlink import StarterLink, encode
 from agent.starter_client.starts import SEQUENCE_BITS
+from agent.starter_client.templates import Templates
+
+FULL_FRAME = 4 << 20
+"""Bytes of parts and templates from which a frame takes no more."""
+LARGEST_PART = 16 << 20
+"""Bytes of a part without its template."""
+MOST_KEPT = 10_000
+"""Orders kept while no starter is connected."""
+log = logging.getLogger("lava-agent")
 
 
 class Outgoing:
@@ -22,15 +37,21 @@ class Outgoing:
         """The master's sequence, the template, the part."""
         self._kept: list[Order] = []
         self._forgotten: list[str] = []
+        self._failed: list[tuple[str, str]] = []
+        self._templates = Templates()
+        self._keeps = False
+        """The starter keeps templates; to one that does not, each order brings its own, and scripts stand in the parts."""
 
-    def up(self, link: StarterLink, sequence: int) -> None:
-        """A starter greeted with its high-water mark."""
+    def up(self, link: StarterLink, sequence: int, keeps: bool) -> None:
+        """A starter greeted with its high-water mark; ``keeps``: as ``Hello.keeps_templates``."""
         self._link = link
+        self._keeps = keeps
+        self._templates.forget()
         self.sequence = max(self.sequence, sequence)
         self._pack()  # what was ordered for a part since is of no use before its start
-        for order in self._kept:
-            link.put(order)
-        self._kept.clear()
+        kept, self._kept = self._kept, []
+        for order in kept:
+            self.put(order)
 
     def down(self) -> None:
         """The connection is gone."""
@@ -39,10 +60,14 @@ class Outgoing:
     def put(self, order: Order) -> None:
         """An order, behind the starts so far."""
         self._pack()
-        if self._link is not None:
+        if self._link is None:
+            if len(self._kept) < MOST_KEPT:
+                self._kept.append(order)
+            return
+        try:
             self._link.put(order)
-        else:
-            self._kept.append(order)
+        except ValueError as e:
+            log.error("%s is not sent to the starter: %s", type(order).__name__, e)
 
     def forget(self, uid: str) -> None:
         """The starter need not know this part any more; sent at the end of the turn."""
@@ -55,6 +80,11 @@ class Outgoing:
     def start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
         """A part and the template that it was made of; ``sequence`` is the master's, 0 for an own part."""
         self._starts.append((sequence, template, part))
+
+    def failed(self) -> list[tuple[str, str]]:
+        """Parts that could not be sent since the last call: uid and why."""
+        found, self._failed = self._failed, []
+        return found
 
     def flush(self) -> None:
         """The end of a turn."""
@@ -69,8 +99,37 @@ class Outgoing:
         if not self._starts or self._link is None:
             return
         batch, self._starts = self._starts, []
-        self.sequence = max(self.sequence + 1, max(sequence for sequence, *_ in batch) << SEQUENCE_BITS)
-        templates = {str(id(template)): template for _, template, _ in batch}
-        parts = tuple(write_part(part, template, str(id(template))) for _, template, part in batch)
-        written = {name: write_over(NOTHING, template) for name, template in templates.items()}
-        self._link.put(Start(self.sequence, parts, written))
+        highest, size, bodies = 0, 0, list[bytes]()
+        for sequence, template, part in batch:
+            highest = max(highest, sequence)
+            try:
+                body = self._encoded(template, part)
+            except Exception as e:
+                # one part must not prevent others from starting
+                self._failed.append((part.uid, str(e)))
+                continue
+            bodies.append(body)
+            size += len(body)
+            if size + self._templates.size > FULL_FRAME:
+                self._send(self._link, highest, bodies)
+                size, bodies = 0, []
+        if bodies:
+            self._send(self._link, highest, bodies)
+
+    def _encoded(self, template: PartSpec, part: PartSpec) -> bytes:
+        if not self._keeps and part.jobfile is not None:
+            part = part._replace(jobfile=part.jobfile._replace(text=part.script))
+        body = encode(write_part(part, template, self._templates.name_of(template)))
+        if len(body) > LARGEST_PART:
+            raise ValueError(f"its description has {len(body)} bytes, at most {LARGEST_PART}")
+        return body
+
+    def _send(self, link: StarterLink, highest: int, bodies: list[bytes]) -> None:
+        self.sequence = max(self.sequence + 1, highest << SEQUENCE_BITS)
+        # what is encoded already stands for the objects that it was made of
+        templates = {name: cast(Json, msgspec.Raw(body)) for name, body in self._templates.added.items()}
+        parts = tuple(cast(Json, msgspec.Raw(body)) for body in bodies)
+        link.put(Start(self.sequence, parts, templates, tuple(self._templates.dropped)))
+        self._templates.sent()
+        if not self._keeps:
+            self._templates.forget()

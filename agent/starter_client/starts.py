@@ -18,6 +18,7 @@ from proto import agent_pb2 as pb
 SEQUENCE_BITS = 20
 """The starter's sequence is the master's with this many bits below it, for parts that the agent itself adds."""
 KEPT_TEXTS = 1024
+KEPT_BYTES = 64 << 20
 log = logging.getLogger("lava-agent")
 
 
@@ -44,6 +45,7 @@ class Starts:
         self._waiting: dict[str, list[tuple[pb.Order, pb.JobText, float | None]]] = {}
         self._lookups: set[asyncio.Task[None]] = set()
         self._made: dict[int, tuple[pb.JobText, User, Compiled]] = {}
+        self._made_bytes = 0
 
     def take(self, order: pb.Order, text: pb.JobText | None, deadline: float | None, at: float) -> None:
         """An order; ``text`` is None when this stream never brought it. ``at``: seconds since the epoch."""
@@ -58,7 +60,7 @@ class Starts:
             late = at - start.expires
             self.refuse(order, "stale", f"the order came {late:.0f} s too late, by the clock of {self._site.host}")
         elif user := self._accounts.find_known(text.user):
-            self._ready.append(Ready(order, self._compiled(text, user), deadline))
+            self._add_ready(order, text, user, deadline)
         else:
             self._look_up(order, text, deadline)
 
@@ -67,12 +69,23 @@ class Starts:
         found, self._ready = self._ready, []
         return found
 
+    def _add_ready(self, order: pb.Order, text: pb.JobText, user: User, deadline: float | None) -> None:
+        try:
+            self._ready.append(Ready(order, self._compiled(text, user), deadline))
+        except Exception as e:
+            # a job whose text is not understood must not keep others from starting
+            log.exception("job %d: its text is not understood", text.job)
+            self.refuse(order, "bad", f"host {self._site.host} does not understand the job: {type(e).__name__}: {e}")
+
     def _compiled(self, text: pb.JobText, user: User) -> Compiled:
         found = self._made.get(id(text))
         if found is not None and found[0] is text and found[1] == user:
             return found[2]
-        if len(self._made) >= KEPT_TEXTS:
+        size = text.ByteSize()
+        if len(self._made) >= KEPT_TEXTS or self._made_bytes + size > KEPT_BYTES:
             self._made.clear()
+            self._made_bytes = 0
+        self._made_bytes += size
         made = Compiled(text, user, self._site)
         self._made[id(text)] = (text, user, made)
         return made
@@ -109,7 +122,7 @@ class Starts:
             if user is None:
                 self.refuse(order, "no_user", why)
             else:
-                self._ready.append(Ready(order, self._compiled(text, user), deadline))
+                self._add_ready(order, text, user, deadline)
         self.poke()
 
     def _fail(self, name: str, code: str, why: str) -> None:

@@ -24,7 +24,6 @@ from agent.starter.terminal.terminal import Terminal
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
-KEPT_TEMPLATES = 16
 IDLE_TITLE_AFTER = 0.05
 
 
@@ -128,9 +127,9 @@ class Shepherd:
         match order:
             case orders.Begin():
                 self._begin(order)
-            case orders.Template(number, fields):
-                if len(self._templates) >= KEPT_TEMPLATES:
-                    self._templates.pop(next(iter(self._templates)))
+            case orders.Template(number, fields, drop):
+                for old in drop:
+                    self._templates.pop(old, None)
                 self._templates[number] = Template(fields)
             case orders.Read():
                 self._tell(user_files.read(order))

@@ -94,7 +94,7 @@ def open_files(spec: Spec, with_output: bool) -> Files:
     files, part = Files(), spec.part
     try:
         if part.jobfile is not None:
-            _write_jobfile(part.jobfile, files)
+            _write_jobfile(part.jobfile, part.jobfile.text or part.script, files)
         files.stdin = open_input(part.stdin) if part.input is None else spooled_input(part.input)
         if with_output:
             stdout, stderr = part.stdout, part.stderr
@@ -110,7 +110,7 @@ def open_files(spec: Spec, with_output: bool) -> Files:
     return files
 
 
-def _write_jobfile(jobfile: JobFile, files: Files) -> None:
+def _write_jobfile(jobfile: JobFile, text: str, files: Files) -> None:
     path = jobfile.path
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -118,7 +118,7 @@ def _write_jobfile(jobfile: JobFile, files: Files) -> None:
         # O_EXCL: in a folder that others can write to, the name may be a link to another file.
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            view = memoryview(jobfile.text.encode("utf-8", "surrogateescape"))
+            view = memoryview(text.encode("utf-8", "surrogateescape"))
             while view:
                 view = view[os.write(fd, view) :]
             os.fchmod(fd, jobfile.mode)

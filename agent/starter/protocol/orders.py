@@ -38,7 +38,9 @@ class Start(NamedTuple):
     parts: tuple[Json, ...]
     """Each as ``part.read_part`` reads it; one that is nonsense is refused by itself."""
     templates: Mapping[str, Json]
-    """What parts share, by the name that they have for it."""
+    """What parts share, by the name that they have for it. Each is known as long as the connection lasts."""
+    drop: tuple[str, ...] = ()
+    """Names of templates that no later order has."""
 
 
 @order("read")
@@ -240,6 +242,8 @@ class Template(NamedTuple):
 
     t: int
     fields: Json
+    drop: tuple[int, ...] = ()
+    """Templates that no later part has."""
 
 
 @order("part")

@@ -42,7 +42,8 @@ class JobFile(NamedTuple):
     """A file written before the tasks start: the job's script."""
 
     path: str
-    text: str
+    text: str = ""
+    """"": the ``script`` of the part, which stands in the template of all parts of the job."""
     mode: int = 0o700
     remove: bool = False
     """Remove it when the part is gone."""
@@ -195,6 +196,8 @@ class PartSpec(NamedTuple):
     bind: Binding | None = None
     tmpdir: str = ""
     """A folder made before the tasks start and removed with the part."""
+    script: str = ""
+    """The job's script; of a part without ``jobfile`` it is not used."""
     jobfile: JobFile | None = None
     stdin: str | None = None
     """The file that is standard input; None: /dev/null."""

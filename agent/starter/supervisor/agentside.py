@@ -83,11 +83,20 @@ class AgentSide:
                 if pipe is not self._agent and not isinstance(order, Greet):
                     raise ProtocolError("the first frame is not hello")
                 self._current = pipe
-                self._obey(order)
+                self._carry_out(order)
                 if pipe.closed:
                     return
         except (FrameError, ProtocolError) as e:
             self._drop(pipe, f"{type(e).__name__}: {e}")
+
+    def _carry_out(self, order: Order | ToShepherd) -> None:
+        try:
+            self._obey(order)
+        except ProtocolError:
+            raise
+        except Exception as e:
+            # what is wrong with one order must end neither the starter nor the connection, which would bring it again
+            self._log(f"an order could not be carried out: {type(order).__name__}: {type(e).__name__}: {e}")
 
     def _drop(self, pipe: FramePipe, why: str) -> None:
         if why:

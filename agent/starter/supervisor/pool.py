@@ -5,17 +5,20 @@ Rule: a shepherd gets a part only after it has reported that nothing of its last
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
 
+from agent.starter.protocol.orders import write_order
 from agent.starter.supervisor import shepherd_handle
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
 from agent.starter.system import proctree
 from agent.starter.system.watch import Watch
+from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
 IDLE_SECONDS = 60.0
@@ -48,14 +51,22 @@ class Pool:
         return ShepherdHandle(self._last, key)
 
     def ask(self, key: ShepherdKey, order: Asked) -> None:
-        """Give a shepherd a request; those of one turn and one user go to the same one. OSError: none can be forked."""
+        """Give a shepherd a request; those of one turn and one user go to the same one.
+
+        OSError when none can be forked, or the request is too large for a frame.
+        """
+        try:
+            frame = frames.pack(write_order(order))
+        except frames.FrameError as e:
+            raise OSError(errno.EMSGSIZE, str(e)) from None
         shepherd = self._shared.get(key)
         if shepherd is None or shepherd.doomed or len(shepherd.asked) >= MAX_ASKED:
             shepherd = self.reserve(key)
             self.ensure(shepherd)
             self._shared[key] = shepherd
         shepherd.asked[order.id] = order
-        shepherd.send(order)
+        assert shepherd.pipe is not None
+        shepherd.pipe.send_frame(frame)
         self.to_flush.add(shepherd)
 
     def ensure(self, shepherd: ShepherdHandle) -> None:

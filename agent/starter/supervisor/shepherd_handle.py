@@ -14,8 +14,7 @@ import traceback
 from typing import NamedTuple, NoReturn
 
 from agent.starter.part import shepherd
-from agent.starter.part.shepherd import KEPT_TEMPLATES
-from agent.starter.protocol.codec import Json
+from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.orders import Begin, FindFolders, Read, ToShepherd, Write, write_order
 from agent.starter.system import kernel
 from agent.starter.wire import frames
@@ -24,6 +23,9 @@ from agent.starter.wire.pipe import FramePipe
 Asked = Read | FindFolders | Write
 """A request for a user that belongs to no running part."""
 
+KEPT_TEMPLATES = 16
+KEPT_TEMPLATE_BYTES = 4 << 20
+"""What a shepherd keeps of templates for the next part of its user."""
 _SOCK = 3
 _END = 4
 
@@ -64,7 +66,8 @@ class ShepherdHandle:
         self.pipe: FramePipe | None = None
         self.busy: str | None = None
         self.kept: set[str] = set()
-        self.templates: dict[int, None] = {}
+        self.templates: dict[int, int] = {}
+        """Those that it has, the oldest first, with their bytes."""
         self.asked: dict[int | str, Asked] = {}
         """Requests that it has not answered, by their id."""
         self.idle_since = 0.0
@@ -77,15 +80,28 @@ class ShepherdHandle:
             self.pipe.send(write_order(order))
 
     def send_part(self, number: int, template: bytes, own: Json) -> None:
-        """Queue a part, preceded by its template (JSON) if the shepherd does not have template ``number`` yet."""
+        """Queue a part, preceded by its template (JSON) if the shepherd does not have template ``number`` yet.
+
+        FrameError when one of the two is too large; nothing was queued then.
+        """
         assert self.pipe is not None
+        begin = frames.pack(write_order(Begin(number, own)))
         if number not in self.templates:
-            if len(self.templates) >= KEPT_TEMPLATES:
-                self.templates.pop(next(iter(self.templates)))
-            self.templates[number] = None
+            drop = self._make_room(len(template))
             # The template is encoded once for all shepherds: it is most of what is sent to them.
-            self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"fields":%b}' % (number, template)))
-        self.send(Begin(number, own))
+            self.pipe.send_frame(frames.frame(b'{"do":"template","t":%d,"drop":%b,"fields":%b}' % (number, drop, template)))
+            self.templates[number] = len(template)
+        self.pipe.send_frame(begin)
+
+    def _make_room(self, size: int) -> bytes:
+        """Forget the oldest templates where there are too many for one of this size more; their numbers as JSON."""
+        dropped: list[int] = []
+        while self.templates and (
+            len(self.templates) >= KEPT_TEMPLATES or sum(self.templates.values()) + size > KEPT_TEMPLATE_BYTES
+        ):
+            dropped.append(oldest := next(iter(self.templates)))
+            del self.templates[oldest]
+        return text(dropped)
 
 
 def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoReturn:

@@ -52,9 +52,14 @@ from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.supervisor.user_requests import failed
 from agent.starter.system import cgroup, kernel, proctree
 from agent.starter.system.watch import Wake, Watch
+from agent.starter.wire.frames import MAX_FRAME, FrameError
 
 MAX_JOURNAL = 8 << 20
-MAX_TEMPLATES = 1024
+MAX_TEMPLATES = 2048
+MAX_TEMPLATE_BYTES = 256 << 20
+"""What an agent that never drops a template may leave here; well above what one keeps that does."""
+LARGEST_TEMPLATE = MAX_FRAME - 4096
+"""Bytes, as it goes to a shepherd."""
 TIDY_SECONDS = 10.0
 
 
@@ -97,10 +102,12 @@ class Starter:
         self._seq = former.seq
         self._journal.rewrite(self._boot, self._seq, self._parts.values())
         self._journal.drop_former_ends()
-        self._templates: dict[bytes, Template] = {}
+        self._templates: dict[str, Template | str] = {}
+        """Those of this connection by name, or why one is invalid."""
         self._last_template = 0
         self._stopping = False
         self._tidy_at = 0.0
+        self._bare = self._template({})
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
         self._supervisor = Supervisor(host, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
@@ -153,7 +160,8 @@ class Starter:
             case orders.Start():
                 self._start(order)
             case orders.Greet():
-                self._agent.welcome(Hello(self._boot, os.getpid(), self._seq, self._list()))
+                self._templates.clear()
+                self._agent.welcome(Hello(self._boot, os.getpid(), self._seq, self._list(), keeps_templates=True))
             case orders.List():
                 self._agent.answer(Listed(self._list()))
             case orders.Forget(uids):
@@ -213,7 +221,7 @@ class Starter:
 
     def _start(self, order: orders.Start) -> None:
         seq = order.seq
-        templates: dict[str, Template] = {}
+        self._take_templates(order)
         stale = seq <= self._seq
         accepted: list[Accepted] = []
         for own in order.parts:
@@ -227,7 +235,9 @@ class Starter:
             elif self._stopping:
                 self._refuse(uid, "stale", "the starter is stopping")
             else:
-                accepted += self._accept(uid, own, order, templates)
+                accepted += self._accept(uid, own)
+        for name in order.drop:
+            self._templates.pop(name, None)
         if not stale:
             self._seq = seq
         if accepted and not self._write_to_journal(seq, accepted):
@@ -235,13 +245,21 @@ class Starter:
         for one in accepted:
             self._hand_over(one)
 
-    def _accept(self, uid: str, own: Json, order: orders.Start, templates: dict[str, Template]) -> list[Accepted]:
-        """The part as a list of one, or [] when it is refused. ``templates``: those of the order that were read so far."""
+    def _take_templates(self, order: orders.Start) -> None:
+        known = (len(found.text) for found in self._templates.values() if isinstance(found, Template))
+        if order.templates and (len(self._templates) >= MAX_TEMPLATES or sum(known) > MAX_TEMPLATE_BYTES):
+            self._templates.clear()
+        for name, fields in order.templates.items():
+            self._templates[name] = self._template(fields)
+
+    def _accept(self, uid: str, own: Json) -> list[Accepted]:
+        """The part as a list of one, or [] when it is refused."""
         name = template_of(own)
+        template = self._templates.get(name, "its template is not there") if name else self._bare
         try:
-            if name not in templates:
-                templates[name] = self._template(order.templates.get(name) if name else {})
-            spec = read_part(templates[name].spec, own)
+            if isinstance(template, str):
+                raise ProtocolError(template)
+            spec = read_part(template.spec, own)
             key = key_of(spec.user, spec.needs_tls)
         except PermissionError as e:
             self._refuse(uid, "no_user", str(e))
@@ -255,7 +273,7 @@ class Starter:
         part.deadline = spec.deadline
         shepherd.busy = uid
         self._parts[uid] = part
-        return [Accepted(part, shepherd, templates[name], own, spec)]
+        return [Accepted(part, shepherd, template, own, spec)]
 
     def _write_to_journal(self, seq: int, accepted: list[Accepted]) -> bool:
         try:
@@ -275,29 +293,36 @@ class Starter:
         pool, part, shepherd = self._supervisor.pool, accepted.part, accepted.shepherd
         try:
             pool.ensure(shepherd)
+            shepherd.send_part(accepted.template.number, accepted.template.text, accepted.own)
         except OSError as e:
-            shepherd.busy = None
-            self._parts.pop(part.uid, None)
-            self._journal.forget([part.uid])
-            self._refuse(part.uid, "nomem", f"no process for {part.title}: {e.strerror}")
+            self._take_back(accepted, "nomem", f"no process for {part.title}: {e.strerror}")
+            return
+        except FrameError as e:
+            self._take_back(accepted, "bad", f"part {part.uid}: {e}")
             return
         if accepted.spec.cgroup:
             part.cgroup = cgroup.create(part.uid, accepted.spec.cgroup, shepherd.pid)
-        shepherd.send_part(accepted.template.number, accepted.template.text, accepted.own)
         pool.to_flush.add(shepherd)
         self._supervisor.watch_lease(part)
 
-    def _template(self, fields: Json | None) -> Template:
-        """The template with these fields, read only once for all orders; ProtocolError when they are invalid."""
+    def _take_back(self, accepted: Accepted, code: str, reason: str) -> None:
+        """Refuse a part that its shepherd was not given."""
+        self._parts.pop(accepted.part.uid, None)
+        self._journal.forget([accepted.part.uid])
+        self._supervisor.pool.release(accepted.shepherd)
+        self._refuse(accepted.part.uid, code, reason)
+
+    def _template(self, fields: Json) -> Template | str:
+        """The template with these fields, or why it is none."""
         encoded = text(fields)
-        found = self._templates.get(encoded)
-        if found is None:
+        if len(encoded) > LARGEST_TEMPLATE:
+            return f"its template has {len(encoded)} bytes, at most {LARGEST_TEMPLATE}"
+        try:
             spec = read_template(fields)
-            if len(self._templates) >= MAX_TEMPLATES:
-                self._templates.clear()
-            self._last_template += 1
-            found = self._templates[encoded] = Template(self._last_template, encoded, spec)
-        return found
+        except ProtocolError as e:
+            return str(e)
+        self._last_template += 1
+        return Template(self._last_template, encoded, spec)
 
     def _refuse(self, uid: str, code: str, reason: str) -> None:
         self._agent.report(Refused(uid, code, reason))

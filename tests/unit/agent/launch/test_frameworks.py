@@ -257,7 +257,7 @@ def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
     made = build.Compiled(text, user, site)
     part = build.part(order, made, outputs.OutputPaths(), site, HostFiles(site.hostfile_dir), None)
     assert part.jobfile is not None
-    assert part.jobfile.text == text.script
+    assert part.script == text.script
     assert part.argv == ("/bin/sh", part.jobfile.path)
     assert part.link is not None
     assert part.ports is not None

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.launch import command, limits
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site, User
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
-from agent.starter.protocol import part
-from agent.starter.protocol.orders import Kill, Order, Start
-from agent.starter.protocol.part import NOTHING, PartSpec
+from agent.starter.protocol import reports
+from agent.starter.protocol.orders import Order
+from agent.starter.protocol.part import PartSpec
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -64,11 +66,11 @@ class Bench:
         self.runner.starts.poke = self.poked.set
         self.sequence = 0
 
-    def order(self, uid: str, user: str = ME, **what: Any) -> None:
+    def order(self, uid: str, user: str = ME, line: str = "true", **what: Any) -> None:
         texts = []
         if "start" in what:
             self.sequence += 1
-            texts = [pb.JobText(id=1, job=1, user=user, command="true", cwd="/tmp")]
+            texts = [pb.JobText(id=1, job=1, user=user, command=line, cwd="/tmp")]
             what["start"] = pb.Start(sequence=self.sequence, text=1, hosts=[pb.HostSlots(host="h", slots=1)])
         order = pb.Order(key=1, attempt=1, uid=uid, **what)
         self.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=texts, orders=[order])))
@@ -77,6 +79,7 @@ class Bench:
     async def found(self) -> None:
         self.accounts.go.set()
         await asyncio.wait_for(self.poked.wait(), 10)
+        self.poked.clear()
         self.runner.flush()
 
     def said(self) -> list[str]:
@@ -143,37 +146,66 @@ def test_a_start_asked_for_twice_is_one(bench: Bench) -> None:
     asyncio.run(story())
 
 
-def test_a_start_goes_before_what_was_ordered_for_it_while_no_starter_was_there() -> None:
-    class Link:
-        def __init__(self) -> None:
-            self.got: list[str] = []
+def test_an_order_that_cannot_be_carried_out_is_refused_and_keeps_no_other(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with it: a text that is not understood, a part that cannot be described, a fault on the way."""
+    monkeypatch.setattr(command, "needs_file", lambda line, *_: 1 / 0 if "poison" in line else False)
+    monkeypatch.setattr(limits, "rules_of", poisoned(limits.rules_of, "rules"))
+    bench.runner._spool.began = poisoned(bench.runner._spool.began, "spool")  # type: ignore[method-assign]
 
-        def put(self, order: Order) -> None:
-            self.got.append(type(order).__name__)
+    async def story() -> None:
+        bench.accounts.go.set()
+        for uid in ("poison", "rules", "spool", "good"):
+            bench.order(uid, line=f"echo {uid}", start=True)
+            bench.order(uid, signal=pb.Signal(wish=1, kind="kill", reason="TERM_OWNER"))
+            while uid not in bench.runner.outbox.final and uid not in bench.runner.table:
+                await bench.found()
+        said = [(report.uid, report.refused.code) for report in bench.runner.outbox.take() if report.HasField("refused")]
+        assert dict(said) == {"poison": "bad", "rules": "bad", "spool": "bad"}
+        assert bench.line.got == ["Start", "Kill"]
 
-    out, link = Outgoing(), Link()
-    out.start(1, NOTHING, NOTHING._replace(uid="u"))
-    out.put(Kill(("u",)))
-    out.up(link, 0)  # type: ignore[arg-type]
-    assert link.got == ["Start", "Kill"]
+    asyncio.run(story())
 
 
-def test_parts_of_one_text_share_a_template_on_the_wire() -> None:
-    class Link:
-        def __init__(self) -> None:
-            self.got: list[Order] = []
+def test_a_fault_in_one_order_of_a_message_keeps_no_other(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.runner, "_order_start", poisoned(bench.runner._order_start, "a"))
 
-        def put(self, order: Order) -> None:
-            self.got.append(order)
+    async def story() -> None:
+        bench.accounts.go.set()
+        hosts = [pb.HostSlots(host="h", slots=1)]
+        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp")
+        orders = [pb.Order(uid=uid, start=pb.Start(sequence=at, text=1, hosts=hosts)) for at, uid in ((1, "a"), (2, "b"))]
+        bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
+        while not bench.line.got:
+            await bench.found()
+        assert bench.line.got == ["Start"]
+        [refusal] = bench.runner.outbox.take()
+        assert (refusal.uid, refusal.refused.code) == ("a", "bad")
 
-    out, link = Outgoing(), Link()
-    template = NOTHING._replace(user=part.User("me", 1, 1, ()), env={"A": "1"}, umask=0o077)
-    parts = [template._replace(uid=uid, key=7, attempt=1, env={"B": uid}) for uid in ("u", "v")]
-    for one in parts:
-        out.start(1, template, one)
-    out.up(link, 0)  # type: ignore[arg-type]
-    [start] = link.got
-    assert isinstance(start, Start)
-    [(name, fields)] = start.templates.items()
-    assert [part.template_of(own) for own in start.parts] == [name, name]
-    assert [part.read_part(part.read_template(fields), own) for own in start.parts] == parts
+    asyncio.run(story())
+
+
+def test_a_report_that_cannot_be_handled_ends_its_part_and_keeps_no_other(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        bench.accounts.go.set()
+        for uid in ("bad", "good"):
+            bench.order(uid, start=True)
+        await bench.found()
+        tasks = (reports.RunningTask(-1, 2**40, 1),)  # a process number that no message has room for
+        bench.runner.parts.reported([reports.Started("bad", tasks, 1.0), reports.Started("good", (), 1.0)])
+        bench.runner.flush()
+        what = [(report.uid, report.WhichOneof("what"), report.ended.lost) for report in bench.runner.outbox.take()]
+        assert what == [("bad", "ended", "host h could not handle what its starter said about it"), ("good", "started", "")]
+        assert bench.line.got[-1] == "Kill"
+
+    asyncio.run(story())
+
+
+def poisoned(function: Callable[..., Any], mark: str) -> Callable[..., Any]:
+    """The function, which fails where an argument has the mark."""
+
+    def fails(*arguments: Any) -> Any:
+        if any(mark in (str(getattr(one, "uid", "")), one) or getattr(one, "command", "") == f"echo {mark}" for one in arguments):
+            raise KeyError(mark)
+        return function(*arguments)
+
+    return fails
