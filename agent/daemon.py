@@ -29,6 +29,7 @@ from agent.starter.protocol.reports import Hello
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
 
@@ -54,10 +55,11 @@ class Daemon:
         self._starter_log = starter_log
         self._monitor = HostMonitor(site.address, slots)
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
-        accounts = Accounts()
+        accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
         self._runner = Runner(site, self._spool, self._monitor, accounts, Outgoing())
         self._relay = Relay(site)
+        self._cleaning = Workers("old output")
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
         self._starter_there = asyncio.Event()
@@ -76,6 +78,9 @@ class Daemon:
         runner = self._runner
         runner.starts.poke = self._poke
         runner.table.adopt(adopted(self._spool.load(), self._site, now()))
+        for user in [entry.made.user for entry in runner.table if entry.made is not None]:
+            self._accounts.learn(user)
+            self._relay.callers.learn(user.uid, user.name)
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
@@ -287,9 +292,9 @@ class Daemon:
             oldest = min((entry.received for entry in entries), default=time.time())
             in_use = {path for entry in entries for path in entry.kept_files(self._site)}
             hostfiles = self._runner.starts.hostfiles
-            hostfiles.drop(await asyncio.to_thread(hostfiles.old, oldest))
+            hostfiles.drop(await self._cleaning.run(hostfiles.old, oldest))
             old = time.time() - kept if kept else 0.0
-            if removed := await asyncio.to_thread(output_retention.clean, self._site.output_dir, old, in_use):
+            if removed := await self._cleaning.run(output_retention.clean, self._site.output_dir, old, in_use):
                 log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
             await asyncio.sleep(CLEAN_PAUSE)
 

@@ -30,6 +30,7 @@ from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store
 from proto.answers import Answer
+from proto.workers import Workers
 
 Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000
@@ -100,6 +101,8 @@ class Engine:
     def __init__(self, cluster: Cluster, store: Store, clock: Callable[[], float], answers: dict[str, bytes]) -> None:
         self.cluster = cluster
         self._store = store
+        self._committing = Workers("commits")
+        self._answering = Workers("stored answers", 2)
         self.clock = clock
         self._conditions = ConditionQueue(cluster.conditions)
         self._waiting: list[_Request] = []
@@ -155,7 +158,7 @@ class Engine:
         """The stored answer to a request that a caller repeats; None: it was not answered."""
         known = self._answers.get(uuid)
         if known is None:
-            known = await asyncio.to_thread(self._store.find_answer, uuid)
+            known = await self._answering.run(self._store.find_answer, uuid)
         return None if known is None else msgspec.json.decode(known)
 
     async def run(self) -> None:
@@ -266,7 +269,7 @@ class Engine:
     async def _commit(self, batch: Batch) -> str:
         """Commit the batch; returns why nothing was written, or "" after success."""
         try:
-            await asyncio.to_thread(self._store.commit, batch)
+            await self._committing.run(self._store.commit, batch)
         except (Fenced, RecordRefused):
             raise
         except StoreFull:

@@ -17,7 +17,7 @@ from config.read.load import Loaded
 from config.read.load import load as load_files
 from lavad.configure.database import database_url
 from lavad.configure.resolve import resolve
-from lavad.master.master import Master, MasterSettings
+from lavad.master.master import Master, MasterSettings, read_store
 from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
@@ -28,6 +28,7 @@ from lavad.store.lease import Lease
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 from proto.localsocket import address, is_local
+from proto.workers import Workers
 
 log = logging.getLogger("lavad")
 
@@ -109,23 +110,25 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
     ended = asyncio.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, ended.set)
-    lease = Lease(store.engine)
+    lease, leasing = Lease(store.engine), Workers("lease")
     try:
         while not ended.is_set():
-            epoch = await _wait_for_lease(lease, f"{site.host}/{number}", site.lease, ended)
-            if epoch is not None and await _prepare(store, lease, epoch):
-                await _hold_office(Master(site, store, epoch, resolve(loaded.config), sys.stderr.buffer), office, ended)
+            epoch = await _wait_for_lease(lease, leasing, f"{site.host}/{number}", site.lease, ended)
+            if epoch is not None and await _prepare(store, lease, leasing, epoch):
+                stored = await leasing.run(read_store, store)
+                master = Master(site, store, stored, epoch, resolve(loaded.config), sys.stderr.buffer)
+                await _hold_office(master, office, ended)
                 if ended.is_set():
-                    await asyncio.to_thread(lease.release, epoch)
+                    await leasing.run(lease.release, epoch)
     finally:
         local.close()
 
 
-async def _wait_for_lease(lease: Lease, holder: str, seconds: float, ended: asyncio.Event) -> int | None:
+async def _wait_for_lease(lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event) -> int | None:
     """The epoch once this lavad is master; None when told to end first."""
     while not ended.is_set():
         try:
-            epoch = await asyncio.to_thread(lease.acquire, holder, seconds)
+            epoch = await leasing.run(lease.acquire, holder, seconds)
         except StoreRefused as error:
             log.warning("the lease cannot be asked for: %s", error)
             epoch = None
@@ -136,18 +139,18 @@ async def _wait_for_lease(lease: Lease, holder: str, seconds: float, ended: asyn
     return None
 
 
-async def _prepare(store: Store, lease: Lease, epoch: int) -> bool:
+async def _prepare(store: Store, lease: Lease, leasing: Workers, epoch: int) -> bool:
     """Bring the store up to date, as only the holder of the lease may; False: another has the lease by now.
 
     Raises ``StoreRefused`` where another master has made the store newer than this one; the lease is free again then.
     """
     try:
-        former = await asyncio.to_thread(store.take_over, epoch)
+        former = await leasing.run(store.take_over, epoch)
     except Fenced as fenced:
         log.warning("no longer master: %s", fenced)
         return False
     except StoreError:
-        await asyncio.to_thread(lease.release, epoch)
+        await leasing.run(lease.release, epoch)
         raise
     if former is not None:
         log.info("the store was at version %s and is at %s now", former, HEAD)

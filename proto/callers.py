@@ -7,24 +7,34 @@ connections is sent away (commands try again), and of one user's large frames a 
 from __future__ import annotations
 
 import asyncio
-import pwd
+import json
+import logging
 import resource
 import socket
 import struct
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
+
+from proto.names import NoAnswer, find_name
+from proto.workers import Workers
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 16 << 20
 LARGE = 64 << 10
 MOST_LARGE = 4
 NAMES_KEPT = 60.0
+"""Seconds until a name is asked for again; while the directory gives no answer it is used on."""
+NAMES_WAIT = 5.0
+"""Seconds that a caller waits for the directory."""
+MOST_NAMES = 50_000
 TOO_LARGE = b'{"refused":"Bad request: the frame is too large","exit":255}'
 LATER = b'{"later":true}'
 
+log = logging.getLogger(__name__)
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -33,29 +43,71 @@ def pack(body: bytes) -> bytes:
     return HEAD.pack(len(body)) + body
 
 
+def refusal(text: str) -> bytes:
+    """The answer to a command that is refused."""
+    return json.dumps({"refused": text, "exit": 255}).encode()
+
+
 def peer_uid(sock: Any) -> int:
     """The user at the other end of a local socket, as the kernel says."""
     data: bytes = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(data)[1])
 
 
+class NameUnknown(Exception):
+    """The directory cannot say now what the name of a caller is; the text is for them."""
+
+
 class Callers:
     """All who are connected to one socket. ``most``: connections of one user, a quarter of this process's files unless given."""
 
-    def __init__(self, most: int = 0) -> None:
+    def __init__(self, most: int = 0, find: Callable[[int], str | None] = find_name, wait: float = NAMES_WAIT) -> None:
         self._most = most or max(32, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
         self._open: Counter[int] = Counter()
         self._large: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+        self._find = find
+        self._wait = wait
+        self._directory = Workers("names of callers", 4)
         self._names: dict[int, tuple[float, str]] = {}
+        self._asked: dict[int, asyncio.Task[str]] = {}
+
+    def learn(self, uid: int, name: str) -> None:
+        """A name that is known from elsewhere, for a time when the directory gives no answer."""
+        self._names.setdefault(uid, (0.0, name))
 
     async def name_of(self, uid: int) -> str:
-        """The name of a user number, digits where it has none; asked in a thread, as a directory service may be slow."""
-        now = asyncio.get_running_loop().time()
-        found = self._names.get(uid)
-        if found is None or found[0] < now:
-            found = (now + NAMES_KEPT, await asyncio.to_thread(_name_of, uid))
-            self._names[uid] = found
-        return found[1]
+        """The name of a user number, digits where it has none. Raises NameUnknown.
+
+        While the directory gives no answer a known name holds on; another may not be taken for one that does not exist.
+        """
+        loop = asyncio.get_running_loop()
+        until, name = self._names.get(uid, (0.0, ""))
+        if loop.time() < until:
+            return name
+        asking = self._asked.get(uid)
+        if asking is None:
+            asking = self._asked[uid] = loop.create_task(self._ask(uid))
+            asking.add_done_callback(partial(self._asked_for, uid))
+        try:
+            return await asyncio.wait_for(asyncio.shield(asking), 0.0 if name and until < 0 else self._wait)
+        except (NoAnswer, TimeoutError) as error:
+            if not name:
+                raise NameUnknown(f"cannot look up user {uid} now: {error or 'the directory of users does not answer'}") from None
+            # whoever comes next does not wait again for what has not answered just now
+            self._names[uid] = (-1.0, name)
+            return name
+
+    def _asked_for(self, uid: int, task: asyncio.Task[str]) -> None:
+        self._asked.pop(uid, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("user %d cannot be looked up: %s", uid, error)
+
+    async def _ask(self, uid: int) -> str:
+        name = await self._directory.run(self._find, uid) or str(uid)
+        if len(self._names) >= MOST_NAMES:
+            del self._names[next(iter(self._names))]
+        self._names[uid] = (asyncio.get_running_loop().time() + NAMES_KEPT, name)
+        return name
 
     @contextmanager
     def let_in(self, uid: int) -> Iterator[bool]:
@@ -90,10 +142,3 @@ class Callers:
                     yield await reader.readexactly(size)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

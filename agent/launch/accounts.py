@@ -1,22 +1,33 @@
-"""Users by name, asked in a thread (a directory service may be slow) and remembered for a minute."""
+"""Users by name, asked in threads of their own, as a directory service may be slow, and remembered for a minute.
+
+Rule: while the directory gives no answer, a user who was known before holds on. None is only for one whom the directory denies.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import grp
+import logging
 import os
-import pwd
 
 from agent.launch.site import User
+from proto.names import NoAnswer, find_user
+from proto.workers import Workers
 
 KEPT = 60.0
+WAIT = 20.0
+"""Seconds that a start waits for the directory."""
+log = logging.getLogger("lava-agent")
 
 
 class Accounts:
     """The users of this host."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, User | None]] = {}
+    def __init__(self, wait: float = WAIT) -> None:
+        self._known: dict[str, tuple[float, User]] = {}
+        self._wait = wait
+        self.directory = Workers("directory of users", 4, 1)
+        """Of calls about one user there is one at a time, so that a name that hangs leaves threads for the others."""
 
     def find_known(self, name: str) -> User | None:
         """The user, if kept a short time ago."""
@@ -29,20 +40,34 @@ class Accounts:
         """Remember a user for KEPT seconds, so that jobs start without another look-up."""
         self._known[user.name] = (asyncio.get_running_loop().time() + KEPT, user)
 
+    def learn(self, user: User) -> None:
+        """Remember a user for a time when the directory gives no answer."""
+        self._known.setdefault(user.name, (0.0, user))
+
     async def find(self, name: str) -> User | None:
-        """The user, None when this host knows none of that name."""
-        return await asyncio.to_thread(look_up, name)
+        """The user, None when the directory has none of that name. Raises NoAnswer."""
+        try:
+            async with asyncio.timeout(self._wait):
+                user = await self.directory.run(look_up, name, who=name)
+        except (NoAnswer, TimeoutError) as error:
+            known = self._known.get(name)
+            if known is None:
+                raise NoAnswer(str(error) or f"no answer for {self._wait:.0f} s") from None
+            log.warning("user %s cannot be looked up now: what was known before is used", name)
+            return known[1]
+        if user is None:
+            self._known.pop(name, None)
+        return user
 
 
 def look_up(name: str) -> User | None:
-    """Ask the system's databases."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
+    """Ask the system's databases. Raises NoAnswer."""
+    entry = find_user(name)
+    if entry is None:
         return None
-    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    groups = tuple(os.getgrouplist(name, entry.gid))
     try:
-        group = grp.getgrgid(entry.pw_gid).gr_name
+        group = grp.getgrgid(entry.gid).gr_name
     except KeyError:
-        group = str(entry.pw_gid)
-    return User(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir, entry.pw_shell or "/bin/sh", group)
+        group = str(entry.gid)
+    return User(entry.name, entry.uid, entry.gid, groups, entry.home, entry.shell or "/bin/sh", group)

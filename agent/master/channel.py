@@ -14,6 +14,7 @@ import grpc.aio
 
 from agent.launch.site import Site
 from proto import localsocket
+from proto.workers import Workers
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", 128 << 20),
@@ -24,6 +25,9 @@ _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
 ]
+READING = 5.0
+"""Seconds for the files of the certificates."""
+_certificates = Workers("certificates")
 
 
 class NotMaster(Exception):
@@ -60,7 +64,10 @@ async def connect(target: str, site: Site) -> Link:
     if not folder_of_keys:
         raise NotMaster("not dialled without LAVA_TLS_DIR: anybody could listen there")
     try:
-        ca, key, cert = await asyncio.to_thread(_credentials, folder_of_keys, site.host)
+        async with asyncio.timeout(READING):
+            ca, key, cert = await _certificates.run(_credentials, folder_of_keys, site.host)
+    except TimeoutError:
+        raise NotMaster(f"{folder_of_keys}: the certificates cannot be read") from None
     except OSError as e:
         raise NotMaster(f"{e.filename}: {e.strerror}") from None
     credentials = grpc.ssl_channel_credentials(ca, key, cert)

@@ -7,7 +7,6 @@ answer breaks off, the connection is closed, so that the next answer cannot be m
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from contextlib import aclosing
@@ -19,7 +18,7 @@ from agent.launch.site import Site
 from agent.master.link import Session, metadata
 from proto import agent_pb2 as pb
 from proto import callers
-from proto.callers import Callers
+from proto.callers import Callers, NameUnknown
 from proto.unixpath import reachable
 
 _LATER = (
@@ -38,7 +37,7 @@ class Relay:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._callers = Callers()
+        self.callers = Callers()
         self.session: Session | None = None
         self._server: asyncio.Server | None = None
 
@@ -63,12 +62,16 @@ class Relay:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             uid = callers.peer_uid(writer.get_extra_info("socket"))
-            with self._callers.let_in(uid) as welcome:
+            with self.callers.let_in(uid) as welcome:
                 if not welcome:
                     writer.write(callers.pack(callers.LATER))
                     return
-                user = await self._callers.name_of(uid)
-                async with aclosing(self._callers.frames(reader, uid)) as frames:
+                try:
+                    user = await self.callers.name_of(uid)
+                except NameUnknown as why:
+                    writer.write(callers.pack(callers.refusal(str(why))))
+                    return
+                async with aclosing(self.callers.frames(reader, uid)) as frames:
                     async for body in frames:
                         if body is None:
                             writer.write(callers.pack(callers.TOO_LARGE))
@@ -109,4 +112,4 @@ def _refusal(e: grpc.aio.AioRpcError) -> bytes:
     if e.code() in _LATER:
         return callers.LATER
     log.warning("a command was not passed on: %s %s", e.code().name, e.details())
-    return json.dumps({"refused": e.details() or e.code().name, "exit": 255}).encode()
+    return callers.refusal(e.details() or e.code().name)

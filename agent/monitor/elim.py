@@ -16,6 +16,8 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from proto.workers import Workers
+
 log = logging.getLogger(__name__)
 
 ABORT = 97
@@ -89,6 +91,7 @@ class Elims:
         self._names = names
         self._as_root = as_root
         self._pauses = pauses
+        self._looking = Workers("elim programs")
         self._said: dict[str, tuple[float, dict[str, float]]] = {}
         self._kept: dict[str, asyncio.Task[None]] = {}
 
@@ -105,9 +108,9 @@ class Elims:
         """Run all programs of the folder, also those added later."""
         try:
             while True:
-                for path in await asyncio.to_thread(programs, self._folder, self._as_root):
+                for path in await self._looking.run(programs, self._folder, self._as_root):
                     if path not in self._kept:
-                        names = await asyncio.to_thread(self._names)
+                        names = await self._looking.run(self._names)
                         self._kept[path] = asyncio.create_task(self._keep(path, names))
                 await asyncio.sleep(_LOOK_AGAIN)
         finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import NamedTuple
 
 from agent.monitor.facts import facts
@@ -13,8 +15,14 @@ from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
 from agent.starter.protocol.reports import HostUse
 from proto import agent_pb2 as pb
+from proto.workers import Workers
 
 FACTS_KEPT = 30.0
+WAIT = 2.0
+"""Seconds that a heartbeat waits for the load, and a greeting for the facts of the host."""
+OLD = 30.0
+"""Seconds after which the log says that the load is old."""
+log = logging.getLogger("lava-agent")
 
 
 class Final(NamedTuple):
@@ -31,32 +39,42 @@ class Final(NamedTuple):
 
 
 class HostMonitor:
-    """Samples in a thread, one at a time; remembers the newest sample of each part until the part is over.
+    """Samples in threads of its own; remembers the newest sample of each part until the part is over.
 
-    ``cores``: to report, 0: those that are there.
+    ``cores``: to report, 0: those that are there. What hangs (a file system, a driver, a process that cannot be looked at) holds
+    up samples of its own kind only: the newest values hold on.
     """
 
-    def __init__(self, address: str, cores: int) -> None:
+    def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None) -> None:
         self._address = address
         self._cores = cores
         self._gpus: GpuSource | None = None
-        self._load = LoadSampler()
+        self._sample_load = load or LoadSampler().sample
+        self._newest_load: dict[str, float] = {}
+        self._load_at = monotonic()
+        self._loading: asyncio.Task[None] | None = None
+        self._load_thread = Workers("load of the host")
         self._usage: UsageSampler | None = None
         self._facts = pb.Facts()
         self._facts_at = 0.0
-        self._one = asyncio.Lock()
+        self._one = Workers("facts and usage")
         self._newest: dict[str, pb.Usage] = {}
         self._unsent: dict[str, pb.Usage] = {}
         self._sampling = False
         self._over: list[str] = []
 
     async def facts(self) -> pb.Facts:
-        """What this host is, at most half a minute old."""
-        async with self._one:
-            now = asyncio.get_running_loop().time()
-            if not self._facts_at or now > self._facts_at + FACTS_KEPT:
-                self._facts = await asyncio.to_thread(self._look)
-                self._facts_at = now
+        """What this host is, at most half a minute old, or older while it cannot be found out."""
+        now = asyncio.get_running_loop().time()
+        if not self._facts_at:
+            self._facts = await self._one.run(self._look)
+        elif now > self._facts_at + FACTS_KEPT:
+            try:
+                async with asyncio.timeout(WAIT):
+                    self._facts = await self._one.run(self._look)
+            except TimeoutError:
+                log.warning("what this host is cannot be found out now: what was known before is used")
+        self._facts_at = now
         return self._facts
 
     def _look(self) -> pb.Facts:
@@ -66,8 +84,24 @@ class HostMonitor:
         return facts(self._gpus, self._address, self._cores or None)
 
     async def load(self) -> dict[str, float]:
-        """The load indices now."""
-        return await asyncio.to_thread(self._load.sample)
+        """The load indices now; those of the last sample where this one takes longer than WAIT, {} before the first."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._measure())
+        await asyncio.wait({self._loading}, timeout=WAIT)
+        if (age := self.load_age()) > OLD:
+            log.warning("the load was last measured %.0f s ago", age)
+        return dict(self._newest_load)
+
+    def load_age(self) -> float:
+        """Seconds since the load was measured."""
+        return monotonic() - self._load_at
+
+    async def _measure(self) -> None:
+        try:
+            self._newest_load = await self._load_thread.run(self._sample_load)
+            self._load_at = monotonic()
+        finally:
+            self._loading = None
 
     def has_new(self, entries: Iterable[Entry]) -> bool:
         """Whether a part that runs was never sampled."""
@@ -83,12 +117,11 @@ class HostMonitor:
         usage = self._usage
         if not roots or usage is None:
             return {}
-        async with self._one:
-            self._sampling = True
-            try:
-                found = await asyncio.to_thread(usage.sample, roots)
-            finally:
-                self._sampling = False
+        self._sampling = True
+        try:
+            found = await self._one.run(usage.sample, roots)
+        finally:
+            self._sampling = False
         for uid in self._over:
             found.pop(uid, None)
             usage.forget(uid)

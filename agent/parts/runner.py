@@ -33,6 +33,7 @@ from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
+from proto.names import NoAnswer
 
 log = logging.getLogger("lava-agent")
 
@@ -270,9 +271,13 @@ class Runner:
         """Read a file of a job that is no longer here, once its user has been looked up."""
 
         async def find() -> None:
-            user = await self._accounts.find(peek.user)
+            user, why = None, f"user {peek.user} is not known here"
+            try:
+                user = await self._accounts.find(peek.user)
+            except NoAnswer as error:
+                why = f"user {peek.user} cannot be looked up now: {error}"
             if user is None:
-                self.peeks.append(pb.PeekData(id=peek.id, error=f"user {peek.user} is not known here"))
+                self.peeks.append(pb.PeekData(id=peek.id, error=why))
             else:
                 self._read(peek, user, peek.path)
             self.starts.poke()

@@ -14,6 +14,7 @@ from agent.launch.build import Compiled
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
+from proto.names import NoAnswer
 
 SEQUENCE_BITS = 20
 """The starter's sequence is the master's with this many bits below it, for parts that the agent itself adds."""
@@ -104,30 +105,28 @@ class Starts:
 
     async def _find(self, name: str) -> None:
         site = self._site
-        user, why = None, f"user {name} is not known on host {site.host}"
+        user, code, why = None, "no_user", f"user {name} is not known on host {site.host}"
         try:
             user = await self._accounts.find(name)
             if user is not None and (reason := why_not(site, user)):
-                user, why = None, reason
+                user, code, why = None, "not_allowed", reason
             if user is not None:
-                await asyncio.to_thread(make_folder, site, user)
+                await self._accounts.directory.run(make_folder, site, user)
                 self._accounts.keep(user)
-        except OSError as e:
-            user, why = None, f"host {site.host}: {e.filename or name}: {e.strerror}"
+        except NoAnswer as error:
+            code, why = "lookup", f"host {site.host} cannot look up user {name} now: {error}"
+        except OSError as error:
+            user, code, why = None, "spool", f"host {site.host}: {error.filename or name}: {error.strerror}"
         except Exception:
             # whoever waits for this look-up must hear of it
             log.exception("user %s could not be looked up", name)
-            self._fail(name, "lookup", f"host {site.host} could not look up user {name}: its log says why")
+            user, code, why = None, "lookup", f"host {site.host} could not look up user {name}: its log says why"
         for order, text, deadline in self._waiting.pop(name, []):
             if user is None:
-                self.refuse(order, "no_user", why)
+                self.refuse(order, code, why)
             else:
                 self._add_ready(order, text, user, deadline)
         self.poke()
-
-    def _fail(self, name: str, code: str, why: str) -> None:
-        for order, _, _ in self._waiting.pop(name, []):
-            self.refuse(order, code, why)
 
 
 def why_not(site: Site, user: User) -> str:

@@ -8,16 +8,18 @@ from collections.abc import Iterable
 
 from lavad.core.job.spec import JobText
 from lavad.store.read import Reader
+from proto.workers import Workers
 
 KEPT_TEXTS = 1024
 KEPT_ENVS = 256
 
 
 class JobTextCache:
-    """The newest texts and environments; others are read from the store in a thread."""
+    """The newest texts and environments; others are read from the store in a thread of its own."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._reads = Workers("texts of jobs")
         self._busy = asyncio.Lock()
         self._texts: OrderedDict[int, JobText] = OrderedDict()
         self._envs: OrderedDict[str, dict[str, str]] = OrderedDict()
@@ -41,7 +43,7 @@ class JobTextCache:
         missing = sorted(wanted - found.keys())
         if missing:
             async with self._busy:
-                found |= await asyncio.to_thread(self._reader.texts, missing)
+                found |= await self._reads.run(self._reader.texts, missing)
         return found
 
     async def env(self, name: str) -> dict[str, str]:
@@ -49,6 +51,6 @@ class JobTextCache:
         known = self._envs.get(name)
         if known is None:
             async with self._busy:
-                known = await asyncio.to_thread(self._reader.env, name) or {}
+                known = await self._reads.run(self._reader.env, name) or {}
             self.seen_env(name, known)
         return known

@@ -21,6 +21,7 @@ from lavad.hosts.sessions import Session, Sessions
 from lavad.store.read import Find, Reader
 from lavad.wire import records
 from proto.answers import Piece
+from proto.workers import Workers
 
 FOLLOW = 0.3
 """Seconds between two reads of output with bpeek -f."""
@@ -29,21 +30,22 @@ FOLLOW = 0.3
 class PeekService:
     """Answers bpeek."""
 
-    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: PeekRequests, reader: Reader) -> None:
+    def __init__(self, cluster: Cluster, sessions: Sessions, peeks: PeekRequests, reader: Reader, reads: Workers) -> None:
         self._cluster = cluster
         self._sessions = sessions
         self._peeks = peeks
         self._reader = self.reader = reader
+        self.reads = reads
 
-    async def find_finished(self, key: int) -> Job | None:
+    async def find_finished(self, key: int, user: str) -> Job | None:
         """The last record of a job that is not live."""
-        found = await asyncio.to_thread(self._reader.finished_jobs, Find(keys=(key,)))
+        found = await self.reads.run(self._reader.finished_jobs, Find(keys=(key,)), who=user)
         found = [job for job in found if job.key == key]
         return found[0] if found else None
 
-    async def find_worst_element(self, array: int) -> Job | None:
+    async def find_worst_element(self, array: int, user: str) -> Job | None:
         """Of a finished array: the first element that failed, else its first element."""
-        elements = await asyncio.to_thread(self._reader.finished_elements, array)
+        elements = await self.reads.run(self._reader.finished_elements, array, who=user)
         return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
 
     async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[Piece]:
@@ -51,7 +53,7 @@ class PeekService:
         try:
             job, spec = await self._find(ask, caller)
             files = [False]
-            if not ask.follow and await self._has_own_errors(job):
+            if not ask.follow and await self._has_own_errors(job, caller):
                 files.append(True)
             for stderr in files:
                 async for text in self._pieces(job, spec, ask, stderr):
@@ -63,9 +65,11 @@ class PeekService:
             yield {"out": "".join(f"<< output from {'stderr' if stderr else 'stdout'} >>\n" for stderr in files)}
         yield {"exit": 0}
 
-    async def _has_own_errors(self, job: Job) -> bool:
+    async def _has_own_errors(self, job: Job, caller: Caller) -> bool:
         """Whether the standard error of a live job goes into a file of its own."""
-        text = await asyncio.to_thread(self._reader.text_of, job_of(job.key)) if job.outcome is None else None
+        if job.outcome is not None:
+            return False
+        text = await self.reads.run(self._reader.text_of, job_of(job.key), who=caller.user)
         return text is not None and bool(text.error) and text.error != text.output
 
     async def _find(self, ask: Peek, caller: Caller) -> tuple[Job, Spec]:
@@ -74,11 +78,12 @@ class PeekService:
         if job is not None:
             spec = self._cluster.specs.rows[job.spec]
         else:
-            ended = await self.find_finished(key)
+            ended = await self.find_finished(key, caller.user)
             if ended is None:
                 waiting = self._cluster.find_array(key)
                 raise Refused(f"Job <{shown}> : Not yet started." if waiting else f"Job <{shown}> is not found")
-            job, spec = ended, (await asyncio.to_thread(self._reader.specs, [ended.spec]))[ended.spec]
+            specs = await self.reads.run(self._reader.specs, [ended.spec], who=caller.user)
+            job, spec = ended, specs[ended.spec]
         if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
             raise Refused(f"Job <{shown}>: User permission denied")
         if job.run is None or (not job.run.started and job.outcome is None):

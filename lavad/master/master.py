@@ -6,11 +6,12 @@ import asyncio
 import logging
 import secrets
 import time
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.office import take_office
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.core.site.conf import Conf
@@ -39,10 +40,13 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
 from proto.localsocket import is_local
+from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
 LOG_PAUSE = 30.0
+READS, READS_EACH = 6, 2
+"""Reads of finished jobs at a time, and of them one user's."""
 
 
 class MasterSettings(msgspec.Struct):
@@ -65,22 +69,37 @@ class MasterSettings(msgspec.Struct):
     """Seconds of the masters' lease."""
 
 
+class Stored(NamedTuple):
+    """What a master reads from its store before it serves."""
+
+    cluster: Cluster
+    answers: dict[str, bytes]
+    secret: bytes
+
+
+def read_store(store: Store) -> Stored:
+    """Takes long where the store is large or slow: not for the thread of the loop."""
+    return Stored(load(store), newest_answers(store, 1_000), secret(store))
+
+
 class Master:
     """Serves until the lease is lost or the daemon is stopped."""
 
-    def __init__(self, site: MasterSettings, store: Store, epoch: int, conf: Conf, output: BinaryIO | None) -> None:
+    def __init__(
+        self, site: MasterSettings, store: Store, stored: Stored, epoch: int, conf: Conf, output: BinaryIO | None
+    ) -> None:
         self.site = site
         self.epoch = epoch
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
         self.server: Listener | None = None
-        cluster = self.cluster = load(store)
-        self.engine = Engine(cluster, store, time.time, newest_answers(store, 1_000))
+        cluster = self.cluster = stored.cluster
+        self.engine = Engine(cluster, store, time.time, stored.answers)
         reader = Reader.open(site.database)
         self.texts = JobTextCache(reader)
         self.sessions = Sessions()
-        self.outbox = Outbox(cluster, self.sessions, self.texts, secret(store), time.time)
+        self.outbox = Outbox(cluster, self.sessions, self.texts, stored.secret, time.time)
         self.waits = Waits(cluster)
         facts = feed.ReplicaSettings(
             master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
@@ -92,7 +111,7 @@ class Master:
         self._facts, self._output = facts, output
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = PeekRequests()
-        outputs = PeekService(cluster, self.sessions, self.peeks, reader)
+        outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)
         self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time)
         self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
@@ -104,7 +123,7 @@ class Master:
             outputs,
             self.reconfiguration,
             self.loops,
-            secret(store),
+            stored.secret,
             self.perfmon,
         )
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
@@ -148,7 +167,7 @@ class Master:
             await self._serve()
         finally:
             if page is not None:
-                await asyncio.to_thread(page.close)
+                await Workers("page of metrics").run(page.close)
             if self.server is not None:
                 await self.server.close()
 
@@ -195,7 +214,7 @@ class Master:
             process, link = spawn("lavad.processes.lsb_events", self._output)
             try:
                 link.sendall(feed.frame(self._facts))
-                await asyncio.to_thread(process.wait)
+                await Workers("event log").run(process.wait)
                 await asyncio.sleep(LOG_PAUSE)
             finally:
                 link.close()

@@ -22,6 +22,7 @@ from lavad.engine import Committed
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn
 from proto.answers import Piece
+from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class ReplicaProcess:
                 self.there.clear()
                 writer.close()
                 process.kill()
-                await asyncio.to_thread(process.wait)
+                await Workers(self.module).run(process.wait)
             ended()
             await asyncio.sleep(PAUSE)  # limits the CPU use of a process that dies at once, again and again
 

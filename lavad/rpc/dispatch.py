@@ -68,7 +68,7 @@ class Dispatch:
         self._waits = waits
         self._queries = queries
         self._outputs = outputs
-        self._lookups = Lookups(engine.cluster, outputs.reader, engine.clock)
+        self._lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
         self._reconfiguration = reconfiguration
         self._loops = loops
         self._secret = secret
@@ -224,7 +224,8 @@ class Dispatch:
         # a job that has just left memory is in the store when the turn is over
         async with self._engine.quiet:
             pass
-        finished = await self._outputs.find_finished(ask.job) or await self._outputs.find_worst_element(ask.job)
+        finished = await self._outputs.find_finished(ask.job, caller.user)
+        finished = finished or await self._outputs.find_worst_element(ask.job, caller.user)
         if finished is None:
             raise Refused(f"Job <{ask.job}> is not found")
         return answer_for(finished)

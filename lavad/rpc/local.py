@@ -13,7 +13,7 @@ from collections.abc import Callable
 from lavad.core.lang.asks import Caller
 from lavad.rpc.dispatch import Dispatch
 from proto import callers
-from proto.callers import Callers
+from proto.callers import Callers, NameUnknown
 from proto.unixpath import reachable
 
 BACKLOG = 512
@@ -47,7 +47,11 @@ class LocalServer:
                 if not welcome:
                     writer.write(callers.pack(callers.LATER))
                     return
-                caller = Caller(user=await self._callers.name_of(uid), uid=uid, host=self._host)
+                try:
+                    caller = Caller(user=await self._callers.name_of(uid), uid=uid, host=self._host)
+                except NameUnknown as why:
+                    writer.write(callers.pack(callers.refusal(str(why))))
+                    return
                 async with contextlib.aclosing(self._callers.frames(reader, uid)) as frames:
                     async for body in frames:
                         await self._answer(body, caller, writer)

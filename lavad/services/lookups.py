@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from lavad.core.cluster.cluster import Cluster
@@ -14,6 +13,7 @@ from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
 from lavad.core.site.rights import is_admin
 from lavad.store.read import Find, Reader
 from proto.answers import Answer
+from proto.workers import Workers
 
 TRIES = 20
 """Attempts: a job may end between the lookup and the decision, which then needs another lookup."""
@@ -22,9 +22,10 @@ TRIES = 20
 class Lookups:
     """Repeats a decision with lookups in the store until it has all jobs that it needs."""
 
-    def __init__(self, cluster: Cluster, reader: Reader, clock: Callable[[], float]) -> None:
+    def __init__(self, cluster: Cluster, reader: Reader, reads: Workers, clock: Callable[[], float]) -> None:
         self._cluster = cluster
         self._reader = reader
+        self._reads = reads
         self._clock = clock
 
     async def tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
@@ -34,12 +35,12 @@ class Lookups:
             try:
                 return await decided(known)
             except NeedsLookup as missing:
-                await asyncio.to_thread(self._read, missing, caller, known)
+                await self._reads.run(self._read, missing, caller, known, who=caller.user)
         return await decided(known)
 
     async def finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
         """Finished jobs that ids or filters select (by filters only those that ended within CLEAN_PERIOD)."""
-        return await asyncio.to_thread(self._finished, jobs, caller)
+        return await self._reads.run(self._finished, jobs, caller, who=caller.user)
 
     def _finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
         try:

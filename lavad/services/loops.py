@@ -26,6 +26,7 @@ from lavad.local_time import local_time
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
+from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Loops:
         self._sessions = sessions
         self._store = store
         self._lease = lease
+        self._renewing = Workers("renewals of the lease")
+        self._deleting = Workers("deletions")
         self._clock = clock
         self._taken_over = taken_over
         self._fenced: set[str] = set()
@@ -166,7 +169,7 @@ class Loops:
             await asyncio.sleep(seconds / 4)
             asked = monotonic()
             try:
-                held = await asyncio.to_thread(self._lease.renew, epoch, seconds)
+                held = await self._renewing.run(self._lease.renew, epoch, seconds)
             except StoreRefused as refusal:
                 if not self._lease.alone and asked - held_from > seconds:
                     raise LeaseLost(f"the lease of epoch {epoch} ran out: {refusal}") from refusal
@@ -192,7 +195,7 @@ class Loops:
     async def _forgotten(self, forget: Callable[[float], int], before: float) -> int:
         """The number of deleted rows; 0 where a full store refused even that."""
         try:
-            return await asyncio.to_thread(forget, before)
+            return await self._deleting.run(forget, before)
         except StoreRefused as refusal:
             log.warning("old rows stay: %s", refusal)
             return 0

@@ -15,6 +15,7 @@ from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.windows import is_open, parse_windows
 from lavad.engine import Engine
 from lavad.local_time import local_time
+from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ class Reconfiguration:
     def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float]) -> None:
         self._engine = engine
         self._confdir = confdir
+        self._reading = Workers("configuration")
         self._clock = clock
 
     async def ask(self, caller: Caller) -> str:
@@ -52,7 +54,7 @@ class Reconfiguration:
             await asyncio.sleep(TIME_PAUSE)
 
     async def _read(self) -> None:
-        loaded = await asyncio.to_thread(load_files, self._confdir)
+        loaded = await self._reading.run(load_files, self._confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
         conf = resolve(loaded.config)

@@ -175,3 +175,16 @@ def test_no_path_of_one_machine() -> None:
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds and path.is_file()]
     found = [short(path) for path in [*files, ROOT / "README.md", ROOT / "Makefile"] if stray.search(path.read_text())]
     assert found == []
+
+
+def test_what_may_hang_has_threads_of_its_own() -> None:
+    """Daemons use proto/workers.py, never the pool that all of asyncio shares; users are looked up by proto/names.py.
+
+    Left out: what a process does once when it starts, and the process that writes lsb.events, which nobody waits for.
+    """
+    shared = re.compile(r"\b(to_thread|run_in_executor)\b")
+    looks_up = re.compile(r"\bpwd\.getpw|\bgethostby|\bgetaddrinfo\b")
+    alone = {"agent/main.py", "agent/launch/launchers.py", "lavad/lsb/lines.py", "lavad/devtools/private_postgres.py"}
+    daemons = sources("lavad", "agent", "proto")
+    assert [short(path) for path in daemons if shared.search(path.read_text())] == []
+    assert {short(path) for path in daemons if looks_up.search(path.read_text())} <= alone

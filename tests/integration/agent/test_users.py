@@ -103,7 +103,7 @@ def test_no_master_makes_an_agent_run_jobs_of_root_where_its_own_site_does_not(f
         wait_until(lambda: master.peeks, 10, "peek")
         order = run(master, host, "touch started", user="root", cwd=str(folder))
         refused = master.wait_for(order.uid, "refused").refused
-        assert (refused.code, refused.why) == ("no_user", "host h1 runs no jobs of root (LSF_ROOT_USER)")
+        assert (refused.code, refused.why) == ("not_allowed", "host h1 runs no jobs of root (LSF_ROOT_USER)")
         assert not (folder / "started").exists()
         other = run(master, host, "true", user="nobody", cwd="/")
         assert master.wait_for(other.uid, "ended").ended.status == 0

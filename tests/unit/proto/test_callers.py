@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import threading
 
-from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, Callers, pack
+import pytest
+
+from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, Callers, NameUnknown, pack
+from proto.names import NoAnswer
 
 ALICE, BOB = 1000, 1001
 
@@ -76,3 +80,58 @@ def test_names_are_the_systems_or_digits() -> None:
 
     own = pwd.getpwuid(os.getuid()).pw_name
     assert asyncio.run(names()) == [own, own, "4000000000"]
+
+
+class Directory:
+    """A directory of users that can be away: it answers, fails, or hangs until the test is over."""
+
+    def __init__(self) -> None:
+        self.state = "there"
+        self.asked: list[int] = []
+        self.back = threading.Event()
+
+    def find(self, uid: int) -> str | None:
+        self.asked.append(uid)
+        if self.state == "fails":
+            raise NoAnswer("Connection refused")
+        if self.state == "hangs":
+            self.back.wait()
+        return {ALICE: "alice", BOB: "bob"}.get(uid)
+
+
+@pytest.mark.parametrize("state", ["fails", "hangs"])
+def test_an_outage_of_the_directory_changes_no_name(state: str) -> None:
+    """Who was known is known on; who was not is told so, and is not taken for a user whose name is a number."""
+    directory = Directory()
+
+    async def story() -> None:
+        callers = Callers(find=directory.find, wait=0.05)
+        callers.learn(BOB, "bob")
+        assert await callers.name_of(ALICE) == "alice"
+        callers._names[ALICE] = (0.0, "alice")  # a minute later
+        directory.state = state
+        assert [await callers.name_of(uid) for uid in (ALICE, BOB, ALICE)] == ["alice", "bob", "alice"]
+        with pytest.raises(NameUnknown, match="cannot look up user 12345 now"):
+            await callers.name_of(12345)
+        directory.state = "there"
+        directory.back.set()
+        await asyncio.gather(*callers._asked.values(), return_exceptions=True)
+        assert await callers.name_of(12345) == "12345"
+        assert await callers.name_of(ALICE) == "alice"
+
+    asyncio.run(story())
+
+
+def test_many_commands_of_one_user_are_one_question() -> None:
+    directory = Directory()
+    directory.state = "hangs"
+
+    async def story() -> None:
+        callers = Callers(find=directory.find)
+        asking = [asyncio.create_task(callers.name_of(ALICE)) for _ in range(50)]
+        await asyncio.sleep(0)
+        directory.back.set()
+        assert set(await asyncio.gather(*asking)) == {"alice"}
+
+    asyncio.run(story())
+    assert directory.asked == [ALICE]

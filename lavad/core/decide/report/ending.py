@@ -15,6 +15,7 @@ from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
 _USERS_FAULT = {
     "no_user": TermReason.TERM_OTHER,
+    "not_allowed": TermReason.TERM_OTHER,
     "cwd": TermReason.TERM_CWD_NOTEXIST,
     "output": TermReason.TERM_OTHER,
     "input": TermReason.TERM_OTHER,

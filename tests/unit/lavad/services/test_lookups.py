@@ -1,0 +1,112 @@
+"""Reads of finished jobs that hang (a large store, a dozen commands of one user): commits, renewals and other users go on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.office import take_office
+from lavad.core.lang.asks import Caller, Select
+from lavad.core.site.conf import Conf
+from lavad.engine import Engine
+from lavad.hosts.sessions import Sessions
+from lavad.services.lookups import Lookups
+from lavad.services.loops import Loops
+from lavad.store.lease import Lease
+from lavad.store.read import Find, Reader
+from lavad.store.writer import Store
+from proto.workers import Workers
+
+ALICE, BOB = Caller(user="alice", uid=1000, host="h"), Caller(user="bob", uid=1001, host="h")
+SOON = 20.0
+
+
+@pytest.fixture
+def hang() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
+    yield opened
+    opened.close()
+
+
+class Slow:
+    """A reader that takes for ever for one user's jobs."""
+
+    def __init__(self, reader: Reader, hang: threading.Event) -> None:
+        self._reader = reader
+        self._hang = hang
+
+    def finished_jobs(self, find: Find) -> Any:
+        if find.user == "alice":
+            self._hang.wait()
+        return self._reader.finished_jobs(find)
+
+    def specs(self, numbers: list[int]) -> Any:
+        return self._reader.specs(numbers)
+
+
+class Renewed(Lease):
+    """Counts renewals."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__(engine)
+        self.often = 0
+
+    def renew(self, epoch: int, seconds: float) -> bool:
+        held = super().renew(epoch, seconds)
+        self.often += 1
+        return held
+
+
+def _host(name: str) -> Any:
+    def decide(cluster: Cluster, now: float) -> Decided:
+        return Decided(events=[ev.HostUp(at=now, host=name)], answer={})
+
+    return decide
+
+
+def test_a_dozen_slow_reads_delay_their_own_user_only(store: Store, tmp_path: Path, hang: threading.Event) -> None:
+    async def story() -> None:
+        cluster = Cluster()
+        lease = Renewed(store.engine)
+        epoch = lease.acquire("here", 20.0)
+        assert epoch is not None
+        engine = Engine(cluster, store, lambda: 1000.0, {})
+        running = [asyncio.create_task(engine.run())]
+        fresh = ev.MasterStarted(at=1.0, epoch=epoch, incarnation="i", host="h")
+        await engine.ask(lambda cluster, now: take_office(cluster, now, fresh, Conf()))
+        loops = Loops(engine, Sessions(), store, lease, lambda: 1000.0, 1000.0)
+        running.append(asyncio.create_task(loops.renew(epoch, 0.04)))
+        reader = cast(Reader, Slow(Reader.open(f"sqlite:///{tmp_path}/lava.db"), hang))
+        lookups = Lookups(cluster, reader, Workers("reads", 4, 2), lambda: 1000.0)
+        dozen = [asyncio.create_task(lookups.finished(Select(), ALICE)) for _ in range(12)]
+        await asyncio.sleep(0)
+        before = lease.often
+        async with asyncio.timeout(SOON):
+            for at in range(10):
+                await engine.ask(_host(f"h{at}"))
+            assert not (await lookups.finished(Select(), BOB)).jobs
+            while lease.often < before + 3:
+                await lookups.finished(Select(), BOB)
+        assert not any(task.done() for task in dozen)
+        hang.set()
+        assert len(await asyncio.gather(*dozen)) == 12
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    asyncio.run(story())
