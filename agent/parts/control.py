@@ -19,6 +19,8 @@ from agent.starter.protocol import orders, reports
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
+SPARE_WAKES = 1000
+"""Times of parts that are over which may be kept."""
 SEARCH_TIMEOUT = 60.0
 """Seconds after which an unanswered search of a checkpoint folder is repeated."""
 
@@ -138,6 +140,14 @@ class PartControl:
         if at is not None and at != entry.wake:
             entry.wake = at
             heapq.heappush(self._wakes, (at, entry.uid))
+            if len(self._wakes) > SPARE_WAKES + 2 * len(self._table):
+                self._drop_old_wakes()
+
+    def _drop_old_wakes(self) -> None:
+        """A run limit of days would keep the time of each job that ended long before it."""
+        kept = [(at, uid) for at, uid in self._wakes if (entry := self._table.find(uid)) is not None and entry.wake == at]
+        self._wakes = kept
+        heapq.heapify(self._wakes)
 
     def kill(self, entry: Entry) -> None:
         """SIGKILL all processes of a part."""

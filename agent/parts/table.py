@@ -23,6 +23,9 @@ class PartTable:
         """All of them; the table may change meanwhile."""
         return iter(list(self._by_uid.values()))
 
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
     def __contains__(self, uid: str) -> bool:
         return uid in self._by_uid
 

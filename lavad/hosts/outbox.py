@@ -55,6 +55,7 @@ class Outbox:
     def overdue(self, session: Session) -> None:
         """Send orders again on which a host should have acted by now."""
         rows = self._cluster.jobs.rows
+        self._sessions.forget_ended(session.host, self._is_live_on(session.host))
         jobs = (rows[key] for key in self._cluster.use.hosts[session.host].jobs if key in rows)
         if count := session.resend_overdue(jobs, self._clock()):
             log.info("host %s: orders for %d attempts are sent again", session.host, count)
@@ -140,7 +141,7 @@ class Outbox:
 
     def _order(self, session: Session, effect: Effect, job: Job, now: float) -> OrderMessage:
         if isinstance(effect, StartPart) and job.run is not None:
-            self._sessions.sent.setdefault(session.host, set()).add(effect.uid)
+            self._sessions.sent.setdefault(session.host, {})[effect.uid] = effect.key
             hosts = self._placement(job.run)
             return start_order(self._cluster, session, effect, job, hosts, self._secret, now)
         return other_order(self._cluster, effect, job)
@@ -152,6 +153,13 @@ class Outbox:
         if self._placed[0] != run.uid:
             self._placed = (run.uid, placement(self._cluster, run))
         return self._placed[1]
+
+    def _is_live_on(self, host: str) -> Callable[[int, str], bool]:
+        def is_live(key: int, uid: str) -> bool:
+            job = self._cluster.find_job(key)
+            return job is not None and job.run is not None and is_part(job.run, host, uid)
+
+        return is_live
 
     def _job(self, effect: Effect) -> Job | None:
         """The job, if the effect's attempt is still its live one."""

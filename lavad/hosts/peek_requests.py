@@ -44,8 +44,9 @@ class PeekRequests:
         try:
             data = await asyncio.wait_for(future, PATIENCE)
         except TimeoutError:
-            self._open.pop(number, None)
             raise NoOutput(f"host {session.host} does not answer") from None
+        finally:
+            self._open.pop(number, None)  # the caller may have gone away
         if data.error:
             raise NoOutput(data.error)
         return data

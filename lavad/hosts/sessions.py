@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lavad.core.job.job import Job, Part
@@ -105,6 +105,12 @@ class Session:
         self._waits = waits
         return count
 
+    def forget_ended(self, is_live: Callable[[int, str], bool]) -> None:
+        """As ``Sessions.forget_ended``."""
+        over = [uid for uid, sent in self._sent.items() if not is_live(next(iter(sent)).key, uid)]
+        for uid in over:
+            del self._sent[uid]
+
     def take_due(self) -> list[Effect]:
         """All effects that wait to be sent."""
         due, self.due = self.due, []
@@ -147,8 +153,8 @@ class Sessions:
         """Host to the time of its last message (master's clock)."""
         self.renewed: dict[str, float] = {}
         """Host to the time when leases there were last granted or renewed."""
-        self.sent: dict[str, set[str]] = {}
-        """Host to the uids of attempts whose start this master sent there; kept when the stream ends."""
+        self.sent: dict[str, dict[str, int]] = {}
+        """Host to the attempts (uid to key of the job) whose start this master sent there; kept when the stream ends."""
 
     def open(self, session: Session) -> None:
         """A host has connected; an older stream of it ends."""
@@ -162,6 +168,12 @@ class Sessions:
         session = self.rows.pop(host, None)
         if session is not None:
             session.close()
+
+    def forget_host_left(self, host: str) -> None:
+        """A host has left the cluster."""
+        self.hang_up(host)
+        for known in (self.heard, self.renewed, self.sent):
+            known.pop(host, None)
 
     def closed(self, session: Session) -> None:
         """A stream ended."""
@@ -192,13 +204,25 @@ class Sessions:
         if session is not None and run is not None and all(part.host != host for part in run.parts):
             session.offer(run.uid, [])
 
+    def forget_ended(self, host: str, is_live: Callable[[int, str], bool]) -> None:
+        """Forget what was sent to a host for attempts that are over while their jobs are not: requeued ones, and parts that left.
+
+        ``is_live`` says whether the job of this key has the attempt of this uid there.
+        """
+        sent = self.sent.get(host, {})
+        for uid in [uid for uid, key in sent.items() if not is_live(key, uid)]:
+            del sent[uid]
+        session = self.rows.get(host)
+        if session is not None:
+            session.forget_ended(is_live)
+
     def end_attempts(self, jobs: Iterable[Job]) -> None:
         """Attempts are over: forget what was sent for them, and end their remains on their hosts."""
         for job in jobs:
             if job.run is not None:
                 left = by_host(effects_of_end(job))
                 for part in job.run.parts:
-                    self.sent.get(part.host, set()).discard(job.run.uid)
+                    self.sent.get(part.host, {}).pop(job.run.uid, None)
                     session = self.rows.get(part.host)
                     if session is not None:
                         session.end_attempt(job.run.uid, left.get(part.host, ()))

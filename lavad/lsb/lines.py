@@ -6,6 +6,7 @@ Rule: the lines of an event are registered here once, with ``@logs``; other even
 from __future__ import annotations
 
 import pwd
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from lavad.lsb.write import (
 )
 from lavad.store.read import Find, Reader
 
+KEPT_OWNERS = 100_000
 NO_TEXT = JobText(command="")
 _LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 _QUEUE_CODES = {"qopen": 1, "qclose": 2, "qact": 3, "qinact": 4}
@@ -49,10 +51,16 @@ class Earlier:
     """What later lines need from earlier ones; for jobs from before this process started, from the job's last record."""
 
     def __init__(self) -> None:
-        self.owners: dict[int, str] = {}
-        """Of job ids."""
+        self.owners: OrderedDict[int, str] = OrderedDict()
+        """Of job ids; the newest KEPT_OWNERS."""
         self.first_hosts: dict[int, str] = {}
         """Key to the first host of what runs."""
+
+    def own(self, job: int, user: str) -> None:
+        """A job or array of this user; arrays are never dropped otherwise, as the end of one has no event."""
+        self.owners[job] = user
+        if len(self.owners) > KEPT_OWNERS:
+            self.owners.popitem(last=False)
 
 
 class Lines:
@@ -111,7 +119,7 @@ def logs(*kinds: type[ev.Event]) -> Callable[[Log], Log]:
 def _job_new(lines: Lines, event: ev.JobSubmitted) -> str:
     """JOB_NEW."""
     spec, text = lines.spec(event.spec), lines.text(event.key)
-    lines.earlier.owners[event.key] = spec.user
+    lines.earlier.own(event.key, spec.user)
     uid = uid_of(spec.user)
     name = event.spec_text or event.name
     depend = event.depend.text if event.depend is not None else ""

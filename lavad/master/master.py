@@ -13,9 +13,9 @@ import msgspec
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.office import take_office
-from lavad.core.plan.volatile import Soft, SoftUpdate, update
+from lavad.core.plan.volatile import Soft, SoftUpdate, forget, update
 from lavad.core.site.conf import Conf
-from lavad.engine import Engine
+from lavad.engine import Committed, Engine
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
@@ -132,6 +132,7 @@ class Master:
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
         for listener in (
+            self._forget,
             self.publisher.committed,
             self.outbox.committed,
             self.waits.committed,
@@ -148,6 +149,10 @@ class Master:
         usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
         soft = self.soft
         return SoftUpdate(load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises)
+
+    def _forget(self, committed: Committed) -> None:
+        """Drop the soft state of what is over."""
+        forget(self.soft, self.cluster, committed.events, [job.key for job in committed.finished])
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""

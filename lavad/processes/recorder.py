@@ -30,7 +30,6 @@ class Recorder:
         if not self._needs_whole:
             self._changes.hosts.update(update.load)
             self._changes.parts.update((usage.key, host) for host, usage in update.usage)
-            self._changes.gone.update(update.gone)
 
     def stop(self) -> None:
         """Record nothing for now; the next record is complete."""
@@ -57,7 +56,6 @@ class Recorder:
             anew=anew,
             load=load,
             usage=usage,
-            gone=tuple(sorted(self._sent.gone)),
         )
         return Recorded(anew, pack(record))
 
@@ -70,16 +68,14 @@ class Recorder:
 
 
 class _Changes:
-    """Hosts with another load, (job, host) with other usage, jobs whose usage is forgotten."""
+    """Hosts with another load, (job, host) with other usage."""
 
-    __slots__ = ("gone", "hosts", "parts")
+    __slots__ = ("hosts", "parts")
 
     def __init__(self) -> None:
         self.hosts: set[str] = set()
         self.parts: set[tuple[int, str]] = set()
-        self.gone: set[int] = set()
 
     def add(self, other: _Changes) -> None:
         self.hosts |= other.hosts
         self.parts |= other.parts
-        self.gone |= other.gone

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import Snapshot
-from lavad.core.events import AnyEvent, Event, JobRequeued
+from lavad.core.events import AnyEvent, Event
 from lavad.core.events.apply import apply
 from lavad.core.lang.asks import Caller, Query
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
+from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass, forget
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 1 << 31
@@ -148,8 +148,5 @@ def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
     """Apply one commit in a replica; the usage of jobs that are over is forgotten."""
     for event in events:
         apply(cluster, event)
-        if isinstance(event, JobRequeued):
-            soft.usage.pop(event.key, None)
-    for key in cluster.finished:
-        soft.usage.pop(key, None)
+    forget(soft, cluster, events, cluster.finished)
     cluster.forget_changes()

@@ -19,7 +19,7 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
-from lavad.core.plan.volatile import SoftUpdate
+from lavad.core.plan.volatile import SoftUpdate, of_live_parts
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
@@ -187,7 +187,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         await self._engine.ask(decide)
         cluster = self._engine.cluster
         live = {uid for key in cluster.use.hosts[session.host].jobs for uid in _uids(cluster.jobs.rows[key], session.host)}
-        self._sessions.sent.get(session.host, set()).intersection_update(live)
+        sent = self._sessions.sent.get(session.host, {})
+        for uid in sent.keys() - live:
+            del sent[uid]
         stale = [part for part in hello.parts if part.uid not in live]
         if stale:
             self._end_stale(session, stale)
@@ -203,7 +205,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
     def _heartbeat(self, session: HostSession, beat: Heartbeat) -> None:
         news = SoftUpdate(
             load={session.host: beat.load} if beat.load else {},
-            usage=[(session.host, usage) for usage in beat.usage],
+            usage=of_live_parts(self._engine.cluster, session.host, beat.usage),
         )
         self._publish(news)
         self._sessions.renewed[session.host] = self._clock()

@@ -26,7 +26,8 @@ class HeldGpus:
         self._seconds = self.seconds(now)
         self._at = now
         for job in jobs:
-            gpus = sum(len(part.gpus) for part in job.promised) if job.run is None else 0
+            waits = job.run is None and job.outcome is None
+            gpus = sum(len(part.gpus) for part in job.promised) if waits else 0
             if gpus:
                 self._held[job.key] = gpus
             else:

@@ -87,7 +87,8 @@ class Loops:
         await self._engine.ask(_bound(depart, host))
         if host not in self._engine.cluster.hosts.rows:
             log.info("host %s has left the cluster", host)
-            self._sessions.hang_up(host)
+            self._sessions.forget_host_left(host)
+            self._fenced.discard(host)
 
     def _may_fence(self, host: str, now: float) -> bool:
         renewed = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self._extended_until)

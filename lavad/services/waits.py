@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobFinished, PartPrepared, PartStarted
@@ -10,6 +11,9 @@ from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.engine import Committed
 from proto.answers import Answer
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def answer_for(job: Job) -> Answer:
@@ -63,11 +67,28 @@ class Waits:
             return answer_for(job)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((key, until), []).append(future)
-        return await future
+        try:
+            return await future
+        finally:
+            if future.cancelled():
+                _drop(self._waiting, (key, until), future)
 
     async def array_over(self, job: int) -> None:
         """Return once no element of the array is live; at once if the job is not a live array."""
         if self._cluster.find_array(job) is not None:
             over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._arrays.setdefault(job, []).append(over)
-            await over
+            try:
+                await over
+            finally:
+                if over.cancelled():
+                    _drop(self._arrays, job, over)
+
+
+def _drop(waiting: dict[K, list[asyncio.Future[V]]], key: K, future: asyncio.Future[V]) -> None:
+    """The caller of ``future`` has gone away."""
+    left = [one for one in waiting.get(key, ()) if one is not future]
+    if left:
+        waiting[key] = left
+    else:
+        waiting.pop(key, None)

@@ -220,7 +220,7 @@ class Master:
     def _start_order(self, session: Session, effect: StartPart, job: Job) -> Order:
         assert job.run is not None
         session.sequence += 1
-        self.sessions.sent.setdefault(effect.host, set()).add(effect.uid)
+        self.sessions.sent.setdefault(effect.host, {})[effect.uid] = effect.key
         spec = self.cluster.specs.rows[job.spec]
         lease = self.cluster.conf.params.lava_lease if spec.rerunnable or spec.checkpoint is not None else 0.0
         self.sessions.renewed[session.host] = self.time.now

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeVar
 
 from lavad.core.job.groups import lineage
 from lavad.core.job.job import Array, Job, Part, Placed
@@ -17,6 +18,7 @@ from lavad.core.lang.states import OVER, STARTED, JobState
 
 PEND, PSUSP, RUN, SSUSP, USUSP, RSV = range(6)
 COLUMNS = ("pend", "psusp", "run", "ssusp", "ususp", "rsv")
+K = TypeVar("K")
 _COLUMN = {
     JobState.PEND: PEND,
     JobState.PSUSP: PSUSP,
@@ -97,7 +99,7 @@ def exact(amount: float) -> float:
 _STEPS = 1 << 20
 
 
-def shift(counts: dict[int, int], key: int, by: int) -> None:
+def shift(counts: dict[K, int], key: K, by: int) -> None:
     """Add ``by`` to a count; entries at 0 are removed."""
     count = counts.get(key, 0) + by
     if count:
@@ -122,11 +124,10 @@ class UsageIndex:
         self.queues: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.users: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
-        self.projects: defaultdict[str, int] = defaultdict(int)
         self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
-        self.array_running: defaultdict[int, int] = defaultdict(int)
+        self.array_running: dict[int, int] = {}
         """Job id of an array to its started elements."""
-        self.group_running: defaultdict[str, int] = defaultdict(int)
+        self.group_running: dict[str, int] = {}
         """Job group to the started jobs in it and in the groups below it."""
         self.decaying: dict[int, float] = {}
         """Started job to the time of the next decay of its rusage."""
@@ -153,12 +154,11 @@ class UsageIndex:
         parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
         slots = sum(part.slots for part in job.run.parts)
         self._count(spec, _COLUMN[job.state], sign * slots)
-        self.projects[spec.project] += sign * slots
         if job.key >> 32 and job.state in STARTED:
-            self.array_running[job.key & 0xFFFFFFFF] += sign
+            shift(self.array_running, job.key & 0xFFFFFFFF, sign)
         if spec.group:
             for group in lineage(spec.group):
-                self.group_running[group] += sign
+                shift(self.group_running, group, sign)
         for part in parts:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.preempted_for) and not job.preempted_for_good)
         if any(part.decays for part in parts):

@@ -29,8 +29,6 @@ class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     load: dict[str, dict[str, float]] = {}
     usage: tuple[tuple[str, PartUsage], ...] = ()
     """Host and usage, without what no scheduler reads."""
-    gone: tuple[int, ...] = ()
-    """Jobs whose usage so far is forgotten."""
 
 
 class RecordedCycle(msgspec.Struct, frozen=True):
@@ -73,8 +71,6 @@ def fold_record(soft: Soft, record: CycleRecord) -> None:
         soft.load.clear()
         soft.usage.clear()
     soft.load.update(record.load)
-    for key in record.gone:
-        soft.usage.pop(key, None)
     for host, usage in record.usage:
         soft.usage.setdefault(usage.key, {})[host] = usage
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import Event, HostLeft, JobRequeued
+
+SPARE_REASONS = 1000
+"""Reasons of specs that the cluster no longer has which may be kept."""
 
 
 class TaskUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -83,7 +91,6 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
 
     load: dict[str, dict[str, float]] = {}
     usage: list[tuple[str, PartUsage]] = []
-    gone: list[int] = []
     why: dict[int, WhyClass] | None = None
     why_job: dict[int, int] | None = None
     promises: dict[int, ReservedStart] | None = None
@@ -94,11 +101,38 @@ def update(soft: Soft, news: SoftUpdate) -> None:
     soft.load.update(news.load)
     for host, usage in news.usage:
         soft.usage.setdefault(usage.key, {})[host] = usage
-    for key in news.gone:
-        soft.usage.pop(key, None)
     if news.why is not None:
         soft.why.update(news.why)
     if news.why_job is not None:
         soft.why_job = news.why_job
     if news.promises is not None:
         soft.promises = news.promises
+
+
+def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iterable[int]) -> None:
+    """After a commit: drop the usage of jobs that ended or wait again, the load of hosts that left and, from time to time, the
+    reasons of specs that the cluster no longer has.
+    """
+    for event in events:
+        if isinstance(event, JobRequeued):
+            soft.usage.pop(event.key, None)
+        elif isinstance(event, HostLeft):
+            soft.load.pop(event.host, None)
+    for key in finished:
+        soft.usage.pop(key, None)
+    specs = cluster.specs.rows
+    if len(soft.why) > 2 * len(specs) + SPARE_REASONS:
+        # a spec that was dropped never comes back under its number
+        soft.why = {number: why for number, why in soft.why.items() if number in specs}
+
+
+def of_live_parts(cluster: Cluster, host: str, samples: Iterable[PartUsage]) -> list[tuple[str, PartUsage]]:
+    """The samples of attempts that are on the host; a sample that comes after the end of its job would stay for ever."""
+    use = cluster.use.hosts.get(host)
+    here = () if use is None else use.jobs
+    rows = cluster.jobs.rows
+    return [
+        (host, sample)
+        for sample in samples
+        if sample.key in here and (run := rows[sample.key].run) is not None and run.number == sample.attempt
+    ]

@@ -217,6 +217,9 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     return found[0]
 
 
+KEPT_ALIKE = 4096
+
+
 class Needs:
     """Needs by class. Classes that differ only in one plain amount, as ``rusage[mem=…]``, share the reading of all else."""
 
@@ -250,6 +253,8 @@ class Needs:
             return _with_amount(like, number, spec, float(one[2]))
         need = read_need(cluster, number)
         if need is not None and _has_one(need, one[1], float(one[2])):
+            if len(self._alike) >= KEPT_ALIKE:
+                self._alike.clear()
             self._alike[kind] = need
         return need
 

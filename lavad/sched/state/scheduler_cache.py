@@ -30,6 +30,8 @@ Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 absolute priority; () where nothing does), queue priority, user priority, btop/bbot, SCHEDULER, submission, job, index."""
 
 
+SPARE = 1000
+"""What is kept of classes that have no pending job any more, at most."""
 WEEK = 604_800
 ZONE_ERROR = 2.0
 """Seconds; local time is in whole seconds."""
@@ -130,6 +132,8 @@ class SchedulerCache:
         if self.by_name.keys() != cluster.hosts.rows.keys():
             self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
+        if len(self.eligibilities) > SPARE + 4 * len(self.classes):
+            self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
         if self.retry_blocked:
             self.improved = self.cycle
@@ -255,6 +259,7 @@ class SchedulerCache:
         """Forget a class that has no pending job any more."""
         entry = self.classes.pop(number)
         self.needs.forget(number)
+        self.role_needs.pop(number, None)
         self.why.pop(number, None)
         for key in entry.jobs:
             self.why_job.pop(key, None)

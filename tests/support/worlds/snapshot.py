@@ -42,7 +42,7 @@ def snapshot(cluster: Cluster) -> dict[str, Any]:
         "started": set(cluster.started),
         "held_back": set(cluster.held_back),
         "finished": (dict(cluster.finished), dict(cluster.finished_arrays)),
-        "use": {name: _nonzero(getattr(use, name)) for name in ("queues", "users", "pairs", "projects", "array_running")},
+        "use": {name: _nonzero(getattr(use, name)) for name in ("queues", "users", "pairs", "array_running")},
         "on_hosts": _hosts(cluster),
     }
 

@@ -174,7 +174,7 @@ class ArrayIsJobs(RuleBasedStateMachine):
             left, right = self.left.seen(key_of(1, at)), self.right.seen(at)
             assert left == right, f"element {at}: {left}, and the job: {right}"
         one, other = snapshot(self.left.cluster), snapshot(self.right.cluster)
-        for name in ("queues", "users", "pairs", "projects"):
+        for name in ("queues", "users", "pairs"):
             assert one["use"][name] == other["use"][name], name
         # an array's untouched elements stand in line as one, so the same job may run on another host; none waits for it
         slots = [sum(use[0] for use in side["on_hosts"].values()) for side in (one, other)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lavad.core.job.job import Job, Placed
+from msgspec.structs import replace
+
+from lavad.core.job.job import Job, Outcome, Placed
 from lavad.core.lang.states import JobState
 from lavad.services.held_gpu_metrics import HeldGpus
 
@@ -23,3 +25,10 @@ def test_gpus_count_while_they_are_held_by_who_does_not_run() -> None:
     assert held.seconds(220.0) == 50.0
     held.note([Job(key=1, spec=1, name="a", submitted=0.0, state=JobState.EXIT)], 220.0)
     assert held.seconds(500.0) == 50.0
+
+
+def test_a_job_that_is_killed_while_it_holds_gpus_holds_them_no_longer() -> None:
+    held = HeldGpus()
+    held.note([waiting(1, 2)], 0.0)
+    held.note([replace(waiting(1, 2), state=JobState.EXIT, outcome=Outcome(at=10.0))], 10.0)
+    assert held.seconds(500.0) == 20.0

@@ -203,7 +203,7 @@ def check_world(world: World) -> None:
     for name, queue in cluster.queue_conf.items():
         assert queue.qjob_limit is None or sum(cluster.use.queues[name][2:]) <= queue.qjob_limit
     for array in cluster.arrays.rows.values():
-        assert not array.limit or cluster.use.array_running[array.job] <= array.limit
+        assert not array.limit or cluster.use.array_running.get(array.job, 0) <= array.limit
 
 
 def same_why(plan: Plan, fresh: Plan) -> None:

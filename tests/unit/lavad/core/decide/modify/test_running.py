@@ -85,7 +85,6 @@ def test_name_project_and_rerunnable(bench: Bench) -> None:
     assert bench.job(key).name == "other"
     spec = bench.cluster.spec_of(key)
     assert (spec.project, spec.rerunnable) == ("risk", False)
-    assert bench.cluster.use.projects["risk"] == 1
 
 
 def test_one_element_alone_may_differ(bench: Bench) -> None:
