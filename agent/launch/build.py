@@ -24,7 +24,7 @@ from agent.launch import (
     torchrun,
 )
 from agent.launch.hostfiles import HostFiles
-from agent.launch.limits import rlimits
+from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import (
     DISCARDED,
     NOWHERE,
@@ -41,7 +41,6 @@ from agent.launch.site import Site, User
 from agent.starter.protocol.part import (
     NO_RANK,
     NOTHING,
-    CgroupLimits,
     InteractiveSpec,
     JobFile,
     OutputFile,
@@ -134,7 +133,7 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         pre_exec=prepost.pre_exec(_before(text), copies=prepost.site_before(text, site), seconds=text.pre_timeout),
         post_exec=prepost.post_exec(after, prepost.site_after(text, site), text.post_timeout),
         post_always=bool(text.host_post_exec),
-        cgroup=CgroupLimits(text.limits.mem * 1024) if text.enforce_memory and text.limits.mem else None,
+        cgroup=cgroup(text.limits, text.enforce_memory, site),
         secrets=dict(text.secrets),
         argv=argv,
         script=_script(text, env["PATH"]),

@@ -7,11 +7,13 @@ import time
 
 from agent.core.part import DEFAULT_INTERVAL, Rules
 from agent.launch.site import Site
-from agent.starter.protocol.part import ResourceLimits
+from agent.starter.protocol.part import CgroupLimits, ResourceLimits
 from proto import agent_pb2 as pb
 
 CPU_GRACE = 30
 """Seconds of CPU from SIGXCPU (soft limit) to SIGKILL (hard limit)."""
+PIDS = 16384
+"""LAVA_JOB_PIDS where it is not set."""
 
 
 def rlimits(limits: pb.Limits) -> ResourceLimits:
@@ -25,6 +27,13 @@ def rlimits(limits: pb.Limits) -> ResourceLimits:
     if limits.core >= 0:
         found["CORE"] = (limits.core * 1024, limits.core * 1024)
     return found
+
+
+def cgroup(limits: pb.Limits, enforce_memory: bool, site: Site) -> CgroupLimits:
+    """The limits that a cgroup keeps, where the host has any: LAVA_JOB_PIDS for every job, memory if the site wants it so."""
+    setting = site.conf.get("LAVA_JOB_PIDS", "")
+    pids = int(setting) if setting.isdecimal() else PIDS
+    return CgroupLimits(memory_bytes=limits.mem * 1024 if enforce_memory else 0, pids=pids)
 
 
 def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:

@@ -19,7 +19,7 @@ from agent.launch.build import Compiled
 from agent.launch.outputs import DISCARDED, OutputPaths, show
 from agent.launch.site import Site
 from agent.starter.protocol.orders import Append, Deliver
-from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, PartSpec, TaskSpec
+from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, CgroupLimits, PartSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 LINE = "-" * 60
@@ -218,7 +218,7 @@ def small_part(uid: str, order: pb.Order, made: Compiled) -> PartSpec:
         stdin="/dev/null",
         nice=0,
         rlimits=NO_LIMITS,
-        cgroup=None,
+        cgroup=CgroupLimits(pids=limits.pids) if (limits := made.template.cgroup) else None,
         label=False,
         stderr=DISCARDED,
     )

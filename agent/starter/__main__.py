@@ -19,7 +19,8 @@ if __package__ in (None, ""):
 def main(argv: list[str] | None = None) -> int:
     """Run a starter until SIGTERM; 1 when another one has the folder."""
     from agent.starter.supervisor import starter
-    from agent.starter.system import fence, kernel
+    from agent.starter.supervisor.pool import Home
+    from agent.starter.system import cgroup, fence, kernel, rlimits
 
     options = _options(argv)
     os.umask(0o022)
@@ -41,10 +42,12 @@ def main(argv: list[str] | None = None) -> int:
     kernel.set_name("lava-starter")
     kernel.set_title(f"lava-starter {options.host}")
     os.chdir("/")
+    rlimits.raise_open_files()
     group = fence.enclose(options.dir)
-    one = starter.Starter(options.host, options.dir, options.socket)
+    places = cgroup.find()
+    one = starter.Starter(Home(options.host, places, options.oom_score_adj), options.dir, options.socket)
     _write_pid(options.pidfile)
-    starter.log(f"serves {options.host} as process {os.getpid()}")
+    starter.log(f"serves {options.host} as process {os.getpid()}; {places.says()}")
     gc.freeze()
     one.run()
     fence.leave(group)
@@ -61,6 +64,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--socket", required=True, type=os.path.abspath)
     parser.add_argument("--pidfile", required=True, type=os.path.abspath)
     parser.add_argument("--log", type=os.path.abspath)
+    parser.add_argument("--oom-score-adj", type=int, default=0, help="at least that of jobs (proc(5)), -1000 to 1000")
     return parser.parse_args(argv)
 
 

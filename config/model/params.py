@@ -237,6 +237,8 @@ class SiteParams(Params, frozen=True):
     lava_key_file: str = ""
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
+    lava_job_pids: int = 16384
+    """Processes and threads of a job on a host; 0: no limit."""
     lava_mpi_interface: str = ""
     """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0

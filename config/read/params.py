@@ -186,6 +186,7 @@ LSF_CONF: Table = {
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
     "LAVA_OUTPUT_DAYS": v.real(),
+    "LAVA_JOB_PIDS": v.number(0),
     "LAVA_RECORD_DAYS": v.real(),
     "LAVA_MPI_INTERFACE": v.text,
     "LAVA_GPUS": v.number(0, 1024),

@@ -18,7 +18,7 @@ from agent.starter.protocol.codec import ProtocolError
 from agent.starter.protocol.orders import ToPart, ToShepherd, read_order
 from agent.starter.protocol.part import uid_of
 from agent.starter.protocol.reports import EncodedReport, FromShepherd, Gone, Killing, Refused, write_report
-from agent.starter.system import kernel
+from agent.starter.system import apart, kernel
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.terminal.terminal import Terminal
 from agent.starter.wire import frames
@@ -89,6 +89,7 @@ class Shepherd:
             if part.terminal and not part.terminal.done:
                 self._terminals.append(part.terminal)
             self._part = None
+            apart.clear_session_keyring()
 
     def _from_starter(self, _: int) -> None:
         try:

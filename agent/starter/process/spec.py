@@ -64,8 +64,6 @@ class Spec:
     def limits(self) -> rlimits.Limits:
         """Its resource limits, compared with the present ones of this process."""
         asked, template = self.part.rlimits, self._template
-        if not asked:
-            return rlimits.NO_CHANGE
         if asked is not template.part.rlimits:
             return rlimits.clamp(asked)
         if template.limits is None:

@@ -98,7 +98,8 @@ def start_setup(command: str, env: dict[str, bytes]) -> int:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     try:
         variables = {**env, "PATH": b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
-        return start(["/bin/sh", "-c", command], (b"/bin/sh",), list(variables.values()), (null, null, null))
+        argv = ["/bin/sh", "-c", command]
+        return start(argv, (b"/bin/sh",), list(variables.values()), (null, null, null), limits=rlimits.clamp({}))
     finally:
         os.close(null)
 

@@ -54,6 +54,8 @@ class CgroupLimits(NamedTuple):
 
     memory_bytes: int = 0
     cpus: float = 0.0
+    pids: int = 0
+    """Processes and threads."""
 
 
 class Binding(NamedTuple):

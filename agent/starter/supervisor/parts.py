@@ -26,7 +26,6 @@ class Part:
     __slots__ = (
         "addr",
         "attempt",
-        "cgroup",
         "deadline",
         "door",
         "end",
@@ -69,7 +68,6 @@ class Part:
         self.kill_asked = 0
         """The number of the kill order that its shepherd has not confirmed, 0: none."""
         self.forgotten = False
-        self.cgroup: list[str] = []
         self.task_reports: dict[int, TaskReport] = {}
         """In a role job: rank to the newest report of that task."""
         self.writing = False

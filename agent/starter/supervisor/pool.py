@@ -11,12 +11,14 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from agent.starter.protocol.orders import write_order
 from agent.starter.supervisor import shepherd_handle
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
 from agent.starter.system import proctree
+from agent.starter.system.cgroup import NOWHERE, Groups, Places
 from agent.starter.system.watch import Watch
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
@@ -27,11 +29,21 @@ MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
 
 
+class Home(NamedTuple):
+    """What all shepherds of a starter have in common."""
+
+    host: str
+    places: Places = NOWHERE
+    """Where cgroups with limits can be made."""
+    oom_score: int = 0
+    """At least their oom_score_adj."""
+
+
 class Pool:
     """All shepherds, by number and by pid. ``on_readable`` is called with a shepherd whose socket is ready."""
 
-    def __init__(self, host: str, journal: Journal, watch: Watch, on_readable: Callable[[ShepherdHandle], None]) -> None:
-        self._host = host
+    def __init__(self, home: Home, journal: Journal, watch: Watch, on_readable: Callable[[ShepherdHandle], None]) -> None:
+        self._home = home
         self._journal = journal
         self._watch = watch
         self._on_readable = on_readable
@@ -80,7 +92,7 @@ class Pool:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    shepherd_handle.run(theirs, end_fd, shepherd.key, self._host)
+                    shepherd_handle.run(theirs, end_fd, shepherd.key, self._home.host, self._home.oom_score)
             finally:
                 os.close(end_fd)
         except OSError:
@@ -89,6 +101,7 @@ class Pool:
         finally:
             theirs.close()
         shepherd.pid = pid
+        shepherd.groups = Groups(self._home.places, shepherd.number, pid)
         shepherd.pipe = FramePipe(ours, self._watch)
         self.shepherds[shepherd.number] = shepherd
         self.by_pid[pid] = shepherd

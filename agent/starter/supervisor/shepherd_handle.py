@@ -16,7 +16,8 @@ from typing import NamedTuple, NoReturn
 from agent.starter.part import shepherd
 from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.orders import Begin, FindFolders, Read, ToShepherd, Write, write_order
-from agent.starter.system import kernel
+from agent.starter.system import apart, kernel
+from agent.starter.system.cgroup import Groups
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
@@ -50,6 +51,7 @@ class ShepherdHandle:
         "busy",
         "doomed",
         "end_bytes",
+        "groups",
         "idle_since",
         "kept",
         "key",
@@ -64,6 +66,7 @@ class ShepherdHandle:
         self.key = key
         self.pid = 0
         self.pipe: FramePipe | None = None
+        self.groups: Groups | None = None
         self.busy: str | None = None
         self.kept: set[str] = set()
         self.templates: dict[int, int] = {}
@@ -104,8 +107,8 @@ class ShepherdHandle:
         return text(dropped)
 
 
-def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoReturn:
-    """Run a shepherd in a forked child; ends the process."""
+def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str, oom_score: int) -> NoReturn:
+    """Run a shepherd in a forked child; ends the process. ``oom_score``: at least the oom_score_adj of its jobs."""
     code = 70
     try:
         kernel.become_subreaper()
@@ -116,6 +119,7 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoRetu
         if key.tls:
             # Before the change of user: the user may not be able to read the daemon's Python.
             import ssl  # noqa: F401
+        leave_daemon(oom_score)
         become(key)
         os.chdir("/")
         shepherd.Shepherd(mine, _END, host).run()
@@ -124,6 +128,13 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str) -> NoRetu
         traceback.print_exc(file=sys.stderr)
     finally:
         os._exit(code)
+
+
+def leave_daemon(oom_score: int) -> None:
+    """Give up what root's daemon has and jobs must not: its keyring, and its protection from the OOM killer."""
+    if os.geteuid() == 0:
+        apart.new_session_keyring()
+        apart.give_up_protection(oom_score)
 
 
 def become(key: ShepherdKey) -> None:

@@ -16,6 +16,7 @@ from agent.starter.protocol import orders
 from agent.starter.protocol.codec import Json, ProtocolError, prepare, text
 from agent.starter.protocol.orders import Order, ToPart, ToShepherd
 from agent.starter.protocol.part import (
+    CgroupLimits,
     LinkSpec,
     PartSpec,
     PmiSpec,
@@ -47,10 +48,11 @@ from agent.starter.supervisor import leftovers
 from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.pool import Home
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.supervisor.user_requests import failed
-from agent.starter.system import cgroup, kernel, proctree
+from agent.starter.system import kernel, proctree
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.wire.frames import MAX_FRAME, FrameError
 
@@ -60,6 +62,7 @@ MAX_TEMPLATE_BYTES = 256 << 20
 """What an agent that never drops a template may leave here; well above what one keeps that does."""
 LARGEST_TEMPLATE = MAX_FRAME - 4096
 """Bytes, as it goes to a shepherd."""
+NO_LIMITS = CgroupLimits()
 TIDY_SECONDS = 10.0
 
 
@@ -86,7 +89,7 @@ class Accepted(NamedTuple):
 class Starter:
     """The starter's loop, and what it does for each order of the agent."""
 
-    def __init__(self, host: str, folder: str, socket_path: str) -> None:
+    def __init__(self, home: Home, folder: str, socket_path: str) -> None:
         self._boot = kernel.boot_id()
         self._watch = Watch()
         # Before the first fork: every shepherd has the functions that each part needs.
@@ -94,7 +97,7 @@ class Starter:
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
         self._journal = Journal(folder)
         former = self._journal.load()
-        leftovers.clear(former, self._boot, host)
+        leftovers.clear(former, self._boot, home.host)
         # The shepherds of the former starter are gone: their numbers are used again.
         for part in former.parts.values():
             part.shepherd = 0
@@ -110,7 +113,7 @@ class Starter:
         self._bare = self._template({})
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
-        self._supervisor = Supervisor(host, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
+        self._supervisor = Supervisor(home, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
 
     def run(self) -> None:
         """Run until SIGTERM; then end all parts."""
@@ -300,8 +303,8 @@ class Starter:
         except FrameError as e:
             self._take_back(accepted, "bad", f"part {part.uid}: {e}")
             return
-        if accepted.spec.cgroup:
-            part.cgroup = cgroup.create(part.uid, accepted.spec.cgroup, shepherd.pid)
+        if shepherd.groups:
+            shepherd.groups.begin(part.uid, accepted.spec.cgroup or NO_LIMITS)
         pool.to_flush.add(shepherd)
         self._supervisor.watch_lease(part)
 

@@ -40,10 +40,11 @@ from agent.starter.protocol.reports import (
 )
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
-from agent.starter.supervisor.pool import Pool
+from agent.starter.supervisor.pool import Home, Pool
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle
 from agent.starter.supervisor.user_requests import UserRequests
-from agent.starter.system import cgroup, kernel, proctree
+from agent.starter.system import kernel, proctree
+from agent.starter.system.cgroup import Groups
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
 from agent.starter.wire.pipe import FramePipe
@@ -79,7 +80,7 @@ class Supervisor:
 
     def __init__(
         self,
-        host: str,
+        home: Home,
         journal: Journal,
         watch: Watch,
         parts: dict[str, Part],
@@ -88,13 +89,15 @@ class Supervisor:
     ) -> None:
         self.parts = parts
         self.journal = journal
-        self.pool = Pool(host, journal, watch, self._read)
+        self.pool = Pool(home, journal, watch, self._read)
         self._report = report
         self.requests = UserRequests(parts, journal, self.pool, report, answer)
         self._timers: list[tuple[float, int, Due, str, int]] = []
         """A heap of (time, unique number, what, uid of the part, for CONFIRMED the number of the kill order)."""
         self._count = 0
         self._lost: list[Part] = []
+        self._left: list[Groups] = []
+        """Of dead shepherds; processes of theirs may still be in them."""
         self._orphans = False
 
     # -- reports of shepherds ----------------------------------------------------------------------------------------
@@ -175,7 +178,8 @@ class Supervisor:
         self._free(shepherd, part)
 
     def _free(self, shepherd: ShepherdHandle, part: Part) -> None:
-        cgroup.remove(part.cgroup, shepherd.pid)
+        if shepherd.groups:
+            shepherd.groups.end()
         if part.forgotten or part.state is PartState.REFUSED:
             self._drop([part])
         self.pool.release(shepherd)
@@ -282,13 +286,14 @@ class Supervisor:
         shepherd.busy = None
         if part is not None:
             shepherd.kept.add(part.uid)  # its end may be on disk without having been reported
+        if shepherd.groups:
+            self._left.append(shepherd.groups)
         self.pool.died(shepherd)
         self.requests.shepherd_died(shepherd)
         if part is not None:
             code = os.waitstatus_to_exitcode(status)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
             part.reason = Lost(part.uid, f"the shepherd of {part.title} {how}")
-            cgroup.remove(part.cgroup, 0)
             self._lost.append(part)
         self._end_orphans()
 
@@ -305,6 +310,9 @@ class Supervisor:
         if self._orphans:
             proctree.kill_all(orphans)
             return
+        for groups in self._left:
+            groups.discard()
+        self._left.clear()
         lost, self._lost = self._lost, []
         for part in lost:
             self._settle_lost(part)

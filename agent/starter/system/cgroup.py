@@ -1,75 +1,131 @@
-"""Limits of a part through a cgroup (v2 or v1), where the starter may make one; elsewhere the part runs without.
+"""Limits of parts through cgroups (v2 or v1), where the starter may make some; elsewhere a part runs without.
 
-Rule: best effort; nothing here fails a part. The shepherd is moved into the group, so that all its children are in it.
+Rule: best effort; nothing here fails a part. The shepherd is moved into the group, so that all its children are in it. A shepherd
+has one group for as long as it lives, with the limit of processes; one for other limits is made for the part that has them.
 """
 
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from agent.starter.protocol.part import CgroupLimits
 
+CONTROLLERS = ("memory", "cpu", "pids", "cpuset")
+_LIMITS = {"memory": "memory", "cpu": "CPU time", "pids": "processes"}
 _PERIOD_US = 100_000
+_LEAF = "lava-starter"
 
 
-class _Groups:
-    """Where groups can be made: folder by controller, found when the first part needs one."""
+class Places(NamedTuple):
+    """Where groups can be made: folder by controller; ``unified``: they are of version 2."""
 
-    folders: dict[str, str] | None = None
-    unified = False
+    folders: dict[str, str]
+    unified: bool
 
-
-def create(uid: str, limits: CgroupLimits, pid: int) -> list[str]:
-    """Make the groups of a part with its limits and move its shepherd (``pid``) into them; returns their folders."""
-    folders = _find()
-    wanted = [name for name, limit in (("memory", limits.memory_bytes), ("cpu", limits.cpus)) if limit]
-    made: list[str] = []
-    for name in wanted:
-        base = folders.get(name)
-        if base is None:
-            continue
-        folder = os.path.join(base, "lava-" + uid.replace("/", "_"))
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError:
-            continue
-        if folder not in made:
-            made.append(folder)
-        for file, value in _settings(name, limits):
-            _write(os.path.join(folder, file), value)
-    for folder in made:
-        _write(os.path.join(folder, "cgroup.procs"), str(pid))
-    return made
+    def says(self) -> str:
+        """One line for the log: which limits of jobs are kept by what."""
+        kept = [name for controller, name in _LIMITS.items() if controller in self.folders]
+        others = [name for controller, name in _LIMITS.items() if controller not in self.folders]
+        version = 2 if self.unified else 1
+        lines = [f"cgroups (version {version}) keep jobs' limits of {', '.join(kept)}"] if kept else []
+        lines += [f"no cgroup keeps jobs' limits of {', '.join(others)}"] if others else []
+        return "; ".join(lines)
 
 
-def remove(folders: list[str], pid: int) -> None:
-    """Move the shepherd out (``pid`` 0: it is dead) and remove the groups; empties ``folders``."""
-    for folder in folders:
-        if pid:
-            _write(os.path.join(_home(folder), "cgroup.procs"), str(pid))
-        try:
-            os.rmdir(folder)
-        except OSError:
-            continue
-    folders.clear()
+NOWHERE = Places({}, False)
 
 
-def _settings(name: str, limits: CgroupLimits) -> list[tuple[str, str]]:
+class Groups:
+    """The groups of one shepherd (its process id, its number). ``places``: where they are made."""
+
+    __slots__ = ("_home", "_part", "_pid", "_pids", "_places")
+
+    def __init__(self, places: Places, number: int, pid: int) -> None:
+        self._places = places
+        self._pid = pid
+        self._pids = 0
+        self._part: list[str] = []
+        base = places.folders.get("pids", "")
+        self._home = _made(base, f"lava-shepherd-{os.getpid()}-{number}") if base else ""
+        if self._home:
+            _write(os.path.join(self._home, "cgroup.procs"), str(pid))
+
+    def begin(self, uid: str, limits: CgroupLimits) -> None:
+        """The limits of the part that the shepherd gets now."""
+        unified, folders = self._places.unified, self._places.folders
+        wanted = [name for name, limit in (("memory", limits.memory_bytes), ("cpu", limits.cpus)) if limit and name in folders]
+        for name in wanted:
+            folder = _made(folders[name], "lava-" + uid.replace("/", "_"))
+            if not folder:
+                continue
+            if folder not in self._part:
+                self._part.append(folder)
+            for file, value in _settings(name, limits, unified):
+                _write(os.path.join(folder, file), value)
+        if unified and self._part:
+            # of version 2 it is in one group only, the part's, which has all limits then
+            _write(os.path.join(self._part[0], "pids.max"), _pids_max(limits.pids))
+        elif self._home and limits.pids != self._pids:
+            self._pids = limits.pids
+            _write(os.path.join(self._home, "pids.max"), _pids_max(limits.pids))
+        for folder in self._part:
+            _write(os.path.join(folder, "cgroup.procs"), str(self._pid))
+
+    def end(self, alive: bool = True) -> None:
+        """The part is gone: remove its groups. ``alive``: its shepherd is not, and leaves them first."""
+        for folder in self._part:
+            if alive:
+                _write(os.path.join(self._refuge(folder), "cgroup.procs"), str(self._pid))
+            _remove(folder)
+        self._part.clear()
+
+    def discard(self) -> None:
+        """The shepherd is dead, and nothing of it is left."""
+        self.end(alive=False)
+        if self._home:
+            _remove(self._home)
+
+    def _refuge(self, folder: str) -> str:
+        """Where a shepherd goes that leaves ``folder``."""
+        base = os.path.dirname(folder)
+        if not self._places.unified:
+            return base
+        return self._home or os.path.join(base, _LEAF)
+
+
+def _pids_max(processes: int) -> str:
+    """The shepherd itself counts too."""
+    return str(processes + 1) if processes else "max"
+
+
+def _settings(name: str, limits: CgroupLimits, unified: bool) -> list[tuple[str, str]]:
     if name == "memory":
         size = str(limits.memory_bytes)
-        if _Groups.unified:
+        if unified:
             return [("memory.max", size), ("memory.swap.max", "0")]
         return [("memory.limit_in_bytes", size), ("memory.memsw.limit_in_bytes", size)]
     quota = str(max(1000, int(limits.cpus * _PERIOD_US)))
-    if _Groups.unified:
+    if unified:
         return [("cpu.max", f"{quota} {_PERIOD_US}")]
     return [("cpu.cfs_period_us", str(_PERIOD_US)), ("cpu.cfs_quota_us", quota)]
 
 
-def _home(folder: str) -> str:
-    base = os.path.dirname(folder)
-    leaf = os.path.join(base, "lava-starter")
-    return leaf if _Groups.unified and os.path.isdir(leaf) else base
+def _made(base: str, name: str) -> str:
+    """The folder of a group, "" where it cannot be made."""
+    folder = os.path.join(base, name)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return ""
+    return folder
+
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return
 
 
 def _write(path: str, value: str) -> bool:
@@ -95,15 +151,6 @@ def read(path: str) -> str:
         return ""
 
 
-def _find() -> dict[str, str]:
-    if _Groups.folders is None:
-        _Groups.folders = _find_v1()
-        if not _Groups.folders:
-            _Groups.folders = _find_v2()
-            _Groups.unified = True
-    return _Groups.folders
-
-
 def mounts(kind: str) -> list[tuple[str, str]]:
     """(mount point, options) of the cgroup file systems of a kind."""
     found: list[tuple[str, str]] = []
@@ -124,35 +171,38 @@ def own_paths() -> dict[str, str]:
     return found
 
 
-def _find_v1() -> dict[str, str]:
-    own = own_paths()
-    found: dict[str, str] = {}
+def find() -> Places:
+    """Where this process may make groups with limits; those of version 1 where both are there."""
+    own, folders = own_paths(), {}
     for point, options in mounts("cgroup"):
-        for name in ("memory", "cpu"):
-            if name in options.split(","):
-                folder = point + own.get(name, "/").rstrip("/")
-                if os.access(folder, os.W_OK):
-                    found[name] = folder
-    return found
+        for name in set(_LIMITS).intersection(options.split(",")):
+            folder = point + own.get(name, "/").rstrip("/")
+            if os.access(folder, os.W_OK):
+                folders[name] = folder
+    if folders or "" not in own:
+        return Places(folders, False)
+    for point, _ in mounts("cgroup2"):
+        return unified_at(point + own[""].rstrip("/"))
+    return NOWHERE
 
 
-def _find_v2() -> dict[str, str]:
-    own = own_paths().get("")
-    points = mounts("cgroup2")
-    if own is None or not points:
-        return {}
-    base = points[0][0] + own.rstrip("/")
-    offered = read(os.path.join(base, "cgroup.controllers")).split()
-    names = [name for name in ("memory", "cpu") if name in offered]
-    if not names or not os.access(base, os.W_OK):
-        return {}
-    # cgroup v2: a group that enables controllers for its children may have no processes itself; move ours into a leaf.
-    leaf = os.path.join(base, "lava-starter")
-    try:
-        os.makedirs(leaf, exist_ok=True)
-    except OSError:
-        return {}
+def unified_at(base: str) -> Places:
+    """Groups of version 2 below ``base``, the group of this process: it moves into a leaf below.
+
+    A group that gives controllers to those below it may have no processes itself. That holds for the group around ``base`` as
+    well, the service's, which this process has left for ``base`` and which gives it no controllers by itself.
+    """
+    enable(os.path.dirname(base))
+    leaf = _made(base, _LEAF)
+    if not leaf or not os.access(base, os.W_OK):
+        return NOWHERE
     for pid in read(os.path.join(base, "cgroup.procs")).split():
         _write(os.path.join(leaf, "cgroup.procs"), pid)
-    enabled = _write(os.path.join(base, "cgroup.subtree_control"), " ".join(f"+{name}" for name in names))
-    return dict.fromkeys(names, base) if enabled else {}
+    return Places(dict.fromkeys(enable(base), base), True)
+
+
+def enable(group: str) -> list[str]:
+    """Give the controllers that a group of version 2 has to those below it, each by itself, as one may be refused."""
+    offered = read(os.path.join(group, "cgroup.controllers")).split()
+    control = os.path.join(group, "cgroup.subtree_control")
+    return [name for name in CONTROLLERS if name in offered and _write(control, f"+{name}")]

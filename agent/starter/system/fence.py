@@ -1,4 +1,4 @@
-"""A cgroup around a starter and everything that it started, where one can be made (in any hierarchy).
+"""Cgroups around a starter and everything that it started, where some can be made: one in each hierarchy with limits of jobs.
 
 Rule: no process leaves a cgroup by a fork, setsid or another environment. So whatever is in the cgroup of a former starter
 of the same folder was started by it, and is ended before the new starter accepts orders, even if the shepherds are dead.
@@ -9,42 +9,61 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from typing import NamedTuple
 
 from agent.starter.system import cgroup, proctree
 
 PATIENCE = 10.0
-_KINDS = ("freezer", "pids", "name=systemd", "cpuacct", "memory")
+_LIMITING = ("pids", "memory")
+"""Version 1: hierarchies with limits of jobs; one of the others is entered where none of these can be. In a group of ``cpu`` all
+jobs of the host together would get as much time as one other process.
+"""
+_OTHERS = ("freezer", "name=systemd", "cpuacct")
 
 
-def enclose(folder: str) -> str:
-    """Kill what is left in the cgroup of the former starter of ``folder``, and enter one; its path, "" if none can be made."""
+class Fence(NamedTuple):
+    """The groups that a starter is in, one of each hierarchy."""
+
+    groups: list[str]
+    again: bool
+    """The former starter of the folder was in some: what they held has been ended."""
+
+
+def enclose(folder: str) -> Fence:
+    """Kill what is left in the cgroups of the former starter of ``folder``, and enter such groups."""
     note = os.path.join(folder, "group")
-    _clear(cgroup.read(note).strip())
+    former = [group for group in cgroup.read(note).split("\n") if group and _clear(group)]
     name = "lava-" + hashlib.sha256(folder.encode()).hexdigest()[:16]
-    for base in _bases():
-        group = os.path.join(base, name)
+    first, then = ([os.path.join(base, name) for base in _bases(kinds)] for kinds in (_LIMITING, _OTHERS))
+    _write(note, "\n".join([*first, *then]))
+    entered = [group for group in first if _enter(group)]
+    if not entered:
+        entered = [group for group in then if _enter(group)]
+    _write(note, "\n".join(entered))
+    return Fence(entered, bool(former))
+
+
+def _enter(group: str) -> bool:
+    """Make a group and enter it; False where that is not possible."""
+    try:
+        os.makedirs(group, exist_ok=True)
+        _write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
+    except OSError:
+        _remove_one(group)
+        return False
+    _clear(group)
+    return True
+
+
+def leave(fence: Fence) -> None:
+    """The starter ends: kill what is left in its cgroups, and remove them."""
+    for group in fence.groups:
+        _clear(group)
         try:
-            os.makedirs(group, exist_ok=True)
-            _write(note, group)
-            _write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
+            _write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(os.getpid()))
         except OSError:
             continue
-        _clear(group)
-        return group
-    return ""
-
-
-def leave(group: str) -> None:
-    """The starter ends: kill what is left in its cgroup, and remove that."""
-    if not group:
-        return
-    _clear(group)
-    try:
-        _write(os.path.join(os.path.dirname(group), "cgroup.procs"), str(os.getpid()))
-        for path, _, _ in os.walk(group, topdown=False):
-            os.rmdir(path)
-    except OSError:
-        pass
+        _remove(group)
 
 
 def members(group: str) -> set[int]:
@@ -55,23 +74,40 @@ def members(group: str) -> set[int]:
     return found - {os.getpid(), 0}
 
 
-def _clear(group: str) -> None:
-    if not group or not os.path.basename(group).startswith("lava-"):
-        return
+def _clear(group: str) -> bool:
+    """Kill what is in a group and remove the empty ones below it; False: there is no such group of a starter."""
+    if not os.path.basename(group).startswith("lava-") or not os.path.isdir(group):
+        return False
     deadline = time.monotonic() + PATIENCE
     while members(group) and time.monotonic() < deadline:
         proctree.kill_all(lambda: members(group))
         time.sleep(0.01)
+    for path, _, _ in os.walk(group, topdown=False):
+        if path != group:
+            _remove_one(path)
+    return True
 
 
-def _bases() -> list[str]:
+def _remove(group: str) -> None:
+    for path, _, _ in os.walk(group, topdown=False):
+        _remove_one(path)
+
+
+def _remove_one(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError:
+        return
+
+
+def _bases(kinds: tuple[str, ...]) -> list[str]:
     """The folders of this process's own cgroups, the unified hierarchy first."""
     own = cgroup.own_paths()
     unified = [point + own[""].rstrip("/") for point, _ in cgroup.mounts("cgroup2") if "" in own]
     others = [
         point + own[kind].rstrip("/")
         for point, options in cgroup.mounts("cgroup")
-        for kind in _KINDS
+        for kind in kinds
         if kind in options.split(",") and kind in own
     ]
     return unified + others

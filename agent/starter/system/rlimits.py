@@ -7,7 +7,7 @@ set in a forked child.
 from __future__ import annotations
 
 import resource
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from agent.starter.protocol.part import ResourceLimits
 
@@ -30,16 +30,33 @@ class Limits(NamedTuple):
 NO_CHANGE = Limits([], [], False)
 
 
+class _Tasks:
+    """What tasks get where nothing else is asked for, beside what the daemons need."""
+
+    limits: ClassVar[dict[str, tuple[int | None, ...]]] = {}
+
+
+def raise_open_files() -> None:
+    """The starter and its shepherds have as many open files as the hard limit allows; tasks, the soft limit of before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        _Tasks.limits = {"NOFILE": (soft, None)}
+        apply([(resource.RLIMIT_NOFILE, hard, hard)])
+
+
 def _order(value: int) -> float:
     return float("inf") if value == INFINITY or value < 0 else value
 
 
 def clamp(asked: ResourceLimits) -> Limits:
-    """The requested limits that differ from the present ones, as far as allowed. Unknown names are ignored; -1: unlimited."""
+    """The requested limits that differ from the present ones, as far as allowed. Unknown names are ignored; -1: unlimited.
+
+    To them come those that ``raise_open_files`` has kept for tasks.
+    """
     wanted: list[Limit] = []
     before: list[Limit] = []
     in_child = False
-    for name, pair in asked.items():
+    for name, pair in {**_Tasks.limits, **asked}.items():
         number = getattr(resource, "RLIMIT_" + name.upper().removeprefix("RLIMIT_"), None)
         if number is None:
             continue

@@ -139,10 +139,10 @@ def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig)
     rig.start()
     wait_until(lambda: not alive(pid), 5, "the daemon to be gone")
     assert rig.known()["esc"]["state"] == "lost"
-    path = Path(group.read_text())
-    assert path.exists()
+    paths = [Path(line) for line in group.read_text().splitlines()]
+    assert all(path.exists() for path in paths)
     assert rig.stop() == 0
-    assert not path.exists()
+    assert not any(path.exists() for path in paths)
 
 
 MPI_LIKE = """

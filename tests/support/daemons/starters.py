@@ -59,14 +59,14 @@ class Rig:
 
     # -- process -----------------------------------------------------------------------------------------------------
 
-    def start(self, user: int | None = None) -> Rig:
-        """Start it (as another user, if asked) and connect."""
+    def start(self, user: int | None = None, *more: str) -> Rig:
+        """Start it (as another user, if asked; with ``more`` options) and connect."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.socket_path)
         args = ["--host", self.host, "--dir", str(self.folder / f"spool-{self.host}"), "--socket", self.socket_path]
         args += ["--pidfile", str(self.folder / f"{self.host}.pid"), "--log", str(self.folder / f"{self.host}.log")]
         as_user: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": [user]}
-        self.process = subprocess.Popen([sys.executable, "-I", "-S", str(ENTRY), *args], **as_user)
+        self.process = subprocess.Popen([sys.executable, "-I", "-S", str(ENTRY), *args, *more], **as_user)
         wait_until(lambda: os.path.exists(self.socket_path), 20, "the starter's socket")
         self.connect()
         return self

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent.launch import build, command, environ, limits, mpi, outputs, prepost, report
 from agent.launch.hostfiles import HostFiles
-from agent.launch.limits import rlimits
+from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
@@ -295,3 +295,10 @@ def test_the_report_names_what_ended_the_job() -> None:
     where_it_ran = f"<2*a>, in queue <normal>, as user <alice> in cluster <C> at {report.date(1e9)}\n{' ' * 28}<1*b>\n"
     assert where_it_ran in after
     assert "<fails> in cluster <C> Done" in after
+
+
+def test_every_job_has_a_limit_of_processes_and_one_of_memory_where_the_site_enforces_it() -> None:
+    asked = pb.Limits(mem=1024)
+    assert cgroup(asked, True, site()) == (1 << 20, 0.0, limits.PIDS)
+    assert cgroup(asked, False, site(LAVA_JOB_PIDS="100")) == (0, 0.0, 100)
+    assert cgroup(pb.Limits(), True, site(LAVA_JOB_PIDS="0")) == (0, 0.0, 0)

@@ -12,6 +12,7 @@ import pytest
 from agent.starter.protocol.reports import FromStarter, PartReport, PartState
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.pool import Home
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.system.watch import Watch
@@ -37,7 +38,7 @@ def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[s
     journal.rewrite("boot", 0, ())
     parts = {"a": Part("a", 1, 1, 1), "b": Part("b", 2, 1, 2)}
     watch = Watch()
-    supervisor = Supervisor("h1", journal, watch, parts, reports.append, answers.append)
+    supervisor = Supervisor(Home("h1"), journal, watch, parts, reports.append, answers.append)
     ours, theirs = socket.socketpair()
     handle = ShepherdHandle(1, ShepherdKey(0, 0, (), False))
     with subprocess.Popen(["sleep", "1000"]) as shepherd, theirs:

@@ -1,0 +1,89 @@
+"""Groups with limits, in a tree of plain files where the kernel's is not to be had."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.starter.protocol.part import CgroupLimits
+from agent.starter.system import cgroup
+from agent.starter.system.cgroup import Groups, Places
+
+
+def group(path: Path, *files: str, controllers: str = "") -> Path:
+    path.mkdir(exist_ok=True)
+    for name in ("cgroup.procs", "cgroup.subtree_control", *files):
+        (path / name).touch()
+    (path / "cgroup.controllers").write_text(controllers)
+    return path
+
+
+def test_of_version_2_the_services_group_gives_its_controllers_to_the_starters(tmp_path: Path) -> None:
+    """Delegate=yes gives the service controllers; nobody gives them to the group that the starter moved into, but itself."""
+    service = group(tmp_path / "service", controllers="cpuset cpu io memory pids\n")
+    base = group(service / "lava-1", controllers="cpu memory\n")
+    (base / "cgroup.procs").write_text("41\n42\n")
+    group(base / "lava-starter")
+    places = cgroup.unified_at(str(base))
+    assert places == Places({"memory": str(base), "cpu": str(base)}, True)
+    # plain files keep what was written last, at their beginning
+    assert (service / "cgroup.subtree_control").read_text() == "+cpuset"
+    assert (base / "cgroup.subtree_control").read_text().startswith("+cpu")
+    assert (base / "lava-starter" / "cgroup.procs").read_text() == "42"
+    assert places.says() == "cgroups (version 2) keep jobs' limits of memory, CPU time; no cgroup keeps jobs' limits of processes"
+    assert cgroup.NOWHERE.says() == "no cgroup keeps jobs' limits of memory, CPU time, processes"
+
+
+def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group(tmp_path: Path) -> None:
+    places = Places({"memory": str(tmp_path), "pids": str(tmp_path)}, True)
+    home = group(tmp_path / f"lava-shepherd-{os.getpid()}-7", "pids.max")
+    part = group(tmp_path / "lava-u", "pids.max", "memory.max", "memory.swap.max")
+    groups = Groups(places, 7, 1234)
+    assert (home / "cgroup.procs").read_text() == "1234"
+    groups.begin("u", CgroupLimits(memory_bytes=1 << 20, pids=10))
+    read = {name: (part / name).read_text() for name in ("memory.max", "memory.swap.max", "pids.max", "cgroup.procs")}
+    assert read == {"memory.max": "1048576", "memory.swap.max": "0", "pids.max": "11", "cgroup.procs": "1234"}
+    (home / "cgroup.procs").write_text("")
+    groups.end()
+    assert (home / "cgroup.procs").read_text() == "1234"
+
+
+def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) -> None:
+    home = group(tmp_path / f"lava-shepherd-{os.getpid()}-1", "pids.max")
+    groups = Groups(Places({"pids": str(tmp_path)}, False), 1, 1234)
+    wrote = []
+    for pids in (10, 10, 0):
+        groups.begin("u", CgroupLimits(pids=pids))
+        wrote.append((home / "pids.max").read_text())
+        (home / "pids.max").write_text("")
+        groups.end()
+    assert wrote == ["11", "", "max"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make cgroups")
+def test_a_controller_of_the_kernels_is_given_on_and_one_that_is_not_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a controller of version 2 that is there, whichever it is."""
+    own = cgroup.own_paths().get("")
+    points = cgroup.mounts("cgroup2")
+    if own is None or not points:
+        pytest.skip("no cgroups of version 2 are mounted here")
+    base = Path(points[0][0] + own.rstrip("/"))
+    offered = (base / "cgroup.controllers").read_text().split()
+    if not offered:
+        pytest.skip("the groups of version 2 have no controllers here")
+    monkeypatch.setattr(cgroup, "CONTROLLERS", (offered[0], "nonsense"))
+    made = base / f"lava-test-{os.getpid()}"
+    before = offered[0] in (base / "cgroup.subtree_control").read_text().split()
+    try:
+        if cgroup.enable(str(base)) != [offered[0]]:
+            pytest.skip("this group has processes, and gives no controllers on")
+        made.mkdir()
+        assert offered[0] in (made / "cgroup.controllers").read_text().split()
+        assert cgroup.enable(str(made)) == [offered[0]]
+    finally:
+        if made.exists():
+            made.rmdir()
+        if not before:
+            (base / "cgroup.subtree_control").write_text(f"-{offered[0]}")
