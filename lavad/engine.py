@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -27,7 +28,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
 from lavad.store.batch import Batch, batch_of
-from lavad.store.errors import Fenced, RecordRefused, StoreFull, StoreRefused
+from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreFull, StoreRefused
 from lavad.store.writer import Store
 from proto.answers import Answer
 from proto.workers import Workers
@@ -36,6 +37,10 @@ Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000
 """Recent answers kept in memory; a retry that is not found here is looked up in the store."""
 KEPT_BYTES = 16 << 20
+MOST_OF_USER = 200
+"""Requests of one user in one turn."""
+SLICE = 0.025
+"""Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
 SETTLED = 5_000
 """Maximum of events about dependency conditions in one turn, so that callers do not wait long."""
 _json = msgspec.json.Encoder()
@@ -58,12 +63,18 @@ class Listener(Protocol):
 
 
 class _Request:
-    __slots__ = ("after", "answer", "answered", "decides", "env", "uuid")
+    __slots__ = ("after", "answer", "answered", "decides", "env", "user", "uuid")
 
     def __init__(
-        self, decides: Sequence[Decide], uuid: str, env: tuple[str, bytes] | None, after: asyncio.Future[list[Answer]] | None
+        self,
+        decides: Sequence[Decide],
+        uuid: str,
+        user: str,
+        env: tuple[str, bytes] | None,
+        after: asyncio.Future[list[Answer]] | None,
     ) -> None:
         self.after = after
+        self.user = user
         self.decides = decides
         self.uuid = uuid
         self.env = env
@@ -80,6 +91,43 @@ class _Remainder:
     def __init__(self, decides: Sequence[Decide], answered: list[Answer]) -> None:
         self.decides = decides
         self.answered = answered
+
+
+_Decision = list[Answer] | Refused | _Remainder
+_NONE: Mapping[str, bytes] = {}
+
+
+class _Waiting:
+    """Requests that wait for a turn, by user."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[_Request]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def add(self, request: _Request) -> None:
+        """Add it behind the others of its user."""
+        self._of.setdefault(request.user, deque()).append(request)
+
+    def put_back(self, requests: Sequence[_Request]) -> None:
+        """Return what a turn had no time for to the front of the queues of their users, which go first next time."""
+        first: dict[str, deque[_Request]] = {}
+        for request in requests:
+            first.setdefault(request.user, deque()).append(request)
+        self._of = {user: queue + self._of.pop(user, deque()) for user, queue in first.items()} | self._of
+
+    def take(self) -> list[_Request]:
+        """Those of the next turn: all of the master itself, then one of each user in turn, as long as there are any."""
+        found = list(self._of.pop("", ()))
+        for _ in range(MOST_OF_USER):
+            if not self._of:
+                break
+            for user, queue in [*self._of.items()]:
+                found.append(queue.popleft())
+                if not queue:
+                    del self._of[user]
+        return found
 
 
 class _Turn:
@@ -105,7 +153,7 @@ class Engine:
         self._answering = Workers("stored answers", 2)
         self.clock = clock
         self._conditions = ConditionQueue(cluster.conditions)
-        self._waiting: list[_Request] = []
+        self._waiting = _Waiting()
         self._wake = asyncio.Event()
         self.quiet = asyncio.Lock()
         """Held during a turn; its holder sees a cluster with committed changes only."""
@@ -122,30 +170,31 @@ class Engine:
         """Call ``seen`` with (job id or key, text) of each committed job text, to cache it for the start."""
         self._texts_seen = seen
 
-    async def ask(self, decide: Decide, uuid: str = "", env: tuple[str, bytes] | None = None) -> Answer:
-        """Carry out one request; returns its answer after the commit. Raises Refused."""
-        return (await self.ask_all([decide], uuid, env))[0]
+    async def ask(self, decide: Decide, uuid: str = "", user: str = "", env: tuple[str, bytes] | None = None) -> Answer:
+        """Carry out one request; returns its answer after the commit. Raises Refused.
 
-    async def ask_all(self, decides: Sequence[Decide], uuid: str = "", env: tuple[str, bytes] | None = None) -> list[Answer]:
-        """Several decisions of one caller in one commit, each on the state after the one before it. Raises Refused."""
+        ``user``: who asks, as the requests of users are decided in turns; "": the master itself.
+        """
         known = self._answers.get(uuid) if uuid else None
         if known is not None:
-            return [msgspec.json.decode(known)]
-        return await self.hand_in(decides, uuid, env)
+            answer: Answer = msgspec.json.decode(known)
+            return answer
+        return (await self.hand_in([decide], uuid, user, env))[0]
 
     def hand_in(
         self,
         decides: Sequence[Decide],
         uuid: str = "",
+        user: str = "",
         env: tuple[str, bytes] | None = None,
         after: asyncio.Future[list[Answer]] | None = None,
     ) -> asyncio.Future[list[Answer]]:
-        """As ``ask_all``, for a caller that does not wait: requests queued during a commit make up the next batch.
+        """Several decisions of one caller in one commit, each on the state after the one before it; does not wait.
 
         ``after``: the caller's previous request; if that failed, this one is refused too, so that nothing overtakes it.
         """
-        request = _Request(decides, uuid, env, after)
-        self._waiting.append(request)
+        request = _Request(decides, uuid, user, env, after)
+        self._waiting.add(request)
         self._wake.set()
         return request.answer
 
@@ -169,29 +218,28 @@ class Engine:
             committed = True
             while self._waiting or (committed and self._conditions):
                 async with self.quiet:
-                    requests, self._waiting = self._waiting, []
-                    committed = await self._turn(requests)
+                    committed = await self._turn(self._waiting.take())
 
-    async def _turn(self, requests: list[_Request]) -> bool:
-        """Decide and commit; False if nothing could be written."""
+    async def _turn(self, requests: list[_Request], known: Mapping[str, bytes] = _NONE) -> bool:
+        """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests."""
         why = ""
         turn = _Turn()
-        answers: list[tuple[_Request, list[Answer] | Refused | _Remainder]] = []
-        for request in requests:
-            known = (self._answers.get(request.uuid) or turn.answers.get(request.uuid)) if request.uuid else None
-            done = self._decide(request, turn) if known is None else [msgspec.json.decode(known)]
-            answers.append((request, done))
+        answers = self._decide_all(requests, turn, known)
         self._settle(turn)
         if turn.events:
             batch = batch_of(self.cluster, turn.events)
             batch.cycles = turn.cycles
             batch.texts, batch.envs, batch.answers = turn.texts, turn.envs, [*turn.answers.items()]
+            decided = [request for request, _ in answers]
             try:
                 why = await self._commit(batch)
+            except AnsweredBefore as error:
+                self._undo("")
+                return await self._turn(decided, {**known, **error.answers})
             except RecordRefused as error:
                 why = self._undo(f"The master's store refused the change: {error}")
-                if len(requests) > 1:
-                    return await self._one_by_one(requests)
+                if len(decided) > 1:
+                    return await self._by_halves(decided, known)
             if why:
                 refusal = Refused(why)
                 answers = [(request, answer if isinstance(answer, Refused) else refusal) for request, answer in answers]
@@ -200,14 +248,33 @@ class Engine:
         for request, answer in answers:
             if isinstance(answer, _Remainder):
                 request.answered, request.decides = answer.answered, answer.decides
-                self._waiting.append(request)
+                self._waiting.add(request)
             else:
                 _resolve(request, answer)
         return not why
 
-    async def _one_by_one(self, requests: list[_Request]) -> bool:
-        """Commit each request in a turn of its own: a record that the database cannot hold fails only its own caller."""
-        committed = [await self._turn([request]) for request in requests]
+    def _decide_all(self, requests: list[_Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[_Request, _Decision]]:
+        """Decide the requests, those of each user for ``SLICE`` seconds; the others wait on."""
+        spent: defaultdict[str, float] = defaultdict(float)
+        left: list[_Request] = []
+        answers: list[tuple[_Request, _Decision]] = []
+        for request in requests:
+            if spent[request.user] > SLICE:
+                left.append(request)
+                continue
+            begun = time.perf_counter()
+            uuid = request.uuid
+            before = (known.get(uuid) or self._answers.get(uuid) or turn.answers.get(uuid)) if uuid else None
+            answers.append((request, self._decide(request, turn) if before is None else [msgspec.json.decode(before)]))
+            if request.user:
+                spent[request.user] += time.perf_counter() - begun
+        self._waiting.put_back(left)
+        return answers
+
+    async def _by_halves(self, requests: list[_Request], known: Mapping[str, bytes]) -> bool:
+        """Commit the requests in smaller and smaller turns: a record that the database cannot hold fails only its own caller."""
+        half = len(requests) // 2
+        committed = [await self._turn(requests[:half], known), await self._turn(requests[half:], known)]
         return any(committed)
 
     def _settle(self, turn: _Turn) -> None:
@@ -234,7 +301,7 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, request: _Request, turn: _Turn) -> list[Answer] | Refused | _Remainder:
+    def _decide(self, request: _Request, turn: _Turn) -> _Decision:
         """Decide and apply; a refusal fails its own caller only."""
         if request.after is not None and (request.after in turn.refused or _has_failed(request.after)):
             turn.refused.add(request.answer)
@@ -270,7 +337,7 @@ class Engine:
         """Commit the batch; returns why nothing was written, or "" after success."""
         try:
             await self._committing.run(self._store.commit, batch)
-        except (Fenced, RecordRefused):
+        except (Fenced, RecordRefused, AnsweredBefore):
             raise
         except StoreFull:
             return self._undo("The master's store is full")

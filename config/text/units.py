@@ -12,7 +12,10 @@ _MINUTES = re.compile(r"(?:([0-9]{1,7}):)?([0-9]{1,9}(?:\.[0-9]{1,6})?)")
 _MOMENT = re.compile(r"(?:(?:([0-9]):)?([0-9]{1,2}):([0-9]{1,2})|([0-9]{1,2}))")
 _POWERS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-LARGEST_KB = 2**62
+LARGEST_KB = 2**53 - 1
+"""In bytes it still is a 64-bit number, as limits of processes are."""
+LONGEST = 2**31 - 1
+"""Seconds."""
 WEEK = 7 * 1440
 """Minutes."""
 
@@ -35,11 +38,17 @@ def duration_s(text: str) -> int:
     match = _MINUTES.fullmatch(text)
     if match:
         hours, minutes = match.groups()
-        return round((int(hours or 0) * 60 + float(minutes)) * 60)
+        return _checked(text, round((int(hours or 0) * 60 + float(minutes)) * 60))
     scale = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
     if scale and re.fullmatch(r"[0-9]{1,9}", text[:-1]):
-        return int(text[:-1]) * scale
+        return _checked(text, int(text[:-1]) * scale)
     raise ValueError(f"'{text}' is not a time: write [hours:]minutes")
+
+
+def _checked(text: str, number: int) -> int:
+    if number > LONGEST:
+        raise ValueError(f"'{text}' is too long")
+    return number
 
 
 def seconds(text: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 import secrets
 from collections.abc import AsyncIterator
 from functools import singledispatchmethod
@@ -22,7 +24,7 @@ from lavad.core.decide.depend.depend import judge, local_of
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import RestartSource
-from lavad.core.lang import asks
+from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
@@ -32,20 +34,54 @@ from lavad.hosts import attach
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
+from lavad.queries.render import shown
 from lavad.replica.replicas import QueryProcess
+from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.lookups import Lookups
 from lavad.services.loops import Loops
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
 from proto.answers import Answer
+from proto.callers import LATER
 
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
+_MOST_BYTES = {str(kind.__struct_config__.tag): kind.most_bytes for kind in asks.Ask.__subclasses__()}
 _encode = msgspec.json.Encoder().encode
 _packer = msgspec.msgpack.Encoder()
 MAX_ENVIRONMENT = 8 << 20
+MAX_USER = 256
+"""Bytes of a user's name, which is a key of the store's indexes."""
+
+_LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
+_WAITS = (asks.Wait, asks.Attach, asks.Peek)
+"""They wait for a job, not for the master."""
 
 load_decisions()
+log = logging.getLogger(__name__)
+
+
+class _Kind(msgspec.Struct):
+    """What kind of ask a frame is, without decoding the rest."""
+
+    ask: str
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
+
+def decoded(frame: bytes) -> asks.Ask:
+    """The ask in a frame; raises Refused."""
+    if b"\\u0000" in frame:
+        raise Refused("Bad request: a NUL character")
+    try:
+        if len(frame) > bounds.LARGE and len(frame) > _MOST_BYTES.get(_kind.decode(frame).ask, bounds.LARGE):
+            raise Refused("Bad request: the frame is too large")
+        return _decoder.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = _LIMIT.match(str(error))
+        why = f"{found[2] or 'frame'} is too long (at most {found[1]})" if found is not None else str(error)
+        raise Refused(f"Bad request: {why}") from None
 
 
 class Dispatch:
@@ -73,33 +109,45 @@ class Dispatch:
         self._loops = loops
         self._secret = secret
         self._perfmon = perfmon
+        self._under_way = UnderWay()
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
-        if b"\\u0000" in frame:
-            yield _refusal(Refused("Bad request: a NUL character"))
-            return
+        large = [LARGE] if len(frame) > bounds.LARGE else []
         try:
-            ask = _decoder.decode(frame)
-        except (msgspec.DecodeError, RecursionError) as error:
-            yield _refusal(Refused(f"Bad request: {error}"))
-            return
-        why = self._why_not(caller)
-        if why:
-            yield _refusal(Refused(why))
-            return
-        self._perfmon.asked(ask)
-        try:
-            if isinstance(ask, asks.Query):
-                async for piece in self._queries.answer(ask, caller):
-                    yield _encode(piece)
-            elif isinstance(ask, asks.Peek):
-                async for piece in self._outputs.answer(ask, caller):
-                    yield _encode(piece)
-            else:
-                yield _encode({"ok": await self._change(ask, caller)})
+            if len(caller.user.encode(errors="surrogatepass")) > MAX_USER:
+                raise Refused("Bad request: the name of the user is too long")
+            with self._under_way.let_in(caller.user, *large) as welcome:
+                if not welcome:
+                    yield LATER
+                    return
+                ask = decoded(frame)
+                if why := self._why_not(caller):
+                    raise Refused(why)
+                kinds = [] if isinstance(ask, _WAITS) else [QUERY if isinstance(ask, asks.Query) else CHANGE]
+                with self._under_way.let_in(caller.user, *kinds) as room:
+                    if not room:
+                        yield LATER
+                        return
+                    async for piece in self._pieces(ask, caller):
+                        yield piece
         except Refused as refusal:
             yield _refusal(refusal)
+        except Exception as error:
+            # without an answer the command would ask again for ever
+            log.exception("an ask could not be answered")
+            yield _refusal(Refused(f"lavad: internal error: {type(error).__name__}; its log says more"))
+
+    async def _pieces(self, ask: asks.Ask, caller: Caller) -> AsyncIterator[bytes]:
+        self._perfmon.asked(ask)
+        if isinstance(ask, asks.Query):
+            async for piece in self._queries.answer(ask, caller):
+                yield _encode(piece)
+        elif isinstance(ask, asks.Peek):
+            async for piece in self._outputs.answer(ask, caller):
+                yield _encode(piece)
+        else:
+            yield _encode({"ok": await self._change(ask, caller)})
 
     def _why_not(self, caller: Caller) -> str:
         allowed = self._engine.cluster.conf.params.lava_submit_hosts
@@ -124,7 +172,9 @@ class Dispatch:
         decide = find_decision(type(ask))
         if decide is None:
             raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
-        return await self._engine.ask(lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask.uuid)
+        return await self._engine.ask(
+            lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask.uuid, caller.user
+        )
 
     @_answer.register
     async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> Answer:
@@ -157,7 +207,7 @@ class Dispatch:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
-            return await self._engine.ask(decide, ask.uuid, (name, packed))
+            return await self._engine.ask(decide, ask.uuid, caller.user, (name, packed))
 
         return await self._lookups.tried(decided, caller)
 
@@ -176,7 +226,7 @@ class Dispatch:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
-            return await self._engine.ask(decide, ask.uuid)
+            return await self._engine.ask(decide, ask.uuid, caller.user)
 
         return await self._lookups.tried(decided, caller)
 
@@ -189,17 +239,20 @@ class Dispatch:
         def decide(cluster: Cluster, now: float) -> Decided:
             return revive.revive(cluster, ask, finished, caller, now, control.requeue(cluster, ask, caller, now))
 
-        return await self._engine.ask(decide, ask.uuid)
+        return await self._engine.ask(decide, ask.uuid, caller.user)
 
     @_answer.register
     async def _force(self, ask: asks.Run, caller: Caller) -> Answer:
         uid = secrets.token_hex(8)
-        return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid)
+        return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid, caller.user)
 
     @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> Answer:
         async def decided(known: StoredJobs) -> Answer:
-            return await self._engine.ask(lambda cluster, now: judge(cluster, ask, caller, local_of(local_time(now)), known))
+            def decide(cluster: Cluster, now: float) -> Decided:
+                return judge(cluster, ask, caller, local_of(local_time(now)), known)
+
+            return await self._engine.ask(decide, user=caller.user)
 
         return await self._lookups.tried(decided, caller)
 
@@ -217,6 +270,8 @@ class Dispatch:
 
     @_answer.register
     async def _wait(self, ask: asks.Wait, caller: Caller) -> Answer:
+        if ask.until not in ("started", "finished"):
+            raise Refused(f"{ask.until}: no state to wait for")
         await self._waits.array_over(ask.job)
         live = await self._waits.wait(ask.job, ask.until)
         if live is not None:
@@ -241,4 +296,5 @@ class Dispatch:
 
 
 def _refusal(refusal: Refused) -> bytes:
-    return _encode({"refused": refusal.text, "exit": refusal.exit_code})
+    # what a caller sent may stand in it
+    return _encode({"refused": shown(refusal.text), "exit": refusal.exit_code})

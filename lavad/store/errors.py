@@ -23,6 +23,14 @@ class RecordRefused(StoreRefused):
     """The database cannot hold one of the batch's records: nothing of it was written, and without that record it may be."""
 
 
+class AnsweredBefore(StoreRefused):
+    """Asks of the batch have been answered before: nothing was written. ``answers``: by client uuid."""
+
+    def __init__(self, answers: dict[str, bytes]) -> None:
+        super().__init__("store: an ask was answered before")
+        self.answers = answers
+
+
 class StoreFull(StoreRefused):
     """No room on the disk: nothing of the batch was written."""
 

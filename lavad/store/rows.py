@@ -69,7 +69,7 @@ class Statements:
         self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.cycle = upsert(schema.cycles, dialect)
-        self.answer = insert(schema.answers, dialect)
+        self.answer = insert_once(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
         # KEY SHARE conflicts only with a take-over (FOR UPDATE), not with a renewal, which changes no key
         share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"
@@ -95,6 +95,8 @@ class Rows:
         ended: dict[int, Array] = {array.job: array for array in batch.dropped_arrays}
         arrays = ended | {array.job: array for array in batch.arrays}
         self.killed = self._finished(killed_jobs(batch.events, arrays))
+        now = time.time()
+        self.answers: list[Row] = [(uuid, now, data) for uuid, data in batch.answers]
         self.writes = [write for write in self._writes(batch, statements, submitted) if write[1]]
 
     def _writes(self, batch: Batch, to: Statements, submitted: list[int]) -> list[tuple[str, Sequence[Row]]]:
@@ -116,7 +118,6 @@ class Rows:
             (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
-            (to.answer, [(uuid, now, data) for uuid, data in batch.answers]),
             (to.meta, _meta_rows(batch, submitted)),
         ]
 

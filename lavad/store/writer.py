@@ -16,7 +16,7 @@ from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
 from lavad.store.connect import FileLock, Found, Query, connect, make_engine
-from lavad.store.errors import Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
+from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
 from lavad.store.rows import Rows, Statements
 from lavad.store.upgrade import migrate, open_schema
 
@@ -156,6 +156,9 @@ class Store:
         transaction = self._begin(epoch)
         connection = self.connection()
         try:
+            if rows.answers and connection.exec_driver_sql(self.statements.answer, rows.answers).rowcount < len(rows.answers):
+                transaction.rollback()
+                raise AnsweredBefore(self._known_answers([row[0] for row in rows.answers]))
             for job in rows.reused:
                 _forget_job(connection, job)
             for statement, values in rows.writes:
@@ -164,6 +167,8 @@ class Store:
                 connection.exec_driver_sql(self.statements.job, rows.killed)
         except sa.exc.DBAPIError as error:
             raise self._lost(error, transaction) from error
+        except AnsweredBefore:
+            raise
         except BaseException as error:
             transaction.rollback()
             if isinstance(error, UnicodeEncodeError | OverflowError):
@@ -174,6 +179,11 @@ class Store:
         except sa.exc.DBAPIError as error:
             self._drop()
             raise at_commit(error) from error
+
+    def _known_answers(self, uuids: list[str]) -> dict[str, bytes]:
+        table = schema.answers.c
+        found = self._ask(sa.select(table.uuid, table.data).where(table.uuid.in_(uuids)))
+        return {uuid: bytes(data) for uuid, data in found}
 
     def _begin(self, epoch: int) -> sa.RootTransaction:
         """Begin a transaction, again on a new connection if the old one is lost, as nothing was sent on it yet."""

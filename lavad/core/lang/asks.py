@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, ClassVar, Union
 
 import msgspec
+
+from lavad.core.lang import bounds as b
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -28,7 +30,9 @@ class Refused(Exception):
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
     """A request; ``uuid`` makes a retry safe: the answer is stored with it."""
 
-    uuid: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    most_bytes: ClassVar[int] = b.LARGE
+    """The largest frame that this kind may come in."""
+    uuid: b.Uuid = ""
     again: bool = False
     """A retry: the caller asked this before and got no answer."""
 
@@ -39,83 +43,86 @@ OptionValue = str | bool | list[str]
 class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One role of a submission, as a job file says it; numbers and words are checked by ``core.decide.submit.roles``."""
 
-    name: str
-    command: str = ""
-    count: int = 1
-    least: int = 0
+    name: b.Word
+    command: b.Command = ""
+    count: b.Signed = 1
+    least: b.Signed = 0
     """0: all of ``count``."""
-    slots: int = 1
-    gpus: int = 0
-    resreq: str = ""
-    limits: dict[str, str] = {}
+    slots: b.Signed = 1
+    gpus: b.Signed = 0
+    resreq: b.Line = ""
+    limits: b.Limits = {}
     """bsub's options of limits (``M c D F S C``) with their raw text, of one task."""
-    env: dict[str, str] = {}
-    cwd: str = ""
-    software: str = ""
+    env: b.Environment = {}
+    cwd: b.Path = ""
+    software: b.Line = ""
     """As of ``-a``: modules(…), conda(…), venv(…), container(…)."""
     scratch: bool = False
-    restart: str = "Never"
+    restart: b.Word = "Never"
     spread: bool = False
-    kind: str = ""
-    actions: list[tuple[str, str, int]] = []
+    kind: b.Word = ""
+    actions: b.Actions = []
     """(event, action, exit code or -1)."""
 
 
 class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the roles depend on each other."""
 
-    framework: str = ""
-    success: str = ""
-    clean: str = "running"
-    launcher_start: str = "when_ready"
-    backoff: int = 6
-    nproc: int = 0
-    actions: list[tuple[str, str, int]] = []
+    framework: b.Word = ""
+    success: b.Name = ""
+    clean: b.Word = "running"
+    launcher_start: b.Word = "when_ready"
+    backoff: b.Signed = 6
+    nproc: b.Signed = 0
+    actions: b.Actions = []
 
 
 class Submit(Ask, frozen=True):
     """bsub. ``options``: LSF option name without its dash to its raw text (True where it takes none, a list where repeated)."""
 
-    command: str
-    script: str = ""
-    env: dict[str, str] = {}
-    cwd: str = ""
-    home: str = ""
-    umask: int = 0o022
-    shell: str = ""
-    options: dict[str, OptionValue] = {}
-    env_hash: str = ""
+    most_bytes: ClassVar[int] = b.LARGEST
+
+    command: b.Command
+    script: b.Script = ""
+    env: b.Environment = {}
+    cwd: b.Path = ""
+    home: b.Path = ""
+    umask: b.Umask = 0o022
+    shell: b.Path = ""
+    options: b.Options = {}
+    env_hash: b.Word = ""
     """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
-    restart_of: int = 0
+    restart_of: b.Job = 0
     """brestart: the job whose checkpoint it starts from."""
-    restart_from: int = 0
+    restart_from: b.Number = 0
     """The newest whole generation there."""
-    roles: list[RoleAsk] = []
+    roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
 
 
 class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which jobs a command is about: ids as given (``105``, ``105[1-3]``, ``0``), or filters. "" is no filter."""
 
-    ids: list[str] = []
-    name: str = ""
-    queue: str = ""
-    user: str = ""
-    host: str = ""
-    group: str = ""
-    app: str = ""
-    state: str = ""
+    ids: b.Ids = []
+    name: b.JobName = ""
+    queue: b.Name = ""
+    user: b.Name = ""
+    host: b.Name = ""
+    group: b.Path = ""
+    app: b.Name = ""
+    state: b.Word = ""
     """``run``, ``pend`` or ``susp``: all that match, also without an id."""
 
 
 class Kill(Ask, frozen=True):
     """bkill; ``signal`` 0 is the usual end (INT, TERM, KILL)."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
-    signal: int = 0
+    signal: b.Signed = 0
     now: bool = False
     """bkill -r: forget the job without waiting for its host."""
-    reason: str = ""
+    reason: b.Line = ""
     done: bool = False
     """bkill -d: it counts as DONE when it has ended."""
 
@@ -123,30 +130,33 @@ class Kill(Ask, frozen=True):
 class Stop(Ask, frozen=True):
     """bstop; ``reason``: -C."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
-    reason: str = ""
+    reason: b.Line = ""
 
 
 class Resume(Ask, frozen=True):
     """bresume; ``reason``: -C."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
-    reason: str = ""
+    reason: b.Line = ""
 
 
 class Switch(Ask, frozen=True):
     """bswitch."""
 
-    queue: str
+    most_bytes: ClassVar[int] = b.LISTS
+    queue: b.Name
     jobs: Select = Select()
 
 
 class Move(Ask, frozen=True):
     """btop and bbot; ``place`` counts from 1."""
 
-    job: str
+    job: b.JobId
     top: bool
-    place: int = 1
+    place: b.Signed = 1
     own: bool = False
     """btop -u: among the jobs of its owner, also where an administrator asks."""
 
@@ -154,50 +164,55 @@ class Move(Ask, frozen=True):
 class Modify(Ask, frozen=True):
     """bmod: ``options`` as in Submit; an option with ``n`` behind it resets."""
 
-    job: str
-    options: dict[str, OptionValue] = {}
-    command: str = ""
-    script: str = ""
+    most_bytes: ClassVar[int] = b.LARGEST
+
+    job: b.JobId
+    options: b.Options = {}
+    command: b.Command = ""
+    script: b.Script = ""
     """With ``command``: the script that it names (``-Zs``)."""
 
 
 class Requeue(Ask, frozen=True):
     """brequeue; ``reason``: -C."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
-    reason: str = ""
+    reason: b.Line = ""
     hold: bool = False
-    states: list[str] = []
+    states: b.Words = []
 
 
 class Checkpoint(Ask, frozen=True):
     """bchkpnt; ``period`` in minutes, -1: as it is."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
     kill: bool = False
     force: bool = False
-    period: int = -1
+    period: b.Signed = -1
 
 
 class Migrate(Ask, frozen=True):
     """bmig."""
 
+    most_bytes: ClassVar[int] = b.LISTS
     jobs: Select = Select()
-    hosts: list[str] = []
+    hosts: b.Names = []
     force: bool = False
 
 
 class Resize(Ask, frozen=True):
     """bresize; ``what``: release (``hosts``), request (``least`` to ``most`` slots more) or cancel."""
 
-    job: str
-    what: str
-    hosts: str = ""
-    least: int = 1
-    most: int = 0
+    job: b.JobId
+    what: b.Word
+    hosts: b.Text = ""
+    least: b.Signed = 1
+    most: b.Signed = 0
     cancel: bool = False
     """-c: what was asked for before is cancelled first."""
-    command: str = ""
+    command: b.Line = ""
     """-rnc."""
     silent: bool = False
     """-rncn: no command is run."""
@@ -206,85 +221,86 @@ class Resize(Ask, frozen=True):
 class AddGroup(Ask, frozen=True):
     """bgadd; ``limit`` None: no limit."""
 
-    group: str
-    limit: int | None = None
+    group: b.Path
+    limit: b.Signed | None = None
 
 
 class DropGroup(Ask, frozen=True):
     """bgdel; group ``0``: all that are empty, of ``user`` ("": the caller, ``all``); ``below``: of it and those under it."""
 
-    group: str
-    user: str = ""
+    group: b.Path
+    user: b.Name = ""
     below: bool = False
 
 
 class ChangeGroup(Ask, frozen=True):
     """bgmod -L and -Ln."""
 
-    group: str
-    limit: int | None = None
+    group: b.Path
+    limit: b.Signed | None = None
 
 
 class AddReservation(Ask, frozen=True):
     """brsvadd; times and names as given. ``slots``: slots, or hosts where ``unit`` is ``host``."""
 
-    slots: int = 0
-    unit: str = "slot"
-    hosts: str = ""
-    resreq: str = ""
-    users: str = ""
-    group: str = ""
+    slots: b.Signed = 0
+    unit: b.Word = "slot"
+    hosts: b.Text = ""
+    resreq: b.Line = ""
+    users: b.Text = ""
+    group: b.Name = ""
     system: bool = False
-    begin: str = ""
-    end: str = ""
-    window: str = ""
+    begin: b.Line = ""
+    end: b.Line = ""
+    window: b.Line = ""
     open: bool = False
-    name: str = ""
+    name: b.Name = ""
     no_suspend: bool = False
-    queues: str = ""
-    description: str = ""
+    queues: b.Text = ""
+    description: b.Line = ""
 
 
 class ChangeReservation(Ask, frozen=True):
     """brsvmod; ``verb``: its subcommand. What is "" or None stays as it is."""
 
-    name: str
-    verb: str = ""
-    slots: int = 0
-    hosts: str = ""
-    resreq: str = ""
-    users: str = ""
-    begin: str = ""
-    end: str = ""
-    window: str = ""
-    dates: str = ""
+    name: b.Name
+    verb: b.Word = ""
+    slots: b.Signed = 0
+    hosts: b.Text = ""
+    resreq: b.Line = ""
+    users: b.Text = ""
+    begin: b.Line = ""
+    end: b.Line = ""
+    window: b.Line = ""
+    dates: b.Line = ""
     open: bool | None = None
     no_suspend: bool | None = None
-    queues: str | None = None
-    description: str | None = None
+    queues: b.Text | None = None
+    description: b.Line | None = None
 
 
 class DropReservation(Ask, frozen=True):
     """brsvdel."""
 
-    name: str
+    name: b.Name
     force: bool = False
 
 
 class Post(Ask, frozen=True):
     """bpost."""
 
-    job: str
-    text: str
-    number: int = 0
-    body: str = ""
+    most_bytes: ClassVar[int] = b.LISTS
+    job: b.JobId
+    text: b.Text
+    number: b.Signed = 0
+    body: b.Attached = ""
 
 
 class Run(Ask, frozen=True):
     """brun; ``force``: -f, ``hosts`` as of -m, ``afresh``: -b."""
 
-    job: str
-    hosts: list[str] = []
+    job: b.JobId
+    hosts: b.Names = []
     force: bool = False
     afresh: bool = False
 
@@ -292,23 +308,23 @@ class Run(Ask, frozen=True):
 class Judge(Ask, frozen=True):
     """bwait: the state of a dependency condition."""
 
-    condition: str
+    condition: b.Text
 
 
 class Hosts(Ask, frozen=True, kw_only=True):
     """badmin hopen and hclose."""
 
-    hosts: list[str] = []
+    hosts: b.Names = []
     close: bool
-    comment: str = ""
+    comment: b.Line = ""
 
 
 class Queues(Ask, frozen=True, kw_only=True):
     """badmin qopen qclose qact qinact; ``what`` is that word."""
 
-    queues: list[str] = []
-    what: str
-    comment: str = ""
+    queues: b.Names = []
+    what: b.Word
+    comment: b.Line = ""
 
 
 class Reconfig(Ask, frozen=True):
@@ -318,44 +334,45 @@ class Reconfig(Ask, frozen=True):
 class Lease(Ask, frozen=True):
     """badmin lease extend: no rerunnable job is fenced for this many seconds."""
 
-    seconds: float
+    seconds: b.Seconds
 
 
 class Perfmon(Ask, frozen=True):
     """badmin perfmon: ``what`` is ``start``, ``stop``, ``setperiod`` or ``view``; ``period`` in seconds, 0: the usual one."""
 
-    what: str
-    period: int = 0
+    what: b.Word
+    period: b.Signed = 0
     json: bool = False
 
 
 class Query(Ask, frozen=True):
     """A command that only shows: its name and options; answered with text."""
 
-    command: str
-    options: dict[str, OptionValue] = {}
-    words: list[str] = []
-    width: int = 80
+    most_bytes: ClassVar[int] = b.LISTS
+    command: b.Word
+    options: b.QueryOptions = {}
+    words: b.Ids = []
+    width: b.Signed = 80
 
 
 class Wait(Ask, frozen=True):
     """bsub -K: answer when the job is in one of the states ``started`` or ``finished``."""
 
-    job: int
-    until: str = "finished"
+    job: b.Job
+    until: b.Word = "finished"
 
 
 class Attach(Ask, frozen=True):
     """bsub -I: answer when an attempt later than ``after`` waits for its user, or the job has ended."""
 
-    job: int
-    after: int = 0
+    job: b.Job
+    after: b.Signed = 0
 
 
 class Peek(Ask, frozen=True):
     """bpeek: the output of a job from ``offset`` on; an answer for each piece, at the latest one at its end."""
 
-    job: str
+    job: b.JobId
     select: Select = Select()
     follow: bool = False
 

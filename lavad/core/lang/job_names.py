@@ -55,7 +55,7 @@ def parse_job_name(text: str, max_index: int = 1000) -> ArraySpec | str:
     if "[" not in text and "]" not in text:
         return text
     match = _ARRAY.fullmatch(text.rstrip(" "))
-    if match is None or (match[3] is not None and int(match[3]) == 0):
+    if match is None or (match[3] is not None and not 1 <= int(match[3]) <= MAX_INDEX):
         raise ArrayError("Bad job name")
     # the largest index decides before any set is built: `[1-2000000000]` must cost nothing
     if any(len(number) > 10 or int(number) > max_index for number in _bounds(match[2])):

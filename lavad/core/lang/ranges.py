@@ -223,7 +223,7 @@ def _parse_item(item: str) -> range:
     first = int(match[1])
     last = int(match[2] or first)
     step = int(match[3] or 1)
-    if not 1 <= first <= last <= MAX_INDEX or step < 1:
+    if not 1 <= first <= last <= MAX_INDEX or not 1 <= step <= MAX_INDEX:
         raise ValueError("bad index list")
     return range(first, last + 1, step)
 

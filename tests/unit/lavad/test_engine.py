@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +11,16 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
-from lavad.core.job.spec import JobText, Spec
+from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
 from lavad.core.site.conf import Conf, Params
 from lavad.engine import Committed, Engine
-from lavad.store.batch import Batch
 from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused
-from lavad.store.lease import Lease
 from lavad.store.load import load
-from lavad.store.writer import Store, newest_answers
-from tests.support.worlds.snapshot import difference, snapshot
-
-SPEC = Spec(user="ann", queue="normal")
-
-
-class Watched:
-    """A store that counts batches and fails when it is told to: before it writes, or after (nobody knows)."""
-
-    def __init__(self, store: Store) -> None:
-        self.real = store
-        self.batches: list[Batch] = []
-        self.failure: Exception | None = None
-        self.gate: asyncio.Event | None = None
-
-    def commit(self, batch: Batch) -> None:
-        failure, self.failure = self.failure, None
-        if isinstance(failure, StoreRefused):
-            raise failure
-        self.real.commit(batch)
-        self.batches.append(batch)
-        if failure is not None:
-            raise failure
-
-    def find_answer(self, uuid: str) -> bytes | None:
-        return self.real.find_answer(uuid)
+from lavad.store.writer import Store
+from tests.support.worlds.office import Office, bsub, fail, gather, nothing, refuse, unwritable
+from tests.support.worlds.snapshot import snapshot
 
 
 @pytest.fixture
@@ -56,84 +30,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def bsub(cluster: Cluster, now: float) -> Decided:
-    """A job."""
-    events: list[ev.Event] = []
-    number = cluster.spec_numbers.get(SPEC)
-    if number is None:
-        number = cluster.next_spec
-        events.append(ev.SpecAdded(at=now, spec=number, value=SPEC))
-    job = cluster.next_job
-    events.append(ev.JobSubmitted(at=now, key=job, spec=number, name="n"))
-    return Decided(events=events, answer={"job": job}, texts=[(job, JobText(command="true"))])
-
-
-def refuse(cluster: Cluster, now: float) -> Decided:
-    raise Refused("No such queue")
-
-
-def fail(cluster: Cluster, now: float) -> Decided:
-    raise KeyError("a fault of the decision")
-
-
-def nothing(cluster: Cluster, now: float) -> Decided:
-    return Decided(answer={"place": len(cluster.jobs.rows)})
-
-
-class Office:
-    """An engine in office over a store."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = Watched(store)
-        epoch = Lease(store.engine).acquire("me", 1000.0)
-        assert epoch is not None
-        self.epoch = epoch
-        self.cluster = load(store)
-        self.told: list[Committed] = []
-        self.engine = Engine(self.cluster, self.store, lambda: 1000.0, newest_answers(store, 100))  # type: ignore[arg-type]
-        self.engine.listen(self.told.append)
-
-    def begin(self, cluster: Cluster, now: float) -> Decided:
-        started: list[ev.Event] = [ev.MasterStarted(at=now, epoch=self.epoch, incarnation="i")]
-        return Decided(events=started)
-
-    def serve(self, work: Callable[[Engine], Awaitable[Any]]) -> Any:
-        """Do the work while the engine runs; what the engine died of is raised."""
-
-        async def main() -> Any:
-            running = asyncio.ensure_future(self.engine.run())
-            try:
-                await self.engine.ask(self.begin)
-                self.store.batches.clear()
-                self.told.clear()
-                doing = asyncio.ensure_future(work(self.engine))
-                await asyncio.wait({doing, running}, return_when=asyncio.FIRST_COMPLETED)
-                if running.done():
-                    doing.cancel()
-                    running.result()
-                return await doing
-            finally:
-                running.cancel()
-
-        return asyncio.run(main())
-
-    def check(self) -> None:
-        """Memory is what the disk has."""
-        check_invariants(self.cluster)
-        fresh = snapshot(load(self.store.real))
-        mine = snapshot(self.cluster)
-        for one in (fresh, mine):
-            del one["specs"], one["spec_numbers"], one["idle_specs"]
-        assert not difference(mine, fresh)
-
-
 @pytest.fixture
 def office(store: Store) -> Office:
     return Office(store)
-
-
-async def gather(*asks: Awaitable[Any]) -> list[Any]:
-    return list(await asyncio.gather(*asks, return_exceptions=True))
 
 
 def test_all_that_waits_is_one_commit(office: Office) -> None:
@@ -187,7 +86,7 @@ def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failur
         office.store.failure = failure
         answers = await gather(engine.ask(bsub, "a"), engine.ask(bsub), engine.ask(refuse), engine.ask(nothing))
         assert snapshot(office.cluster) == before
-        again = await engine.ask(bsub, "a", None)
+        again = await engine.ask(bsub, "a")
         return [*answers, again]
 
     one, two, refused, seen, again = office.serve(work)
@@ -212,13 +111,6 @@ def test_a_configuration_that_is_not_stored_is_not_in_force(office: Office) -> N
     office.serve(work)
     assert office.cluster.conf.params.max_jobid != 7
     office.check()
-
-
-def unwritable(cluster: Cluster, now: float) -> Decided:
-    """A job whose text no database takes."""
-    decided = bsub(cluster, now)
-    decided.texts = [(job, JobText(command="echo \udcff")) for job, _ in decided.texts]
-    return decided
 
 
 def test_a_record_that_cannot_be_written_fails_its_own_caller_only(office: Office, store: Store) -> None:
@@ -277,7 +169,7 @@ def test_an_unknown_uuid_has_no_answer(office: Office) -> None:
 
 
 def test_several_decisions_of_one_caller_see_each_other(office: Office) -> None:
-    answers = office.serve(lambda engine: engine.ask_all([bsub, nothing, bsub]))
+    answers = office.serve(lambda engine: engine.hand_in([bsub, nothing, bsub]))
     assert answers == [{"job": 1}, {"place": 1}, {"job": 2}]
     assert len(office.store.batches) == 1
 
@@ -295,8 +187,8 @@ def several(count: int) -> Callable[[Cluster, float], Decided]:
 
 
 def test_others_are_served_between_the_parts_of_an_ask(office: Office) -> None:
-    answers = office.serve(lambda engine: gather(engine.ask_all([several(4), nothing], "m"), engine.ask(bsub, "b")))
-    assert answers == [[{"place": 5}, {"place": 5}], {"job": 2}]
+    answers = office.serve(lambda engine: gather(engine.hand_in([several(4), nothing], "m"), engine.hand_in([bsub], "b")))
+    assert answers == [[{"place": 5}, {"place": 5}], [{"job": 2}]]
     assert [len(told.changed) for told in office.told] == [2, 1, 1, 1]
     assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["b"], [], [], ["m"]]
     office.check()

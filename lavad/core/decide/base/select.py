@@ -14,6 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.groups import read_path
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Refused, Select
+from lavad.core.lang.bounds import MAX_IDS
 from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -23,8 +24,6 @@ from lavad.core.site.rights import is_admin, may_control
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
 FINISHED = "Job has already finished"
 UNKNOWN = "No matching job found"
-MAX_IDS = 100_000
-"""Ids in one request. Together they name at most ``MAX_KEYS`` jobs and elements that are live; more would exhaust the memory."""
 DENIED = "User permission denied"
 
 

@@ -27,6 +27,8 @@ TITLES = {
 """What LSF calls the fields of Limits."""
 _SIZE = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
 _UNITS = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4, "E": 1024**5, "Z": 1024**6}
+MAX_KB = 2**53 - 1
+"""In bytes it still is a 64-bit number, as limits of processes are."""
 _USER_LIMITS = ("core", "cpu", "data", "file", "stack")
 
 
@@ -58,6 +60,8 @@ def read_size(draft: JobDraft, option: str, value: OptionValue) -> None:
     if match is None:
         raise Refused(f"{text}: Bad {TITLES[field]} specification")
     kb = int(match[1]) * (_UNITS[match[2].upper()] if match[2] else draft.conf.params.unit_kb)
+    if kb > MAX_KB:
+        raise Refused(f"{text}: {TITLES[field]} is too large")
     draft.set_limit(**{field: kb if kb or option == "C" else None})
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.decide.base.select import MAX_IDS, select
+from lavad.core.decide.base.select import select
 from lavad.core.decide.submit.relations import MAX_OWNER
 from lavad.core.lang.asks import Refused, Select
+from lavad.core.lang.bounds import MAX_IDS
 from tests.support.worlds.bench import ALICE, Bench
 
 

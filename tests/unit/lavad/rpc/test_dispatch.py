@@ -1,0 +1,47 @@
+"""The frame of an ask: its size by kind, and the bounds of its fields."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from lavad.core.lang import asks, bounds
+from lavad.core.lang.asks import Refused
+from lavad.rpc.dispatch import decoded
+
+KINDS = sorted(asks.Ask.__subclasses__(), key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        ({"ask": "kill", "uuid": "u" * 65}, "uuid is too long (at most 64)"),
+        ({"ask": "kill", "jobs": {"ids": ["1" * 5000]}}, "jobs.ids[0] is too long (at most 4096)"),
+        ({"ask": "kill", "signal": 2**31}, "Expected `int` <= 2147483647 - at `$.signal`"),
+        ({"ask": "wait", "job": 10**30}, "Expected `int` <= 2147483647 - at `$.job`"),
+        ({"ask": "move", "job": "1", "top": True, "place": -(2**31) - 1}, "Expected `int` >= -2147483648 - at `$.place`"),
+        ({"ask": "submit", "command": "c", "options": {"n": ["1"] * 10_002}}, "options[...] is too long (at most 10001)"),
+    ],
+)
+def test_what_is_beyond_them_is_refused_in_one_line(frame: dict[str, object], why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        decoded(json.dumps(frame).encode())
+    assert refused.value.text == f"Bad request: {why}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frame_is_no_larger_than_its_kind_needs(kind: type[asks.Ask]) -> None:
+    name = str(kind.__struct_config__.tag)
+    frame = b'{"ask":"%s","uuid":"%s"}' % (name.encode(), b" " * kind.most_bytes)
+    with pytest.raises(Refused, match="the frame is too large"):
+        decoded(frame)
+    carries = {"submit", "modify"}
+    lists = {"kill", "stop", "resume", "switch", "requeue", "checkpoint", "migrate", "query", "post"}
+    assert kind.most_bytes == (bounds.LARGEST if name in carries else bounds.LISTS if name in lists else bounds.LARGE)
+
+
+def test_a_command_may_name_very_many_jobs() -> None:
+    frame = msgspec.json.encode({"ask": "kill", "jobs": {"ids": [str(10**9 + n) for n in range(bounds.MAX_IDS)]}})
+    assert len(decoded(frame).jobs.ids) == bounds.MAX_IDS  # type: ignore[attr-defined]

@@ -1,0 +1,80 @@
+"""Who asks much delays nobody else: turns of users, and commits that one bad record does not multiply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.lang.asks import Refused
+from lavad.engine import MOST_OF_USER, SLICE, Engine
+from lavad.store.writer import Store
+from tests.support.worlds.office import Office, bsub, gather, unwritable
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def office(store: Store) -> Office:
+    return Office(store)
+
+
+def test_a_uuid_that_memory_has_forgotten_gets_its_first_answer_and_costs_others_no_commit(office: Office, store: Store) -> None:
+    first = office.serve(lambda engine: engine.ask(bsub, "a"))
+    after = Office(store)
+    after.engine = Engine(after.cluster, after.store, lambda: 1000.0, {})  # type: ignore[arg-type]
+    others = [(bsub, f"b{n}") for n in range(20)]
+    answers = after.serve(lambda engine: gather(*(engine.ask(*ask) for ask in [*others[:9], (bsub, "a"), *others[9:]])))
+    assert answers.pop(9) == first
+    assert [answer["job"] for answer in answers] == list(range(2, 22))
+    assert len(after.store.batches) == 1
+    assert store.find_answer("a") == b'{"job":1}'
+
+
+def test_users_take_turns(office: Office) -> None:
+    """However many asks of one user wait, another's is decided in the next turn, and those of one user in their order."""
+
+    async def work(engine: Engine) -> list[Any]:
+        many = [engine.ask(bsub, user="eve") for _ in range(3 * MOST_OF_USER)]
+        return await gather(*many, engine.ask(bsub, user="ann"))
+
+    *eves, anns = office.serve(work)
+    assert anns["job"] <= 2
+    assert [answer["job"] for answer in eves] == [job for job in range(1, 3 * MOST_OF_USER + 2) if job != anns["job"]]
+    office.check()
+
+
+def test_a_user_whose_asks_take_long_has_few_in_a_turn(office: Office) -> None:
+    def slow(cluster: Cluster, now: float) -> Decided:
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < SLICE:
+            pass
+        return bsub(cluster, now)
+
+    async def work(engine: Engine) -> list[Any]:
+        many = [engine.ask(slow, user="eve") for _ in range(5)]
+        return await gather(*many, *(engine.ask(bsub, user="ann") for _ in range(5)))
+
+    answers = office.serve(work)
+    assert [answer["job"] for answer in answers[:5]] == [1, 7, 8, 9, 10]
+    assert [answer["job"] for answer in answers[5:]] == [2, 3, 4, 5, 6]
+    office.check()
+
+
+def test_few_commits_find_the_one_record_that_cannot_be_written(office: Office) -> None:
+    asks = [bsub] * 63
+    answers = office.serve(lambda engine: gather(*(engine.ask(ask) for ask in [*asks[:20], unwritable, *asks[20:]])))
+    assert isinstance(answers.pop(20), Refused)
+    assert [answer["job"] for answer in answers] == list(range(1, 64))
+    assert len(office.store.batches) == 6
+    office.check()
