@@ -34,6 +34,7 @@ from lavad.services.metrics import Metrics, Server
 from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
 from lavad.services.reconfiguration import Reconfiguration
+from lavad.services.unknown_users import UnknownUsers
 from lavad.services.waits import Waits
 from lavad.store.lease import Lease
 from lavad.store.load import load
@@ -126,11 +127,16 @@ class Master:
             stored.secret,
             self.perfmon,
         )
+        self.unknown_users = UnknownUsers(self.engine)
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds) if site.metrics else None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Who hears of every commit, in this order."""
         for listener in (
             self._forget,
             self.publisher.committed,
@@ -138,6 +144,7 @@ class Master:
             self.waits.committed,
             self.hangs.committed,
             self.perfmon.committed,
+            self.unknown_users.committed,
         ):
             self.engine.listen(listener)
         if self.metrics is not None:
@@ -208,6 +215,7 @@ class Master:
             group.create_task(self.loops.rusage_decay())
             group.create_task(self.reconfiguration.run())
             group.create_task(self.hangs.run())
+            group.create_task(self.unknown_users.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.renew(self.epoch, self.site.lease))
             self.ready.set()

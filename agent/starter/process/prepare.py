@@ -11,7 +11,7 @@ import stat
 
 from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import JobFile
-from agent.starter.system.stdio import Refused, open_input, open_output, spooled_input
+from agent.starter.system.stdio import Refused, code_of, open_input, open_output, spooled_input
 
 SECRET_BYTES = 64 << 10
 
@@ -43,7 +43,10 @@ class Files:
 
 
 def enter_folder(spec: Spec) -> str:
-    """Change to the part's working folder, or the first fallback that can be entered, and return it; Refused: none can."""
+    """Change to the part's working folder, or the first fallback that can be entered, and return it; Refused: none can.
+
+    One that this host cannot reach is no reason for a fallback: the folder is there, but not here.
+    """
     cwd, why = spec.part.cwd, ""
     for folder in (cwd, *spec.part.cwd_else):
         try:
@@ -51,6 +54,8 @@ def enter_folder(spec: Spec) -> str:
             return folder
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))
+            if (code := code_of(e, "cwd")) != "cwd":
+                raise Refused(code, f"working folder {cwd}: {why}") from None
     raise Refused("cwd", f"working folder {cwd}: {why}")
 
 
@@ -69,7 +74,7 @@ def _secret(name: str, path: str) -> str:
         finally:
             os.close(fd)
     except (OSError, ValueError) as e:
-        raise Refused("secret", f"secret {name}: {path}: {getattr(e, 'strerror', None) or e}") from None
+        raise Refused(code_of(e, "secret"), f"secret {name}: {path}: {getattr(e, 'strerror', None) or e}") from None
     why = ""
     if not stat.S_ISREG(found.st_mode):
         why = "not a plain file"

@@ -13,6 +13,13 @@ from agent.starter.protocol.part import OutputFile
 MAX_LINE = 64 * 1024
 
 
+AWAY = frozenset(
+    getattr(errno, name)
+    for name in ("EIO", "ESTALE", "ENOTCONN", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ECONNREFUSED", "ENODEV", "EREMOTEIO")
+)
+"""Errors of a file system that this host cannot reach: nobody's job would find its files here."""
+
+
 class Refused(Exception):
     """The part cannot be started: a code of the protocol, and one line for the user."""
 
@@ -27,7 +34,7 @@ def open_input(path: str | None) -> int:
     try:
         return os.open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as e:
-        raise Refused("input", f"input file {path}: {_why(e)}") from None
+        raise Refused(code_of(e, "input"), f"input file {path}: {_why(e)}") from None
 
 
 def spooled_input(data: bytes) -> int:
@@ -56,7 +63,12 @@ def open_output(file: OutputFile | None) -> int:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         return os.open(path, flags, 0o666)
     except (OSError, ValueError) as e:
-        raise Refused("output", f"output file {path}: {_why(e)}") from None
+        raise Refused(code_of(e, "output"), f"output file {path}: {_why(e)}") from None
+
+
+def code_of(e: Exception, code: str) -> str:
+    """``code``, or ``files`` where the host cannot reach the file system."""
+    return "files" if isinstance(e, OSError) and e.errno in AWAY else code
 
 
 def _why(e: Exception) -> str:

@@ -9,20 +9,18 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import OVER, HangState, JobState, PartState, SignalKind, TermReason
+from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
-_USERS_FAULT = {
-    "no_user": TermReason.TERM_OTHER,
-    "not_allowed": TermReason.TERM_OTHER,
-    "cwd": TermReason.TERM_CWD_NOTEXIST,
-    "output": TermReason.TERM_OTHER,
-    "input": TermReason.TERM_OTHER,
-    "secret": TermReason.TERM_OTHER,
-    "pre_abort": TermReason.TERM_OTHER,
-}
+_FINAL = frozenset({"not_allowed", "pre_abort"})
 """Refusals that every host would repeat: the job exits with the reason instead of being retried for ever."""
+_FILES = frozenset({"cwd", "output", "input", "secret"})
+"""Refusals for what a user's file is not, or for what the host's mounts are not: a second host tells which."""
+_TRIES = 5
+"""Failed starts of a job after which the one host that it can use is believed."""
+NO_USER = "no_user"
+"""The host has no such user. Whether the job can run elsewhere the master's own host says (``without_user``)."""
 _REFUSED = {"cwd": 2}
 """Exit codes of jobs that could not start; LSF documents this one (bsub -cwd)."""
 _PER_HOST = "torchrun"
@@ -59,7 +57,7 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         not_before = now + delay_of(job.retries - 1)
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, why=run.again, end=end, not_before=not_before)
     if run.refused:
-        return None if run.refused_code in _USERS_FAULT else _start_again(cluster, job, run, spec, now, end)
+        return None if _is_users_fault(cluster, job, run) else _start_again(cluster, job, run, spec, now, end)
     if run.verdict is None:
         return None
     lost = next((part for part in run.parts if _is_lost(part)), None)
@@ -95,6 +93,26 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
             why = "migrated by " + pending.by
             return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
     return None
+
+
+def _is_users_fault(cluster: Cluster, job: Job, run: Attempt) -> bool:
+    """Whether no other host would start it either. ``job.avoid`` has the hosts that would not."""
+    if run.refused_code not in _FILES:
+        return run.refused_code in _FINAL
+    others = any(
+        host.state is HostState.OK and not host.closed and name not in job.avoid for name, host in cluster.hosts.rows.items()
+    )
+    return len(set(job.avoid)) > 1 or not others or job.failures + 1 >= _TRIES
+
+
+def without_user(cluster: Cluster, key: int, now: float) -> list[ev.Event]:
+    """A job that waits again, as a host had no such user, and of whom the master's host has none either: it exits."""
+    job = cluster.jobs.rows.get(key)
+    if job is None or job.state not in WAITING or not job.failures:
+        return []
+    where = f"on host {job.avoid[-1]}" if job.avoid else "there"
+    why = f"user {cluster.specs.rows[job.spec].user} is known neither {where} nor on the master's host"
+    return [ev.JobFinished(at=now, key=key, state=JobState.EXIT, status=255 << 8, reason=TermReason.TERM_OTHER, why=why)]
 
 
 def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
@@ -153,7 +171,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     verdict = run.verdict
     killed = find_kill(run)
     if verdict is None:
-        reason = killed.reason if killed is not None else _USERS_FAULT.get(run.refused_code, TermReason.TERM_OTHER)
+        cwd = run.refused_code == "cwd"
+        reason = killed.reason if killed else TermReason.TERM_CWD_NOTEXIST if cwd else TermReason.TERM_OTHER
         status = 9 if killed else _REFUSED.get(run.refused_code, 255) << 8
         why = run.refused or (killed.said if killed is not None else "")
         return ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason, why=why, end=end)

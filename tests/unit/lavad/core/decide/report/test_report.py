@@ -199,23 +199,6 @@ def test_what_its_lease_ended_is_lost(bench: Bench, rerunnable: bool) -> None:
     assert bench.ended(key, "h1", 9, first_reason="lease") == ["JobRequeued" if rerunnable else "JobFinished"]
 
 
-@pytest.mark.parametrize(
-    ("code", "reason", "status"),
-    [
-        ("no_user", TermReason.TERM_OTHER, 255),
-        ("cwd", TermReason.TERM_CWD_NOTEXIST, 2),
-        ("output", TermReason.TERM_OTHER, 255),
-    ],
-)
-def test_a_users_own_fault_ends_the_job(bench: Bench, code: str, reason: TermReason, status: int) -> None:
-    key = bench.submit()
-    bench.step()
-    assert bench.said("refused", key, "h1", code, "why") == ["PartRefused", "JobFinished"]
-    assert bench.outcome(key).reason is reason
-    assert bench.outcome(key).status == status << 8
-    assert bench.outcome(key).why == "why"
-
-
 @pytest.mark.parametrize("code", ["pre_exec", "start", "stale", "starter"])
 def test_a_failed_start_waits_longer_each_time_and_forgets_it_once_started(bench: Bench, code: str) -> None:
     key = bench.submit()
