@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
+    commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)
     commands.add_parser("secret", help="values that jobs get as variables (set, rm, ls)", add_help=False)
     return lava
 
@@ -59,6 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["whatif"]:
         return _exec_lavad("lava whatif", "lavad.replay.main", words[1:])
+    if words[:1] == ["db"]:
+        return _exec_lavad("lava db", "lavad.database.main", words[1:])
     if words[:1] == ["replay"]:
         return _exec_lavad("lava replay", "lavad.replay.repeat", words[1:])
     if words[:1] == ["run"]:

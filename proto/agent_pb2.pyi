@@ -95,20 +95,22 @@ class Facts(_message.Message):
     def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "parts")
+    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "parts")
     HOST_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     host: str
     incarnation: str
     epoch: int
     sequence: int
     facts: Facts
+    protocol: int
     parts: _containers.RepeatedCompositeFieldContainer[PartStatus]
-    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
+    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., protocol: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
 
 class PartStatus(_message.Message):
     __slots__ = ("key", "attempt", "uid", "state", "pid")
@@ -402,18 +404,22 @@ class Resized(_message.Message):
     def __init__(self, number: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("epoch", "incarnation", "heartbeat", "sample", "cluster")
+    __slots__ = ("epoch", "incarnation", "heartbeat", "sample", "cluster", "restored", "protocol")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     incarnation: str
     heartbeat: float
     sample: float
     cluster: str
-    def __init__(self, epoch: _Optional[int] = ..., incarnation: _Optional[str] = ..., heartbeat: _Optional[float] = ..., sample: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
+    restored: float
+    protocol: int
+    def __init__(self, epoch: _Optional[int] = ..., incarnation: _Optional[str] = ..., heartbeat: _Optional[float] = ..., sample: _Optional[float] = ..., cluster: _Optional[str] = ..., restored: _Optional[float] = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Orders(_message.Message):
     __slots__ = ("texts", "orders")

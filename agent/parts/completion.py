@@ -82,14 +82,19 @@ class Completion:
 
     def say(self, entry: Entry) -> None:
         """Send the report of the end, if need be again."""
+        self._reporter.put(messages.ended(entry, self._kept(entry)), entry)
+
+    def _kept(self, entry: Entry) -> str:
+        """Where the output is kept that was not delivered; "": nowhere."""
         first = entry.made is not None and entry.order.start.place == 0
-        kept = entry.where.kept if first and (not entry.where.output or entry.writing is Writing.FAILED) else ""
-        self._reporter.put(messages.ended(entry, kept), entry)
+        return entry.where.kept if first and (not entry.where.output or entry.writing is Writing.FAILED) else ""
 
     def forget_if_done(self, entry: Entry) -> None:
         """Forget a part that is over, once the master has acknowledged its end."""
         if not (entry.over and entry.reported and (entry.acked or entry.orphan)):
             return
+        if not entry.orphan and (entry.end is not None or entry.lost):
+            self._spool.ends.keep(messages.ended(entry, self._kept(entry)), time.time())
         self._table.remove(entry)
         self._spool.forget(entry.uid)
         self._starter.forget(entry.uid)

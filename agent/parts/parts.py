@@ -299,6 +299,11 @@ class Parts:
             entry.dropped = "the master ended this attempt"
             self._control.kill(entry)
 
+    def forget_acks(self) -> None:
+        """The master's store was restored from a backup, which does not have what was acknowledged since."""
+        for entry in self._table:
+            entry.acked = False
+
     def end_all(self) -> None:
         """The master has another store: end all parts without reports."""
         self._reporter.clear()

@@ -10,6 +10,8 @@ import logging
 import os
 import time
 
+import msgspec
+
 from agent.core import checkpoint, decide
 from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import build, limits, outputs
@@ -34,6 +36,7 @@ from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
 from proto.names import NoAnswer
+from proto.version import PROTOCOL, why_not_protocol
 
 log = logging.getLogger("lava-agent")
 
@@ -61,6 +64,10 @@ class Runner:
         """Attempts whose user is being looked up, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
+        self._retold: dict[str, pb.Report] = {}
+        """Ends that a restored store does not have yet."""
+        if self._obeyed.retell:
+            self._retold = spool.ends.since(self._obeyed.retell)
 
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
@@ -97,34 +104,77 @@ class Runner:
 
     def hello(self, facts: pb.Facts) -> pb.Hello:
         """The greeting: everything that is here."""
+        past = [uid for uid in self._retold if uid not in self.table]
+        ended = [
+            pb.PartStatus(key=one.key, attempt=one.attempt, uid=uid, state="ended") for uid in past if (one := self._retold[uid])
+        ]
         return pb.Hello(
+            protocol=PROTOCOL,
             host=self._site.host,
             incarnation=self._obeyed.incarnation,
             epoch=self._obeyed.epoch,
             sequence=self.starts.high,
             facts=facts,
-            parts=[entry.status() for entry in self.table if not entry.orphan],
+            parts=[*(entry.status() for entry in self.table if not entry.orphan), *ended],
         )
 
     def welcomed(self, welcome: pb.Welcome, greeted: float) -> str:
-        """Obey this master, or say why not. Another incarnation than before: all that is here ends."""
-        if self._obeyed.incarnation == welcome.incarnation and welcome.epoch < self._obeyed.epoch:
-            return f"epoch {welcome.epoch} is lower than {self._obeyed.epoch}"
-        former, found = self._obeyed, Obeyed(welcome.incarnation, welcome.epoch)
-        if found != former:
-            try:
-                self._spool.obey(found)
-            except OSError as e:
-                return f"this cannot be kept on disk: {e}"
-            self._obeyed = found
-        if former.incarnation and former.incarnation != welcome.incarnation:
+        """Obey this master, or say why not.
+
+        Another incarnation than before: all that is here ends. Where that one was restored from a backup of the former, all goes
+        on, and the greeting is made again with the ends that the backup cannot have.
+        """
+        if why := self._why_not(welcome):
+            return why
+        former = self._obeyed
+        other = former.incarnation not in ("", welcome.incarnation)
+        left = tuple(dict.fromkeys((*former.left, former.incarnation))) if other else former.left
+        retell = welcome.restored if other else former.retell * bool(self._retold)
+        if why := self._keep_obeyed(Obeyed(welcome.incarnation, welcome.epoch, left, retell)):
+            return why
+        if other and welcome.restored:
+            log.warning("the store (%s) was restored from a backup: what is here goes on", welcome.incarnation)
+            self._retold = self._spool.ends.since(welcome.restored)
+            self.parts.forget_acks()
+            return "its store was restored from a backup, another greeting follows"
+        if other:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
             self.parts.end_all()
         self._lease_base = greeted
         self._texts.clear()
         self.parts.new_stream()
+        for report in self._retold.values():
+            again = pb.Report()
+            again.CopyFrom(report)  # each has a number of its own
+            self.outbox.put(again)
         return ""
+
+    def _why_not(self, welcome: pb.Welcome) -> str:
+        if welcome.incarnation in self._obeyed.left:
+            return f"its store ({welcome.incarnation}) was given up for another ({self._obeyed.incarnation})"
+        if self._obeyed.incarnation == welcome.incarnation and welcome.epoch < self._obeyed.epoch:
+            return f"epoch {welcome.epoch} is lower than {self._obeyed.epoch}; a store from a backup needs lava db restore"
+        return why_not_protocol("lavad", welcome.protocol, "the agent")
+
+    def _keep_obeyed(self, found: Obeyed) -> str:
+        """Keep on disk whom the agent obeys; why that cannot be done."""
+        if found != self._obeyed:
+            try:
+                self._spool.obey(found)
+            except OSError as e:
+                return f"this cannot be kept on disk: {e}"
+            self._obeyed = found
+        return ""
+
+    def _acked(self, acks: pb.Acks) -> None:
+        self.outbox.acked(acks.serial)
+        self.parts.acked(list(acks.ended))
+        if self._retold:
+            for uid in acks.ended:
+                self._retold.pop(uid, None)
+            if not self._retold:
+                self._keep_obeyed(msgspec.structs.replace(self._obeyed, retell=0.0))
 
     def from_master(self, message: pb.ToAgent) -> None:
         """A message of the master."""
@@ -135,8 +185,7 @@ class Runner:
             for order in message.orders.orders:
                 self._obey(order)
         elif kind == "acks":
-            self.outbox.acked(message.acks.serial)
-            self.parts.acked(list(message.acks.ended))
+            self._acked(message.acks)
         elif kind == "echo":
             self._echo(message.echo)
         elif kind == "peek":

@@ -14,6 +14,7 @@ import msgspec
 
 from agent.core.part import Part
 from agent.launch.site import User
+from agent.parts.past_ends import PastEnds
 from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
 
@@ -25,6 +26,10 @@ class Obeyed(msgspec.Struct, frozen=True):
 
     incarnation: str = ""
     epoch: int = 0
+    left: tuple[str, ...] = ()
+    """Incarnations that were obeyed before: a master that comes back with one of them is not obeyed."""
+    retell: float = 0.0
+    """Not 0: the store was restored from a backup of that time, and does not have all ends since yet."""
 
 
 class Saved(msgspec.Struct):
@@ -70,6 +75,7 @@ class Spool:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
+        self.ends = PastEnds(folder)
         self._state = os.path.join(folder, "obeyed.json")
         self._path = os.path.join(folder, "parts.journal")
         self._waiting: list[bytes] = []
@@ -115,6 +121,7 @@ class Spool:
 
     def flush(self) -> None:
         """Hand over to the system what was written since."""
+        self.ends.flush()
         if self._waiting:
             data = b"".join(self._waiting)
             self._waiting.clear()

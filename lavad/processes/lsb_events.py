@@ -32,6 +32,8 @@ class Log:
         self.reader = reader
         self.paths = {name: folder / name for name in ("lsb.events", "lsb.acct")}
         self._mark = folder / ".lava.position"
+        self.restored = max((seq for seq, _ in reader.site_events(["StoreRestored"], 0.0, float("inf"))), default=0)
+        """The number of the event by which the store was last restored from a backup; 0: never."""
         self.seq = self._recovered()
         self.earlier = Earlier()
 
@@ -41,12 +43,14 @@ class Log:
         try:
             mark: dict[str, int] = json.loads(self._mark.read_text())
         except (OSError, ValueError):
-            mark = {"seq": 0}
+            mark = {"seq": 0, "restored": self.restored}
         for name, path in self.paths.items():
             size = int(mark.get(name, 0))
             path.touch()
             if path.stat().st_size > size:
                 os.truncate(path, size)
+        if int(mark.get("restored", 0)) != self.restored:
+            return self.restored - 1  # the numbers up to there were given to other events before
         return int(mark["seq"])
 
     def advance(self) -> bool:
@@ -61,7 +65,7 @@ class Log:
         self._rotate()
         sizes = {name: path.stat().st_size for name, path in self.paths.items()}
         part = self._mark.with_suffix(".new")
-        part.write_text(json.dumps({"seq": self.seq, **sizes}))
+        part.write_text(json.dumps({"seq": self.seq, "restored": self.restored, **sizes}))
         part.replace(self._mark)
         return len(rows) == AT_ONCE
 

@@ -146,16 +146,20 @@ def add_source(options: argparse.ArgumentParser) -> None:
     options.add_argument("--database-file", default="", help=argparse.SUPPRESS)
 
 
+def named_store(options: argparse.Namespace) -> str:
+    """The URL of the store that the options name; raises OSError."""
+    if options.database:
+        return str(options.database)
+    named = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
+    return database_url(load(options.conf).config.params, "", named)
+
+
 def read_source(options: argparse.Namespace, file: str) -> Iterator[Item]:
     """Of ``file`` if one is named, else of the store. Raises ``HistoryError``, ``StoreError`` or OSError."""
     if file:
         yield from of_file(file)
         return
-    url = options.database
-    if not url:
-        named = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
-        url = database_url(load(options.conf).config.params, "", named)
-    reader = Reader.open(url)
+    reader = Reader.open(named_store(options))
     try:
         yield from of_store(reader)
     finally:

@@ -15,10 +15,12 @@ from config.values.names import is_within
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
+from lavad.core.decide.control.strays import Stray, tell_strays
 from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import SoftUpdate, of_live_parts
 from lavad.engine import Decide, Engine
 from lavad.hosts.outbox import Outbox
@@ -33,6 +35,7 @@ from lavad.wire.encode import OrderMessage, ToAgent
 from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
 from proto.answers import Answer
+from proto.version import PROTOCOL, why_not_protocol
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,8 @@ UNDER_WAY = 64
 """Messages of reports of one host that may wait for their commit; more stay in the stream."""
 ACK_PAUSE = 0.02
 """Seconds for which acknowledgements are collected, as nobody waits for them."""
+STALE_SHOWN = 20
+"""How many attempts that are ended a line of the log names."""
 Handed = asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]]
 
 if TYPE_CHECKING:
@@ -80,10 +85,15 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         if why:
             log.warning("host %s refused: %s", hello.host, why)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        if hello.incarnation not in ("", self._engine.cluster.incarnation):
+            # it first has to give up what it has of the other store, or to find what it has kept for this one
+            log.info("host %s comes from another store (%s)", hello.host, hello.incarnation)
+            yield self._welcome(hello)
+            return
         session = HostSession(hello.host, hello.sequence)
         self._sessions.heard[hello.host] = self._clock()
         self._sessions.open(session)
-        session.send(self._welcome())
+        session.send(self._welcome(hello))
         handed: Handed = asyncio.Queue(UNDER_WAY)
         reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, handed)))
         acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
@@ -107,14 +117,17 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             return f"host {hello.host} joins from {address}, which LSF_HOST_ADDR_RANGE does not allow"
         elif cluster.host_conf and not cluster.conf.params.open_hosts:
             return f"host {hello.host} is not in lsf.cluster.{cluster.conf.cluster}"
+        if why := why_not_protocol(f"the agent of host {hello.host}", hello.protocol, "lavad"):
+            return why
         if hello.incarnation == cluster.incarnation and hello.epoch > cluster.epoch:
             return f"the host has obeyed a newer master (epoch {hello.epoch})"
         return ""
 
-    def _welcome(self) -> ToAgent:
+    def _welcome(self, hello: Hello) -> ToAgent:
         cluster = self._engine.cluster
         beat, sample = self._periods
-        return encode.welcome(Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster))
+        restored = cluster.former.get(hello.incarnation, 0.0)
+        return encode.welcome(Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster, PROTOCOL, restored))
 
     async def _serve(self, session: HostSession, work: Coroutine[object, None, None]) -> None:
         """One of the tasks of a stream, which ends with it."""
@@ -182,7 +195,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             return run.dispatched < self._since or run.uid in self._sessions.sent.get(session.host, ())
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return Decided(events=greeted(cluster, session.host, hello.facts, known, now, was_sent))
+            events = greeted(cluster, session.host, hello.facts, known, now, was_sent)
+            return Decided(events=[*events, *tell_strays(cluster, session.host, map(_stray, hello.parts), now)])
 
         await self._engine.ask(decide)
         cluster = self._engine.cluster
@@ -199,6 +213,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     def _end_stale(self, session: HostSession, stale: list[PartStatus]) -> None:
         """End parts that an agent still has of attempts that are over or of another incarnation, and acknowledge their ends."""
+        if run := [part for part in stale if _stray(part).runs]:
+            shown = ", ".join(f"{show(part.key)} ({part.attempt})" for part in run[:STALE_SHOWN])
+            log.warning("host %s: %d attempts are not known here and are ended there: jobs %s", session.host, len(run), shown)
         session.send(encode.batch(_kill(part) for part in stale))
         session.send(encode.acks(part.uid for part in stale))
 
@@ -232,6 +249,10 @@ def _address(context: Context) -> str:
 
 def _decision(report: PartReport) -> Decide:
     return lambda cluster, now: Decided(events=decide_report(cluster, report, now))
+
+
+def _stray(part: PartStatus) -> Stray:
+    return Stray(part.key, part.attempt, part.state not in ("ended", "gone", "lost"))
 
 
 def _kill(of: PartReport | PartStatus) -> OrderMessage:

@@ -134,6 +134,19 @@ def _prove_durable(connection: sa.Connection) -> None:
                 raise StoreRefused(f"store: PostgreSQL has {name} off and may lose what it has committed; set it on")
 
 
+def one_snapshot(connection: sa.Connection) -> None:
+    """At the begin of a transaction: everything is read as of now, for as long as it takes."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        forever(connection)
+
+
+def forever(connection: sa.Connection) -> None:
+    """Lift the limits of time from a transaction that moves many rows."""
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+        connection.execute(sa.text(f"SET LOCAL {name} = 0"))
+
+
 class FileLock:
     """An exclusive lock on ``path``.lock, held until ``release``."""
 

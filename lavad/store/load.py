@@ -5,6 +5,7 @@ Finished jobs, and specs that no live job has, are not loaded.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
-from lavad.store.connect import connect
+from lavad.store.connect import connect, one_snapshot
 from lavad.store.ended import ended_of
 from lavad.store.errors import StoreCorrupt, refusal
 from lavad.store.writer import Store
@@ -25,17 +26,14 @@ def load(store: Store) -> Cluster:
     """All live state as of the newest committed batch; raises ``StoreCorrupt`` or ``StoreRefused``."""
     try:
         with connect(store.engine) as connection, connection.begin():
-            return _load(connection)
+            one_snapshot(connection)
+            return load_rows(connection)
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
 
 
-def _load(connection: sa.Connection) -> Cluster:
-    if connection.dialect.name == "postgresql":
-        # one snapshot for all tables; it blocks nobody, and loading many rows takes time
-        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
-        connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
-        connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+def load_rows(connection: sa.Connection) -> Cluster:
+    """As ``load``, within the caller's transaction."""
     cluster = Cluster()
     jobs = [codec.decode_job(data) for data in _live(connection, schema.jobs, schema.jobs.c.id)]
     arrays = [codec.decode_array(data) for data in _live(connection, schema.arrays, schema.arrays.c.job)]
@@ -89,6 +87,7 @@ def _counters(connection: sa.Connection, cluster: Cluster) -> None:
     cluster.version = connection.execute(sa.select(sa.func.max(schema.events.c.seq))).scalar() or 0
     cluster.epoch = int(meta.get("epoch", "0"))
     cluster.incarnation = meta.get("incarnation", "")
+    cluster.former = json.loads(meta.get("former", "{}"))
     cluster.next_job = int(meta.get("next_job", "1"))
     cluster.next_spec = (connection.execute(sa.select(sa.func.max(schema.specs.c.id))).scalar() or 0) + 1
     if "configured" in meta:

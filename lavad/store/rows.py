@@ -5,6 +5,7 @@ parameters of SQLAlchemy Core cost twice the CPU."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
@@ -14,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from lavad.core.events import Configured, ElementsKilled, Event, JobEvent, JobSubmitted, MasterStarted, kind_of
+from lavad.core.events import Configured, ElementsKilled, Event, JobEvent, JobSubmitted, MasterStarted, StoreRestored, kind_of
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.states import JobState
 from lavad.store import schema
@@ -173,6 +174,8 @@ def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
         elif type(event) is MasterStarted:
             meta["epoch"] = str(event.epoch)
             meta["incarnation"] = event.incarnation
+        elif type(event) is StoreRestored:
+            meta |= {"incarnation": event.incarnation, "former": json.dumps(event.former), "next_job": str(event.next_job)}
     return sorted(meta.items())
 
 

@@ -57,7 +57,7 @@ def migrate(connection: sa.Connection, epoch: int) -> str | None:
                 return None
             _check_known(version or "")
             _hold_lease(connection, epoch)
-            _run(connection)
+            make_tables(connection)
             return version
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
@@ -70,7 +70,7 @@ def _make(connection: sa.Connection, create: bool) -> None:
         # when two masters start at once, the second finds the tables created
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     if find_version(connection) is None:
-        _run(connection)
+        make_tables(connection)
 
 
 def _hold_lease(connection: sa.Connection, epoch: int) -> None:
@@ -103,11 +103,12 @@ def _check_known(version: str) -> None:
         raise StoreRefused(f"store is at version {version}, newer than this lavad ({HEAD})") from error
 
 
-def _run(connection: sa.Connection) -> None:
+def make_tables(connection: sa.Connection, version: str = "head") -> None:
+    """Run the migrations up to a version, within the caller's transaction."""
     from alembic import command
     from alembic.util import CommandError
 
     try:
-        command.upgrade(_config(connection), "head")
+        command.upgrade(_config(connection), version)
     except CommandError as error:
         raise StoreError(f"store: {error}") from error

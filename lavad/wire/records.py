@@ -30,6 +30,8 @@ class Hello(msgspec.Struct, frozen=True):
     sequence: int
     facts: Facts
     parts: tuple[PartStatus, ...]
+    protocol: int = 0
+    """Of proto/version.py; 0: that of before it was exchanged."""
 
 
 class Welcome(msgspec.Struct, frozen=True):
@@ -40,6 +42,9 @@ class Welcome(msgspec.Struct, frozen=True):
     heartbeat: float
     sample: float
     cluster: str
+    protocol: int
+    restored: float = 0.0
+    """Not 0: the store was restored from a backup, made at that time, of the store that the agent obeyed."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True):

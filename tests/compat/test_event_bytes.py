@@ -122,6 +122,7 @@ SAMPLES: list[Event] = [
     ),
     ev.AdvanceReservationEnded(at=2.0, name="ann#0", by="root"),
     ev.JobDeadlocked(at=2.0, key=KEY, others=(9,)),
+    ev.StoreRestored(at=2.0, incarnation="i2", former={"i1": 1.5}, next_job=1007),
 ]
 
 

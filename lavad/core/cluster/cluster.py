@@ -36,6 +36,8 @@ class Cluster:
         """Sequence number of the newest event applied."""
         self.epoch = 0
         self.incarnation = ""
+        self.former: dict[str, float] = {}
+        """Incarnations from whose backups the store was restored, with the times of the backups."""
         self.next_job = 1
         self.next_spec = 1
         self.conf = Conf()
@@ -85,9 +87,9 @@ class Cluster:
         self.configure(self.conf)
         self._kept = self._single()
 
-    def _single(self) -> tuple[int, int, str, int, int, Conf]:
+    def _single(self) -> tuple[int, int, str, dict[str, float], int, int, Conf]:
         """The state that is in no table."""
-        return self.version, self.epoch, self.incarnation, self.next_job, self.next_spec, self.conf
+        return self.version, self.epoch, self.incarnation, self.former, self.next_job, self.next_spec, self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -161,7 +163,7 @@ class Cluster:
         self.groups.undo()
         self.reservations.undo()
         self.conditions.undone()
-        self.version, self.epoch, self.incarnation, self.next_job, self.next_spec, conf = self._kept
+        self.version, self.epoch, self.incarnation, self.former, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
             self.configure(conf)
         self.finished.clear()

@@ -50,6 +50,7 @@ from lavad.core.events.site import (
     MasterStarted,
     QueueSwitched,
     SpecAdded,
+    StoreRestored,
 )
 from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
 from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TaskStarted
@@ -129,6 +130,7 @@ __all__ = [
     "SlotsReleased",
     "SlotsReserved",
     "SpecAdded",
+    "StoreRestored",
     "TaskEnded",
     "TaskRetried",
     "TaskStarted",

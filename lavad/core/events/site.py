@@ -30,6 +30,27 @@ def _master_started(cluster: Cluster, event: MasterStarted) -> None:
     cluster.incarnation = event.incarnation
 
 
+class StoreRestored(Event, frozen=True):
+    """The store was restored from a backup, as a new incarnation; what happened after the backup is not in it.
+
+    ``next_job``: a number above all that may have been given since.
+    """
+
+    external: ClassVar[bool] = True
+
+    incarnation: str
+    former: dict[str, float]
+    """Incarnations that it goes on for, with the times of the backups, in seconds since the epoch."""
+    next_job: int
+
+
+@folds(StoreRestored)
+def _store_restored(cluster: Cluster, event: StoreRestored) -> None:
+    cluster.incarnation = event.incarnation
+    cluster.former = event.former
+    cluster.next_job = max(cluster.next_job, event.next_job)
+
+
 class Configured(Event, frozen=True):
     """A new configuration is in force."""
 

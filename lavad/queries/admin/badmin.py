@@ -18,7 +18,7 @@ from lavad.queries.frame.formats import wrap
 from lavad.queries.frame.request import Request, Shown, err, leave, out, read_period
 
 _KINDS: dict[str, tuple[type[ev.Event], ...]] = {
-    "mbdhist": (ev.MasterStarted,),
+    "mbdhist": (ev.MasterStarted, ev.StoreRestored),
     "hhist": (ev.HostSwitched, ev.HostLeft),
     "qhist": (ev.QueueSwitched,),
 }

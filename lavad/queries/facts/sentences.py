@@ -323,6 +323,8 @@ def cluster_sentence(event: ev.Event) -> str:
     """What bhist -t and badmin hist say of a host, a queue or the master; "" for an event of another kind."""
     if isinstance(event, ev.MasterStarted):
         return f"mbatchd started on host <{event.host}>."
+    if isinstance(event, ev.StoreRestored):
+        return f"The store was restored from a backup; job ids go on at <{event.next_job}>."
     if isinstance(event, ev.HostSwitched):
         verb = "closed" if event.closed else "opened"
         return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."

@@ -1,0 +1,187 @@
+"""`lava db check`: whether a store is sound, and whether its rows are what its events say.
+
+Rule: it reads one moment of a store that may be written to, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import sqlalchemy as sa
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
+from lavad.core.events import Event, IllegalMove, JobRevived, JobSubmitted
+from lavad.core.events.apply import apply
+from lavad.core.job.job import Job
+from lavad.core.lang.ids import index_of, job_of, show
+from lavad.store import schema
+from lavad.store.codec import decode_job, encode
+from lavad.store.connect import Found, Query, connect, make_engine, one_snapshot
+from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
+from lavad.store.load import load_rows
+from lavad.store.read import Reader
+from lavad.store.rows import killed_jobs
+from lavad.store.upgrade import find_version
+
+_AT_ONCE = 1_000
+_SHOWN = 20
+"""How many differences of one kind are named."""
+_COUNTED = ("events", "jobs", "arrays", "specs", "hosts")
+
+
+class Checked(msgspec.Struct):
+    """What was found: the schema's version, rows of some tables, what is wrong, and what was not looked at."""
+
+    version: str
+    counts: dict[str, int]
+    problems: list[str]
+    notes: list[str]
+
+
+class _Moment(Reader):
+    """Reads everything within one transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        super().__init__(connection.engine)
+        self._connection = connection
+
+    def _rows(self, query: Query) -> Found:
+        return self._connection.execute(query).all()
+
+
+def check(url: str) -> Checked:
+    """Check a store; raises ``StoreRefused`` where there is none of this version, ``StoreCorrupt`` where it cannot be read."""
+    with _at_one_moment(url) as connection:
+        name = connection.engine.url.database
+        version = find_version(connection)
+        if version is None:
+            raise StoreRefused(f"store {name}: there is no store")
+        if version != schema.HEAD:
+            raise StoreRefused(f"store {name} is at version {version}, this lava checks {schema.HEAD} (lava db upgrade)")
+        checked = Checked(version=version, counts={}, problems=[], notes=[])
+        if connection.dialect.name == "sqlite":
+            found = connection.exec_driver_sql(f"PRAGMA integrity_check({_SHOWN})").scalars()
+            checked.problems += [f"SQLite: {line}" for line in found if line != "ok"]
+        for table in _COUNTED:
+            counted = sa.select(sa.func.count()).select_from(schema.metadata.tables[table])
+            checked.counts[table] = int(connection.execute(counted).scalar() or 0)
+        if not checked.problems:
+            try:
+                _check_rows(connection, checked)
+            except StoreCorrupt as error:
+                checked.problems.append(str(error))
+        return checked
+
+
+@contextlib.contextmanager
+def _at_one_moment(url: str) -> Iterator[sa.Connection]:
+    engine = make_engine(url, read_only=True)
+    file = str(engine.url.database)
+    if engine.dialect.name == "sqlite" and not os.path.exists(file):
+        raise StoreRefused(f"store {file}: there is no store")
+    try:
+        with connect(engine) as connection, connection.begin():
+            one_snapshot(connection)
+            yield connection
+    except sa.exc.DBAPIError as error:
+        raise refusal(error) from error
+    finally:
+        engine.dispose()
+
+
+def _check_rows(connection: sa.Connection, checked: Checked) -> None:
+    rows = load_rows(connection)
+    try:
+        check_invariants(rows)
+    except BrokenInvariant as error:
+        checked.problems.append(f"live records: {error}")
+    first, count = connection.execute(sa.select(sa.func.min(schema.events.c.seq), sa.func.count())).one()
+    if (first or 1) != 1:
+        checked.notes.append(f"events before {first} are gone: the rows are not compared with the events")
+        return
+    if count != rows.version:
+        checked.problems.append(f"events: {rows.version - count} of {rows.version} are missing")
+        return
+    _compare(connection, rows, checked.problems)
+
+
+class _Finished:
+    """Digests of the last records of finished jobs, by the events."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, int] = {}
+        self._elements: dict[int, dict[int, int]] = {}
+        """Job id to index to digest."""
+
+    def put(self, job: Job) -> None:
+        """A job or an element has finished."""
+        mine = self._elements.setdefault(job_of(job.key), {}) if index_of(job.key) else self._jobs
+        mine[job.key] = hash(encode(job))
+
+    def forget(self, event: Event) -> None:
+        """A finished job lives again, or its id was given to another."""
+        if isinstance(event, JobSubmitted):
+            self._jobs.pop(event.key, None)
+            self._elements.pop(event.key, None)
+        elif isinstance(event, JobRevived):
+            self._jobs.pop(event.key, None)
+            self._elements.get(job_of(event.key), {}).pop(event.key, None)
+
+    def differing(self, rows: Iterable[bytes]) -> list[str]:
+        """The jobs whose rows are others, or which have none, or of which the events say nothing."""
+        found = []
+        for data in rows:
+            job = decode_job(data)
+            mine = self._elements.get(job_of(job.key), {}) if index_of(job.key) else self._jobs
+            if mine.pop(job.key, None) != hash(encode(job)):
+                found.append(show(job.key))
+        left = [*self._jobs, *(key for mine in self._elements.values() for key in mine)]
+        return found + [f"{show(key)} (no row)" for key in left]
+
+
+def _compare(connection: sa.Connection, rows: Cluster, problems: list[str]) -> None:
+    """Fold all events, and compare what they give with the rows."""
+    fold, finished, reader = Cluster(), _Finished(), _Moment(connection)
+    while found := reader.events_after(fold.version, _AT_ONCE):
+        for seq, event in found:
+            try:
+                _fold(fold, event, finished)
+            except (KeyError, IllegalMove) as error:
+                problems.append(f"event {seq} does not fit those before it: {error}")
+                return
+    stored = sa.select(schema.jobs.c.data).where(schema.jobs.c.finished_at.is_not(None))
+    data = connection.execution_options(yield_per=_AT_ONCE).execute(stored).scalars()
+    problems += _first(finished.differing(data), "finished jobs")
+    problems += _first(_differing_tables(fold, rows), "live records")
+
+
+def _fold(fold: Cluster, event: Event, finished: _Finished) -> None:
+    apply(fold, event)
+    finished.forget(event)
+    for job in (*fold.finished.values(), *killed_jobs([event], fold.finished_arrays | fold.arrays.rows)):
+        finished.put(job)
+    fold.forget_changes()
+
+
+def _differing_tables(fold: Cluster, rows: Cluster) -> list[str]:
+    found = []
+    for name in ("jobs", "arrays", "hosts", "queues", "charges", "groups", "reservations"):
+        theirs, ours = getattr(fold, name).rows, getattr(rows, name).rows
+        differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
+        found += [f"{name} {show(key) if name in ('jobs', 'arrays') else key}" for key in differing]
+    if fold.next_job != rows.next_job:
+        found.append(f"the next job id ({rows.next_job}; by the events {fold.next_job})")
+    if fold.conf != rows.conf:
+        found.append("the configuration")
+    return found
+
+
+def _first(differing: list[str], what: str) -> list[str]:
+    if not differing:
+        return []
+    more = f" and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
+    return [f"{what} are not what the events say: {', '.join(differing[:_SHOWN])}{more}"]
