@@ -19,12 +19,13 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.depend.depend import ConditionQueue, local_of
+from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
 from lavad.store.batch import Batch, batch_of

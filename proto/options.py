@@ -143,7 +143,7 @@ OPTIONS = (
         no_reset="what was spooled before is not kept (bmod -Zs)"),
     Option("label", FLAG, fields="label"),
     Option("a", VALUES, json="appSpecific", fields="launch software esub"),
-    Option("alloc_flags", VALUE, unsupported=_CSM, json="allocFlags"),
+    Option("alloc_flags", VALUE, only="bsub", json="allocFlags"),
     Option("app", VALUE, esub="LSB_SUB3_APP", json="appName", jsdl="ApplicationName", fields="app", shown="Application profile"),
     Option("b", VALUE, esub="LSB_SUB_BEGIN_TIME", json="specifiedStartTime", jsdl_lsf="Start", form=DATE, fields="begin",
         shown="Start time"),

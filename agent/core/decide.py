@@ -5,6 +5,7 @@ Every function takes the part and returns the changed part with the effects to c
 
 from __future__ import annotations
 
+import os
 import signal
 
 from msgspec.structs import replace
@@ -220,6 +221,16 @@ def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
     if rules.mem and rules.enforce_memory and number == signal.SIGKILL and max_mem >= 0.95 * rules.mem:
         return "TERM_MEMLIMIT"
     return ""
+
+
+def status_of_end(part: Part, status: int) -> int:
+    """The wait status of a part as LSF tells it: one that the SIGUSR2 of its run limit killed exited with 128 + 12.
+
+    LSF's job file is a shell that traps this signal; tools look for its exit code, 140.
+    """
+    if part.limit == "TERM_RUNLIMIT" and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGUSR2:
+        return (128 + signal.SIGUSR2) << 8
+    return status
 
 
 def _checkpoint(part: Part, request: Request, answered: list[Effect]) -> Decided:

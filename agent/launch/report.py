@@ -260,11 +260,18 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     return small_part(uid, order, made)._replace(argv=argv, stdout=DISCARDED)
 
 
-def so_far(text: pb.JobText, story: Story, became: str) -> str:
-    """The mail of ``-B`` and ``-notify suspend``: the head of a report of a job that has not ended. ``became``: Started …"""
-    lines = _head(text, story, story.started)
-    lines[1] = f"Subject: Job {show(story.key)}: <{story.name}> in cluster <{text.cluster}> {became}"
-    return "\n".join([*(line for line in lines if not line.startswith(("Terminated at", "Results reported"))), ""])
+def so_far(text: pb.JobText, story: Story, became: str, now: float) -> str:
+    """The mail of ``-B`` and ``-notify suspend`` about a job that has not ended. ``became``: started or suspended."""
+    cluster = f" in cluster <{text.cluster}>"
+    hosts = " ".join(f"<{host}>" if count == 1 and len(story.hosts) == 1 else f"<{count}*{host}>" for host, count in story.hosts)
+    return (
+        f"Sender: LSF System <{story.admin}@{story.host}>\n"
+        f"Subject: Job {show(story.key)}: <{story.name}>{cluster} {became}.\n\n"
+        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster}. "
+        f"Started at {date(story.started)}\n"
+        f"under user <{text.user}>, on host(s) {hosts}, while in queue <{text.queue}>.\n"
+        f"Notification reported at {date(now)}\n"
+    )
 
 
 SMTP = "smtp:"

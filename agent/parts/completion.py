@@ -33,11 +33,11 @@ class Completion:
 
     def begun(self, entry: Entry) -> None:
         """It runs: mail those who asked for it (``-B``)."""
-        self._add(entry, self._made.begun(entry))
+        self._add(entry, self._made.begun(entry, time.time()))
 
     def suspended(self, entry: Entry) -> None:
         """It was suspended: mail those who asked for it."""
-        self._add(entry, self._made.suspended(entry))
+        self._add(entry, self._made.suspended(entry, time.time()))
 
     def close(self, entry: Entry) -> None:
         """Order the report file and the mail of its end, where there are any."""
@@ -45,7 +45,7 @@ class Completion:
         entry.writing = Writing.ORDERED if file else Writing.NOTHING
         if file is not None:
             self._starter.put(file)
-        self._add(entry, self._made.begun(entry))
+        self._add(entry, self._made.begun(entry, time.time()))
         self._add(entry, mail)
 
     def _add(self, entry: Entry, part: PartSpec | None) -> None:

@@ -56,7 +56,7 @@ class JobReports:
             file = report.order(entry.uid, made, where, entry.folder(), pieces)
         return file, mail
 
-    def begun(self, entry: Entry) -> PartSpec | None:
+    def begun(self, entry: Entry, now: float) -> PartSpec | None:
         """The part that mails that the job has begun (``-B``), if that is asked for."""
         made, text = entry.made, entry.text
         if made is None or text is None or not (text.report_mail and self._mail):
@@ -66,17 +66,17 @@ class JobReports:
         if entry.uid + BEGUN in entry.mailed or entry.order.start.place:
             return None
         entry.mailed.add(entry.uid + BEGUN)
-        head = report.so_far(text, messages.story_so_far(entry, self._host), "Started")
+        head = report.so_far(text, messages.story_so_far(entry, self._host), "started", now)
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
-    def suspended(self, entry: Entry) -> PartSpec | None:
+    def suspended(self, entry: Entry, now: float) -> PartSpec | None:
         """The part that mails that the job was suspended (``-notify suspend``), each time, if that is asked for."""
         made, text = entry.made, entry.text
         if made is None or text is None or not (text.report_mail and self._mail):
             return None
         if "suspend" not in text.notify.split() or entry.order.start.place:
             return None
-        head = report.so_far(text, messages.story_so_far(entry, self._host), "Suspended")
+        head = report.so_far(text, messages.story_so_far(entry, self._host), "suspended", now)
         uid = f"{entry.uid}.suspended{len(entry.mailed)}{MAILER}"
         entry.mailed.add(uid)
         return report.mail(uid, entry.order, made, self._mail, (head, "", ""))

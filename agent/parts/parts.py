@@ -217,7 +217,7 @@ class Parts:
 
     def _ended(self, entry: Entry, end: End) -> None:
         if entry.end is None:
-            entry.end = end
+            end = entry.end = end._replace(status=decide.status_of_end(entry.part, end.status))
             entry.use = messages.use_of(end, self._monitor.final(entry.uid))
             entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)

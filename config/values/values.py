@@ -179,7 +179,7 @@ class Bounds(NamedTuple):
 
 
 def time_limit(value: str, _: Scope) -> Bounds:
-    """`[default] maximum`, each `[hours:]minutes[/host or model]`, in seconds."""
+    """`[default] maximum`, each `[hours:]minutes[/host or model]`, in seconds; 0 is no limit."""
     times, host_spec = [], ""
     for word in value.split():
         time, slash, spec = word.partition("/")
@@ -187,7 +187,8 @@ def time_limit(value: str, _: Scope) -> Bounds:
             raise ValueError(f"'{word}' names no host behind its '/'")
         times.append(duration_s(time))
         host_spec = spec or host_spec
-    return Bounds(*_default_and_maximum(times), host_spec)
+    default, maximum = _default_and_maximum(times)
+    return Bounds(default or None, maximum or None, host_spec)
 
 
 def one_time(value: str, scope: Scope) -> int:

@@ -16,7 +16,7 @@ import msgspec
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import decay_rusage
-from lavad.core.decide.depend.depend import ConditionQueue, local_of
+from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report import parts
 from lavad.core.events import IllegalMove
@@ -25,6 +25,7 @@ from lavad.core.job.job import End, Job
 from lavad.core.job.reports import EndedReport, StartedReport
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
+from lavad.core.lang.windows import local_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.host import Facts
 from lavad.core.site.limit_book import LimitBook

@@ -20,7 +20,7 @@ from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
 from lavad.core.decide.control.revive import find_restart_source
-from lavad.core.decide.depend.depend import judge, local_of
+from lavad.core.decide.depend.depend import judge
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit import submit
 from lavad.core.decide.submit.restart import RestartSource
@@ -28,6 +28,7 @@ from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
+from lavad.core.lang.windows import local_of
 from lavad.core.site.rights import is_admin
 from lavad.engine import Engine
 from lavad.hosts import attach

@@ -10,9 +10,8 @@ from config.model.problems import report
 from config.read.load import load as load_files
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure
-from lavad.core.decide.depend.depend import local_of
 from lavad.core.lang.asks import Caller, Refused
-from lavad.core.lang.windows import is_open, parse_windows
+from lavad.core.lang.windows import is_open, local_of, parse_windows
 from lavad.engine import Engine
 from lavad.local_time import local_time
 from proto.workers import Workers

@@ -29,9 +29,10 @@ badmin-reconfig openlava
 badmin-reconfig-denied bhist-bad bkill-bad bkill-J-none bkill-noid bmod-noid btop-bad bread-bad bgdel-bad
 bgadd-bad
 # --- what bsub refuses
-bsub-badopt bsub-X bsub-badq bsub-user-cannot bsub-badR bsub-badR2 bsub-rusage-dur bsub-badW bsub-badb
+bsub-badopt bsub-X bsub-badq bsub-badR bsub-badR2 bsub-rusage-dur bsub-badW bsub-badb
 bsub-b-after-t bsub-badn bsub-n-toofew bsub-c bsub-c-badhost bsub-w-nojob bsub-sp-bad bsub-array-toobig
 bsub-nocmd2
+bsub-user-cannot bob
 bsub-root root
 bsub-root2 root
 # --- queues and hosts with jobs, those of bob
@@ -75,6 +76,7 @@ on ol2
 ~105 DONE
 bsub-fail
 ~108 EXIT
+report-fail < fail.out
 on ol3
 102=true
 ~102 DONE
@@ -93,6 +95,8 @@ on ol1 ol2
 on ol3
 bsub-u
 ~133 DONE
+report-mail-m.1gjh6Y < mail.*
+report-mail-m.f922wT < mail.*
 on ol2
 bsub-K
 on ol3
@@ -163,8 +167,12 @@ $ bpost -d 'my message' $354
 bread bjdep-l bkill-multi
 # --- control of a job that runs
 on ol2
+355=-q fair -W 0 -J wlim -o OUTS/wlim.out 'sleep 300'
+~355 EXIT
+report-wlim < wlim.out
 352=-r -J runner -o OUTS/runner.out 'trap "echo gotUSR1" USR1; echo started; while :; do sleep 0.1; done'
 ~352 RUN
+$ until bpeek $352 | grep -q started; do sleep 0.1; done
 bkill-s
 bkill-perm bob
 bchkpnt bresume brequeue-norerun

@@ -2,8 +2,8 @@
 
 A line of ``WALK``: ``NAME …`` runs the commands of captures and keeps what came (``NAME USER``: as another user than alice);
 ``103=WORDS`` is a bsub of the job that the captures know as 103; ``$ LINE`` (``$bob LINE``) a command that only prepares,
-``$103`` in it a job; ``on HOSTS`` closes all other hosts; ``~103 STATE`` waits. Where LSF 10.1 stands before the captured
-peer, ``OVERRIDDEN`` says so, with what lava does instead.
+``$103`` in it a job; ``on HOSTS`` closes all other hosts; ``REPORT < FILE`` reads a job's report; ``~103 STATE`` waits. Where
+LSF 10.1 stands before the captured peer, ``OVERRIDDEN`` says so, with what lava does instead.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def _step(site: Captured, line: str) -> None:
         command = re.sub(r"\$(\d{3})", lambda found: site.ids[found[1]], command)
         ran = site.run(command, head[1:] or "alice")
         assert ran.status == 0, (line, ran)
+    elif rest.startswith("< "):
+        site.read(head, rest[2:])
     elif head == "on":
         site.only(*rest.split())
     elif head[0] == "~":

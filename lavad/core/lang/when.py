@@ -26,7 +26,7 @@ def parse_limit(text: str) -> tuple[int, str | None]:
     if match is None:
         raise WhenError(text)
     seconds = (int(match[1] or 0) * 60 + int(match[2])) * 60
-    if not 0 < seconds <= _MAX_SECONDS:
+    if seconds > _MAX_SECONDS:
         raise WhenError(text)
     return seconds, match[3]
 

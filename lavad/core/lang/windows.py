@@ -6,6 +6,7 @@ Rule: a window is a set of seconds in a week that begins on Sunday 0:00 local ti
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import msgspec
 
@@ -14,6 +15,11 @@ WEEK = 7 * DAY
 _TIME = re.compile(r"\d{1,2}(:\d{1,2}){0,2}", re.ASCII)
 
 Local = tuple[int, int]
+
+
+def local_of(at: datetime) -> Local:
+    """A local time as weekday (0 is Sunday) and second of the day."""
+    return (at.weekday() + 1) % 7, at.hour * 3600 + at.minute * 60 + at.second
 
 
 class WindowError(ValueError):

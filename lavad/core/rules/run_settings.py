@@ -101,14 +101,17 @@ def _warning(text: JobText, app: ApplicationConfig, queue: QueueConfig) -> tuple
 
 
 def limits_on(cluster: Cluster, spec: Spec, limits: Limits, host: str) -> Limits:
-    """Limits as they count on a host: CPU time is scaled to its speed, run time too unless ABS_RUNLIMIT is set."""
+    """Limits as they count on a host: CPU time is scaled to its speed, run time too unless ABS_RUNLIMIT is set.
+
+    A limit of no time at all is one second there.
+    """
     run = 1.0 if cluster.conf.params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
     cpu = scale(cluster, spec.cpu_host or spec.from_host, host)
     return replace(limits, run=_scaled(limits.run, run), cpu=_scaled(limits.cpu, cpu))
 
 
 def _scaled(seconds: int | None, factor: float) -> int | None:
-    return max(1, round(seconds * factor)) if seconds else seconds
+    return None if seconds is None else max(1, round(seconds * factor))
 
 
 def lease_of(cluster: Cluster, spec: Spec) -> float:

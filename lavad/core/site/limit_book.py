@@ -23,6 +23,7 @@ class LimitBook:
         self.conf = conf
         self.queues = {queue.name: queue for queue in conf.queues}
         self.hosts = {host.name: host for host in conf.hosts}
+        self._sections = {section.name: section for section in conf.users}
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
@@ -42,16 +43,21 @@ class LimitBook:
             self._users[user] = tuple(self._user_sections(user))
         return self._users[user]
 
+    def section_of(self, name: str) -> UserConfig | None:
+        """The section that holds for a user alone: the user's own, that of each member of a group (``GROUP@``), the default.
+
+        Of a user group: its own, else the default.
+        """
+        each = (self._sections[f"{group}@"] for group in self.groups(name) if f"{group}@" in self._sections)
+        return self._sections.get(name) or next(each, None) or self._sections.get("default")
+
     def _user_sections(self, user: str) -> Iterator[tuple[UserConfig, tuple[str, ...]]]:
-        named = {section.name: section for section in self.conf.users}
-        groups = self.groups(user)
-        each = next((named[f"{group}@"] for group in groups if f"{group}@" in named), None)
-        own = named.get(user) or each or named.get("default")
+        own = self.section_of(user)
         if own is not None:
             yield own, ()
-        for group in groups:
-            if group in named:
-                yield named[group], tuple(sorted(self._members(group)))
+        for group in self.groups(user):
+            if group in self._sections:
+                yield self._sections[group], tuple(sorted(self._members(group)))
 
     def _members(self, group: str) -> set[str]:
         groups = dict(self.conf.user_groups)

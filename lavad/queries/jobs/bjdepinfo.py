@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.core.decide.depend.depend import local_of
 from lavad.core.events.records import stands
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job
@@ -14,6 +13,7 @@ from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
+from lavad.core.lang.windows import local_of
 from lavad.core.rules.dependency_eval import answer_of
 from lavad.local_time import local_time
 from lavad.queries.frame.request import Request, Shown, out

@@ -281,11 +281,11 @@ def run_limit(row: Row, unit: str) -> str:
 
 def estimate(row: Row, unit: str) -> str:
     """``-We``."""
-    return _minutes_of(row, row.spec.estimate)
+    return _minutes_of(row, row.spec.estimate or None)
 
 
 def _minutes_of(row: Row, limit: int | None) -> str:
-    if not limit:
+    if limit is None:
         return ""
     if row.hms:
         return formats.hms(limit)

@@ -11,6 +11,7 @@ import msgspec
 from config.model.cluster import UserConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
+from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.rights import expand_users
 from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import columns
@@ -57,7 +58,7 @@ def _names(request: Request) -> list[str]:
         return request.words
     conf = request.cluster.conf
     groups = [name for name, _ in conf.user_groups]
-    named = {user.name for user in conf.users} - {"default"}
+    named = {user.name for user in conf.users if not user.name.endswith("@")} - {"default"}
     members = {member for _, group in conf.user_groups for member in group} - {"all"}
     users = {*request.cluster.use.users, *named, *members} - set(groups)
     return [*sorted(users), "default", *groups]
@@ -65,8 +66,8 @@ def _names(request: Request) -> list[str]:
 
 def _row(request: Request, name: str) -> UserRow:
     cluster = request.cluster
-    limits = {user.name: user for user in cluster.conf.users}
-    own = limits.get(name) or limits.get(f"{name}@") or limits.get("default") or UserConfig(name=name)
+    book = LimitBook(cluster.conf)
+    own = book.section_of(name) or UserConfig(name=name)
     if name == "default":
         return UserRow(name, own, None, 0)
     members = expand_users(cluster.conf, [name]) if name in dict(cluster.conf.user_groups) else {name}

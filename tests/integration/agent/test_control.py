@@ -109,9 +109,10 @@ def test_stop_and_resume(master: FakeMaster, host: AgentHost) -> None:
 def test_the_run_limit_is_usr2_and_then_the_kill_sequence(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "sleep 100", limits=pb.Limits(run=1, core=-1), run_warning=60, output="limit.out")
     end = master.wait_for(order.uid, "ended").ended
-    assert (end.status, end.limit) == (12, "TERM_RUNLIMIT")
+    assert (os.waitstatus_to_exitcode(end.status), end.limit) == (140, "TERM_RUNLIMIT")
     text = (host.folder / "work" / "limit.out").read_text()
     assert "TERM_RUNLIMIT: job killed after reaching LSF run time limit." in text
+    assert "Exited with exit code 140." in text
     command = "trap '' USR2 INT; echo ready; while :; do sleep 0.05; done"
     order = run(master, host, command, limits=pb.Limits(run=1, core=-1), run_warning=1)
     end = master.wait_for(order.uid, "ended").ended

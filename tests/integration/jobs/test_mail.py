@@ -82,7 +82,7 @@ def test_with_o_mail_comes_only_when_asked_for(cluster: Cluster, tmp_path: Path)
     cluster.wait_end(cluster.submit("-o quiet -u eve true", cwd=tmp_path))
     ((to, text),) = run(cluster, "-B -o out2 -u sam sleep 0.5", tmp_path)
     assert to == "sam"
-    assert " Started\n" in text
+    assert " started.\n" in text
     assert "Terminated at" not in text
     assert "Sender: LSF System" in (tmp_path / "out2").read_text()
     assert not mails(cluster)
@@ -103,7 +103,7 @@ def test_mail_of_each_suspension(cluster: Cluster, tmp_path: Path) -> None:
         cluster.run(f"bstop {job}")
         ((to, text),) = wait_until(lambda: mails(cluster), 20, "a mail of the suspension").items()
         assert to == "dan"
-        assert " Suspended\n" in text
+        assert " suspended.\n" in text
         cluster.run(f"bresume {job}")
         cluster.wait_for(job, "RUN")
     cluster.run(f"bkill {job}")

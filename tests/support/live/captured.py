@@ -63,6 +63,8 @@ class Captured:
         self.far = f"{hour}:"
         conf = folder / "conf"
         shutil.copytree(CONF, conf)
+        site = conf / "lsf.conf"
+        site.write_text(site.read_text().replace("OUTS", str(self.outputs)))
         queues = conf / "lsb.queues"
         queues.write_text(queues.read_text().replace("2:00-2:05", f"{hour}:00-{hour}:05"))
         self.cluster = Cluster(folder / "cluster", hosts=3, options=("--conf", str(conf)))
@@ -73,6 +75,7 @@ class Captured:
         self.outputs.mkdir()
         self.outputs.chmod(0o777)
         self._make_sleep()
+        self._make_mail()
         self.cluster.__enter__()
         return self
 
@@ -89,6 +92,27 @@ class Captured:
             '*) exec /bin/sleep "$@" ;; esac\n'
         )
         file.chmod(0o755)
+
+    def _make_mail(self) -> None:
+        """The mail program: each mail is a file."""
+        file, mail = self.outputs / "mailprog", f"{self.outputs}/mail.$$"
+        file.write_text(f'#!/bin/sh\n{{ echo "ARGV: $*"; cat; }} > {mail}.part\nmv {mail}.part {mail}\n')
+        file.chmod(0o755)
+
+    def read(self, name: str, pattern: str) -> None:
+        """Take the file of this pattern that has the words of the capture's subject for the capture's report."""
+        subject = re.search(r"^Subject: Job \d+: (.*)$", CAPTURES[name]["stdout"], re.MULTILINE)
+        assert subject is not None
+        words = [subject[1].split()[0], subject[1].split()[-1].rstrip(".")]
+        found: list[str] = []
+
+        def there() -> bool:
+            texts = [file.read_text() for file in self.outputs.glob(pattern) if file.suffix != ".part"]
+            found[:] = [text for text in texts if re.search(f"^Subject: .*{words[0]}.* {words[1]}[.]?$", text, re.MULTILINE)]
+            return bool(found)
+
+        wait_until(there, 60, f"{pattern} with {words}")
+        self.ran[name] = Ran(found[0], "", 0)
 
     def run(self, command: str, user: str = "alice") -> Ran:
         """A line of the shell as a user, in the user's home, with little in its environment."""
@@ -154,7 +178,7 @@ class Captured:
 
     def neutral(self, name: str) -> tuple[Ran, Ran]:
         """(the capture, what happened here), both without what must differ."""
-        row, ran = CAPTURES[name], self.ran[name]
+        row, ran = {"stderr": "", "exit": 0, **CAPTURES[name]}, self.ran[name]
         windows = (f"{self.far}00-{self.far}05", "2:00-2:05")
 
         def here_to_mine(text: str) -> str:
@@ -179,6 +203,8 @@ class Captured:
 def plain(name: str, text: str) -> str:
     """Dates made equal; for loads and histories numbers too; paragraphs of -l without the places where they are cut."""
     words = name.split("-")
+    if words[0] == "report":
+        text = _of_every_report(text)
     if "(usage text follows)" in text:
         text = text[: text.index("(usage")] + "Usage"
     text = re.sub(r"^ *[Uu]sage: .*", "Usage", text, flags=re.DOTALL | re.MULTILINE)
@@ -189,7 +215,7 @@ def plain(name: str, text: str) -> str:
     if words[0] == "lsload" or name in ("bjobs-W", "lshosts-R", "lshosts-l", "bhosts-l-closed"):
         text = re.sub(r" +-$", " #", NUMBER.sub(" #", text), flags=re.MULTILINE)
     if words[0] == "bhist":
-        text = re.sub(r"((?: +\d+){7}) *$", " TIMES", text, flags=re.MULTILINE)
+        text = re.sub(r"((?: +\d+){7}) *$", _times, text, flags=re.MULTILINE)
     if words[0] in ("lsload", "lsplace"):
         text = re.sub(r"^ol\d ", "olN ", text, flags=re.MULTILINE)
     if words[0] == "bhosts":
@@ -197,6 +223,25 @@ def plain(name: str, text: str) -> str:
     if words[0] == "badmin":
         text = re.sub(r"\d s\n? *erver hosts|\d \n? *server hosts", "N server hosts", text)
     return _elements_sorted(text) if words[0] == "bjobs" else text
+
+
+def _times(found: re.Match[str]) -> str:
+    """The seconds in each state and their sum, which each may be rounded."""
+    *each, total = map(int, found[1].split())
+    return " TIMES" if abs(sum(each) - total) <= 3 else f" {found[1]} is not their sum"
+
+
+def _of_every_report(text: str) -> str:
+    """A report without what LSF 10.1 adds: the cluster, more dates, the reason, more of what was used.
+
+    And without what the shell of the peer's job file wrote.
+    """
+    text = text.replace("OpenLava System", "LSF System").replace("User defined signal 2\n", "")
+    text = re.sub(r"^Subject: Job \d+:", "Subject: Job N:", text, flags=re.MULTILINE)
+    text = re.sub(rf" in cluster <\w+>|(?<=>) at {LONG_DATE.pattern}|(?<=>)\.$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(ARGV|From|Terminated at|TERM_\w+:).*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ +(CPU time|Max Memory|Max Swap|Max Processes) .*\n", r"\1\n", text, flags=re.MULTILINE)
+    return re.sub(r"\n+", "\n", re.sub(r"^    [A-Z].* :.*\n", "", text, flags=re.MULTILINE))
 
 
 def _unfolded(text: str) -> str:

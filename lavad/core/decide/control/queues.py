@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.decisions import decides_in_local_time
 from lavad.core.lang.asks import Caller, Queues
+from lavad.core.lang.windows import is_open, local_of, parse_windows
 from lavad.core.site.rights import is_queue_admin
 
 
-@decides(Queues)
-def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> Decided:
+@decides_in_local_time(Queues)
+def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float, local: datetime) -> Decided:
     """Switch each named queue (``all``: every one; none: the default queues); stops at the first refusal."""
     decided = Decided(answer={"results": []})
     names = ask.queues or list(cluster.conf.params.default_queue)
@@ -23,6 +26,8 @@ def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float) -> 
             why = "No such queue"
         elif not is_queue_admin(cluster.conf, name, caller):
             why = "User permission denied"
+        elif ask.what == "qact" and not is_open(parse_windows(cluster.queue_conf[name].run_window), local_of(local)):
+            why = "Not activated because queue windows are closed"
         decided.answer["results"].append({"queue": name, "ok": not why, "why": why})
         if why:
             break

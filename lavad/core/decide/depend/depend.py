@@ -6,7 +6,6 @@ Rule: a condition is judged again only after a relevant change; the events of on
 from __future__ import annotations
 
 import copy
-from datetime import datetime
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -22,11 +21,6 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.lang.windows import Local
 from lavad.core.rules.dependency_eval import Memo, by_element, elements_met, evaluate
-
-
-def local_of(at: datetime) -> Local:
-    """A local time as ``judge`` takes it: weekday (0 is Sunday) and second of the day."""
-    return (at.weekday() + 1) % 7, at.hour * 3600 + at.minute * 60 + at.second
 
 
 class _Judged:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -12,12 +14,14 @@ from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit.queue_rules import check_against_queue, choose_queue
+from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue
 from lavad.core.decide.submit.submit import known_names, spec_number
 from lavad.core.job.job import Array, Job
+from lavad.core.job.resize import slots_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Switch
 from lavad.core.lang.ranges import Ranges
+from lavad.core.rules.ledger import Ledger
 
 _ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
 
@@ -41,8 +45,10 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
         number = spec_number(cluster, spec, events, now)
         return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
 
+    room = _Room(cluster, ask.queue)
+
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
-        return move(job, job.key, now)
+        return room.taken(job, now, lambda: move(job, job.key, now))
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         if len(elements) == len(array.pending) + len(array.held):
@@ -56,6 +62,31 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
         return done
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
+
+
+class _Room:
+    """The slots that started jobs may still bring to a queue by its UJOB_LIMIT. LSF looks at it before all else."""
+
+    def __init__(self, cluster: Cluster, queue: str) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._taken: Counter[tuple[float, str]] = Counter()
+        """Slots that this command has brought to the queue and that the cluster does not count yet, by time and user."""
+
+    def taken(self, job: Job, now: float, move: Callable[[], list[ev.Event] | str]) -> list[ev.Event] | str:
+        """What ``move`` gives for a job, or that a started one has no room there."""
+        conf = self._cluster.queue_conf.get(self._queue)
+        spec = self._cluster.specs.rows[job.spec]
+        if job.run is None or spec.queue == self._queue or conf is None or conf.ujob_limit is None:
+            return move()
+        slots = slots_of(job.run)
+        used = Ledger(self._cluster).pair_slots(self._queue, spec.user) + self._taken[now, spec.user]
+        if used + slots > conf.ujob_limit:
+            return NO_USER_SLOTS
+        moved = move()
+        if not isinstance(moved, str):
+            self._taken[now, spec.user] += slots
+        return moved
 
 
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller) -> Spec | str:

@@ -91,6 +91,13 @@ def _checkpoint_seconds(text: str) -> int:
     return minutes * 60
 
 
+@reads("alloc_flags")
+def read_allocation_flags(draft: JobDraft, option: str, value: OptionValue) -> None:
+    """Programs written for hosts with IBM's Cluster Systems Manager send it always: it is taken, and the user told."""
+    text_of(option, value)
+    draft.notices = [*draft.notices, f"option -{option} has no effect: it is for IBM's Cluster Systems Manager"]
+
+
 @reads("B", "N")
 def read_mail(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Mail when the job starts or has ended."""

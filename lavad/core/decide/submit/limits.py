@@ -39,15 +39,15 @@ def _field(option: str) -> str:
 
 @reads("W", "c")
 def read_time(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """``[hour:]minute[/host]``; 0 is no limit."""
+    """``[hour:]minute[/host]``. A job with ``-W 0`` is ended when it starts, as in LSF."""
     text = text_of(option, value)
     field = _field(option)
     found = find_duration(text)
-    if found is None:
+    if found is None or not (found[0] or option == "W"):
         raise Refused(f"{text}: Bad {TITLES[field]} specification")
     seconds, host = found
     check_host_spec(draft, host)
-    draft.set_limit(**{field: seconds or None})
+    draft.set_limit(**{field: seconds})
     draft.set_spec(**{f"{field}_host": host or ""})
 
 

@@ -19,6 +19,8 @@ from lavad.core.site.rights import has_share, is_admin, may_use_queue
 KEYWORDS = frozenset(("all", "others", "allremote"))
 """Keywords of ``-m`` beside hosts and host groups."""
 
+NO_USER_SLOTS = "Queue does not have enough per-user job slots"
+
 
 def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: JobDraft, caller: Caller) -> QueueConfig:
     """The first of the named (else default) queues that accepts the job; unknown ones are skipped if there are others."""
@@ -69,7 +71,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
         raise Refused("Too few processors requested")
     for most in (queue.qjob_limit, queue.ujob_limit):
         if most is not None and draft.spec.slots > most:
-            raise Refused("Queue does not have enough per-user job slots")
+            raise Refused(NO_USER_SLOTS)
     check_queue_requirement(draft.spec, queue.res_req)
     if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)

@@ -52,7 +52,7 @@ def read_share_done(draft: JobDraft, option: str, value: OptionValue) -> None:
 def _estimate(draft: JobDraft, option: str, value: OptionValue) -> int:
     text = text_of(option, value)
     found = find_duration(text)
-    if found is None:
+    if found is None or not found[0]:
         raise Refused(f"{text}: Bad ESTIMATED_RUNTIME specification")
     seconds, host = found
     check_host_spec(draft, host)

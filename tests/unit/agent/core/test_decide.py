@@ -224,6 +224,20 @@ def test_limits_that_the_kernel_enforced_are_read_from_the_end(
     assert decide.limit_of_end(replace(running(rules), killing=True), status, cpu, mem) == ""
 
 
+@pytest.mark.parametrize(
+    ("limit", "status", "told"),
+    [
+        ("TERM_RUNLIMIT", 12, 140 << 8),
+        ("TERM_RUNLIMIT", 15, 15),
+        ("TERM_RUNLIMIT", 768, 768),
+        ("TERM_RUNLIMIT", 0, 0),
+        ("", 12, 12),
+    ],
+)
+def test_what_the_signal_of_the_run_limit_ends_exits_with_140(limit: str, status: int, told: int) -> None:
+    assert decide.status_of_end(replace(running(Rules(run=1)), limit=limit), status) == told
+
+
 def test_a_queues_own_signals_stop_resume_and_end_a_job() -> None:
     part = running(Rules(suspend="20", resume="18", terminate="15", interval=5.0))
     part, effects = decide.stop(part, True, 110.0)

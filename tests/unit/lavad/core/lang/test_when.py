@@ -20,13 +20,14 @@ NOW = datetime(2026, 11, 20, 11, 30, 30)
         ("90/ol2", (5400, "ol2")),
         ("1:30/IntelI5", (5400, "IntelI5")),
         ("0:1", (60, None)),
+        ("0", (0, None)),
     ],
 )
 def test_limits(text, expected):
     assert parse_limit(text) == expected
 
 
-@pytest.mark.parametrize("text", ["abc", "wd", "", "-5", "1:2:3", "10/", "0", "1.5", "999999999:0", "/ol1"])
+@pytest.mark.parametrize("text", ["abc", "wd", "", "-5", "1:2:3", "10/", "1.5", "999999999:0", "/ol1"])
 def test_bad_limits(text):
     with pytest.raises(WhenError):
         parse_limit(text)

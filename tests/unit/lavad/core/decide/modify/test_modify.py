@@ -180,6 +180,18 @@ def test_a_queue_that_does_not_take_it(bench: Bench, queue: QueueConfig, why: st
     assert bench.asked(switch, Switch(queue="other", jobs=Select(ids=[str(key)]))) == [(str(key), why)]
 
 
+def test_started_jobs_are_held_to_the_user_limit_of_the_queue_first(bench: Bench) -> None:
+    """Before USERS and all else of the queue, each with what the command brought before it."""
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=2, users=("bob",)))
+    keys = [bench.placed(), bench.placed(slots=2), bench.placed()]
+    ask = Switch(queue="other", jobs=Select(ids=[str(key) for key in keys]))
+    room, slots = "other: User cannot use the queue", "Queue does not have enough per-user job slots"
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=1, users=("bob",)))
+    assert bench.asked(switch, ask) == [(str(keys[0]), room), (str(keys[1]), slots), (str(keys[2]), room)]
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=3))
+    assert [why for _, why in bench.asked(switch, ask)] == ["", "", slots]
+
+
 def test_no_such_queue(bench: Bench) -> None:
     with pytest.raises(Refused, match="nosuch: No such queue"):
         switch(bench.cluster, Switch(queue="nosuch", jobs=Select(ids=["1"])), ALICE, bench.now)
@@ -249,16 +261,29 @@ def test_a_started_job_is_not_moved(bench: Bench, state: str) -> None:
     ("what", "open_", "active"), [("qclose", False, True), ("qinact", True, False), ("qopen", True, True), ("qact", True, True)]
 )
 def test_queue_verbs(bench: Bench, what: str, open_: bool, active: bool) -> None:
-    bench.take(switch_queues(bench.cluster, Queues(queues=["night"], what=what), ADMIN, bench.now))
+    bench.take(switch_queues(bench.cluster, Queues(queues=["night"], what=what), ADMIN, bench.now, LOCAL))
     row = bench.cluster.queue_state("night")
     assert (row.open, row.active) == (open_, active)
 
 
+CLOSED = "Not activated because queue windows are closed"
+
+
+@pytest.mark.parametrize(("window", "why"), [("0:00-23:59", ""), ("23:58-23:59", CLOSED)])
+def test_a_queue_whose_windows_are_closed_is_not_activated(bench: Bench, window: str, why: str) -> None:
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="night", run_window=window))
+    bench.take(switch_queues(bench.cluster, Queues(queues=["night"], what="qinact"), ADMIN, bench.now, LOCAL))
+    decided = switch_queues(bench.cluster, Queues(queues=["night"], what="qact"), ADMIN, bench.now, LOCAL)
+    bench.take(decided)
+    assert decided.answer["results"] == [{"queue": "night", "ok": not why, "why": why}]
+    assert bench.cluster.queue_state("night").active == (not why)
+
+
 def test_queue_verbs_stop_at_the_first_that_is_refused(bench: Bench) -> None:
-    decided = switch_queues(bench.cluster, Queues(queues=["night", "nosuch", "normal"], what="qclose"), ADMIN, bench.now)
+    decided = switch_queues(bench.cluster, Queues(queues=["night", "nosuch", "normal"], what="qclose"), ADMIN, bench.now, LOCAL)
     assert [row["why"] for row in decided.answer["results"]] == ["", "No such queue"]
     assert len(decided.events) == 1
-    decided = switch_queues(bench.cluster, Queues(queues=["all"], what="qclose"), BOB, bench.now)
+    decided = switch_queues(bench.cluster, Queues(queues=["all"], what="qclose"), BOB, bench.now, LOCAL)
     assert decided.answer["results"][0]["why"] == "User permission denied"
     assert decided.events == []
 

@@ -15,6 +15,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Caller, OptionValue, Refused
 from lavad.core.lang.states import JobState
+from lavad.core.rules.run_settings import limits_on
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
 
@@ -104,6 +105,18 @@ def test_user_priority(bench: Bench, given: str, wanted: int) -> None:
 
 
 # -- times ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_programs_send_for_other_systems_is_taken_and_told(bench: Bench) -> None:
+    notices = bench.bsub(alloc_flags="gpumps smt4")["notices"]
+    assert notices == ["option -alloc_flags has no effect: it is for IBM's Cluster Systems Manager"]
+
+
+def test_a_job_with_a_run_limit_of_zero_has_one_second_on_its_host(bench: Bench) -> None:
+    bench.queues(QueueConfig(name="normal", limits=Limits(run=600), defaults=Limits(run=300)))
+    spec = bench.spec_of(W="0")
+    assert spec.limits.run == 0
+    assert limits_on(bench.cluster, spec, spec.limits, "hosta").run == 1
 
 
 def test_notices_of_times(bench: Bench) -> None:
