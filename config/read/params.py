@@ -27,6 +27,7 @@ LSB_PARAMS: Table = {
     "JOB_PRIORITY_OVER_TIME": v.priority_over_time,
     "MAX_PEND_JOBS": v.number(0),
     "MAX_PEND_SLOTS": v.number(0),
+    "MAX_USER_RECORDS": v.number(1000),
     "MAX_JOB_MSG_NUM": v.number(0),
     "JOB_DEP_LAST_SUB": v.yes_no,
     "JOB_GROUP_CLEAN": v.yes_no,
