@@ -90,6 +90,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_pack_weights: tuple[tuple[str, float], ...] = ()
     """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
     lava_submit_hosts: tuple[str, ...] = ("all",)
+    lava_max_script: int = 4
+    """The largest job script in MB."""
     lava_record_days: float = 1.0
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobModified, PartLeft
 from lavad.core.job.job import Attempt, Job
+from lavad.core.job.reports import UNSENDABLE, RefusedReport
 from lavad.core.job.resize import is_part
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import PartState
 from lavad.core.rules.effects import Effect, KillPart, StartPart, effects_due
 from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
-from lavad.hosts.orders import other_order, placement, start_order, text_key, text_message
+from lavad.hosts.orders import other_order, placement, start_order, text_key
 from lavad.hosts.sessions import Session, Sessions
+from lavad.hosts.text_sender import FULL_MESSAGE, TextSender
 from lavad.wire import encode
-from lavad.wire.encode import HostSlots, OrderMessage, TextMessage, ToAgent
+from lavad.wire.encode import HostSlots, OrderMessage
 
+LONGEST_REASON = 300
 log = logging.getLogger(__name__)
 
 
@@ -26,11 +29,19 @@ class Outbox:
     """Sends the effects that a commit made due as orders."""
 
     def __init__(
-        self, cluster: Cluster, sessions: Sessions, texts: JobTextCache, secret: bytes, clock: Callable[[], float]
+        self,
+        cluster: Cluster,
+        sessions: Sessions,
+        texts: JobTextCache,
+        secret: bytes,
+        clock: Callable[[], float],
+        refused: Callable[[RefusedReport], object],
     ) -> None:
+        """``refused``: called with what would be the host's report, for a start that cannot be sent."""
         self._cluster = cluster
         self._sessions = sessions
-        self._texts = texts
+        self._texts_sent = TextSender(cluster, texts)
+        self._refused = refused
         self._secret = secret
         self._clock = clock
         self._placed: tuple[str, list[HostSlots]] = ("", [])
@@ -66,58 +77,49 @@ class Outbox:
             await session.wake.wait()
             due = session.take_due()
             if due:
-                session.send(await self._orders(session, due))
+                await self._send(session, due)
             elif not self._open(session):
                 return
 
     def _open(self, session: Session) -> bool:
         return self._sessions.rows.get(session.host) is session
 
-    async def _orders(self, session: Session, due: list[Effect]) -> ToAgent:
-        """The orders for these effects, with the texts that their starts need and the stream lacks."""
+    async def _send(self, session: Session, due: list[Effect]) -> None:
+        """Send the orders for these effects, with the texts that their starts need and the stream lacks."""
         starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
-        texts, failed = await self._missing_texts(session, starts)
-        orders: list[OrderMessage] = []
+        failed = await self._texts_sent.send_missing(session, starts) if starts else {}
+        await session.room()
         now = self._clock()
         if starts:
             self._sessions.renewed[session.host] = now
+        orders: list[OrderMessage] = []
+        size = 0
         for effect in due:
             try:
                 self._add_order(orders, session, effect, failed, now)
-            except Exception:
-                # one job must not prevent others on its host from starting; unsent effects are sent again when overdue
-                log.exception("host %s: the order for job %d", session.host, job_of(effect.key))
-        return encode.batch(orders, texts)
-
-    async def _missing_texts(self, session: Session, starts: list[Job]) -> tuple[list[TextMessage], set[int]]:
-        """The texts that the stream lacks, and the keys of those that cannot be sent."""
-        needed = {text_key(self._cluster, job): job for job in starts}
-        missing = session.missing_texts(needed)
-        found = await self._texts.texts({job_of(key) for key in missing})
-        messages: list[TextMessage] = []
-        failed: set[int] = set()
-        for key in missing:
-            text = found.get(job_of(key))
-            if text is None:
-                log.error("host %s: the store has no text of job %d; it cannot start", session.host, job_of(key))
-                session.drop_text(key)
-                failed.add(key)
-                continue
-            env = await self._texts.env(text.env) if text.env else {}
-            job = self._find_live(key, starts)
-            if job is None:
-                continue  # it ended while its text was read
-            try:
-                session.assign_number(key, needed)
-                messages.append(text_message(self._cluster, session, job, text, env))
-            except Exception:
+            except Exception as error:
                 # one job must not prevent others on its host from starting
-                log.exception("host %s: the text of job %d", session.host, job_of(key))
-                session.drop_text(key)
-                failed.add(key)
-        return messages, failed
+                log.exception("host %s: the order for job %d", session.host, job_of(effect.key))
+                if isinstance(effect, StartPart):
+                    self._refuse(session, effect, f"{type(error).__name__}: {error}")
+            if orders and (size := size + orders[-1].ByteSize()) > FULL_MESSAGE:
+                session.send(encode.batch(orders), size)
+                await session.room()
+                orders, size = [], 0
+        if orders:
+            session.send(encode.batch(orders), size)
 
-    def _add_order(self, orders: list[OrderMessage], session: Session, effect: Effect, failed: set[int], now: float) -> None:
+    def _refuse(self, session: Session, start: StartPart, why: str) -> None:
+        """A start that no host can be told of: the job ends with the reason, as if its host had refused it."""
+        said = f"the order to start it cannot be sent: {why}"
+        about = RefusedReport(
+            host=session.host, key=start.key, uid=start.uid, attempt=start.attempt, code=UNSENDABLE, why=said[:LONGEST_REASON]
+        )
+        self._refused(about)
+
+    def _add_order(
+        self, orders: list[OrderMessage], session: Session, effect: Effect, failed: Mapping[int, str], now: float
+    ) -> None:
         current = self._job(effect)
         if isinstance(effect, KillPart):
             orders.append(other_order(self._cluster, effect, current))
@@ -125,19 +127,14 @@ class Outbox:
             pass  # over, or already started by an earlier copy of the order
         elif not isinstance(effect, StartPart) or self._has_text(session, current):
             orders.append(self._order(session, effect, current, now))
+        elif why := failed.get(text_key(self._cluster, current)):
+            self._refuse(session, effect, why)
         elif text_key(self._cluster, current) not in failed:
             session.due.append(effect)  # bmod changed the text meanwhile: the next batch has the new one
             session.wake.set()
 
     def _has_text(self, session: Session, job: Job) -> bool:
         return text_key(self._cluster, job) in session.texts
-
-    def _find_live(self, key: int, starts: list[Job]) -> Job | None:
-        """One of the jobs with this text that is still live."""
-        for job in starts:
-            if self._cluster.find_job(job.key) is not None and text_key(self._cluster, job) == key:
-                return job
-        return None
 
     def _order(self, session: Session, effect: Effect, job: Job, now: float) -> OrderMessage:
         if isinstance(effect, StartPart) and job.run is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lavad.core.job.job import Job, Part
@@ -14,15 +14,28 @@ from lavad.core.rules.effects import Effect, FinishPart, KillPart, effects_due, 
 from lavad.wire.encode import ToAgent
 
 MAX_TEXTS = 1024
+MAX_TEXT_BYTES = 64 << 20
+"""What a host keeps of texts of jobs, beside those that the batch at hand needs."""
+MOST_QUEUED = 8 << 20
+"""Bytes of orders that may wait in a stream before it takes no more."""
 OVERDUE = 10.0
 """Seconds after which an order is sent again if the host has not acted on it; doubled each further time."""
 
 
 class SentText(NamedTuple):
-    """A job text that was sent on a stream: its number there, and the spec that it was made with."""
+    """A job text that was sent on a stream: its number there, the spec that it was made with, and its bytes."""
 
     number: int
     spec: int
+    size: int
+
+
+class Sent(NamedTuple):
+    """A message on its way. ``size``: bytes that count as queued; ``written``: called when it was written, or never will be."""
+
+    message: ToAgent
+    size: int = 0
+    written: Callable[[], None] = lambda: None
 
 
 class Session:
@@ -32,13 +45,17 @@ class Session:
         self.host = host
         self.sequence = sequence
         """Highest start-order number the agent has seen."""
-        self.outgoing: asyncio.Queue[ToAgent | None] = asyncio.Queue()
+        self.outgoing: asyncio.Queue[Sent | None] = asyncio.Queue()
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, SentText] = OrderedDict()
         """Texts by key, least recently used first."""
         self.ending: set[str] = set()
         """Uids of attempts whose end the host has reported and that is not acknowledged yet."""
+        self._queued = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._text_bytes = 0
         self._free: list[int] = []
         self._numbers = 0
         self._sent: dict[str, set[Effect]] = {}
@@ -52,8 +69,8 @@ class Session:
                 self.texts.move_to_end(key)
         return [key for key, job in needed.items() if key not in self.texts or self.texts[key].spec != job.spec]
 
-    def assign_number(self, key: int, needed: Mapping[int, Job]) -> int:
-        """A number for a text that is to be sent; beyond MAX_TEXTS, that of the least recently used one."""
+    def assign_number(self, key: int, needed: Mapping[int, Job], size: int = 0) -> int:
+        """A number for a text of ``size`` bytes that is to be sent; beyond MAX_TEXTS, that of the least recently used one."""
         self.drop_text(key)
         oldest = next(iter(self.texts), None)
         if not self._free and oldest is not None and oldest not in needed and len(self.texts) >= MAX_TEXTS:
@@ -63,14 +80,27 @@ class Session:
         else:
             self._numbers += 1
             number = self._numbers
-        self.texts[key] = SentText(number, needed[key].spec)
+        self.texts[key] = SentText(number, needed[key].spec, size)
+        self._text_bytes += size
         return number
+
+    def trim_texts(self, needed: Collection[int]) -> list[int]:
+        """Drop the least recently used texts beyond MAX_TEXT_BYTES; their numbers, whose texts the host need not keep."""
+        dropped: list[int] = []
+        for key in list(self.texts):
+            if self._text_bytes <= MAX_TEXT_BYTES:
+                break
+            if key not in needed:
+                dropped.append(self.texts[key].number)
+                self.drop_text(key)
+        return dropped
 
     def drop_text(self, key: int) -> None:
         """The text must be sent again before it is used; its number is free for another."""
         sent = self.texts.pop(key, None)
         if sent is not None:
             self._free.append(sent.number)
+            self._text_bytes -= sent.size
 
     def offer(self, uid: str, effects: Sequence[Effect]) -> None:
         """Queue those of ``effects``, all that are due here for an attempt, that were not sent on this stream yet.
@@ -112,10 +142,10 @@ class Session:
             del self._sent[uid]
 
     def take_due(self) -> list[Effect]:
-        """All effects that wait to be sent."""
+        """All effects that wait to be sent, each once, however often it was offered meanwhile."""
         due, self.due = self.due, []
         self.wake.clear()
-        return due
+        return list(dict.fromkeys(due))
 
     def end_attempt(self, uid: str, effects: Sequence[Effect]) -> None:
         """An attempt is over for the master; ``effects`` end what is left of it on the host."""
@@ -124,14 +154,34 @@ class Session:
         if effects:
             self.wake.set()
 
-    def send(self, message: ToAgent) -> None:
-        """Put a message on the stream."""
-        self.outgoing.put_nowait(message)
+    def send(self, message: ToAgent, size: int = 0, written: Callable[[], None] = lambda: None) -> None:
+        """Put a message on the stream. ``size``: its bytes, where it is large or one of many; ``written``: as in ``Sent``."""
+        self._queued += size
+        if self._queued > MOST_QUEUED:
+            self._has_room.clear()
+        self.outgoing.put_nowait(Sent(message, size, written))
+
+    async def room(self) -> None:
+        """Wait until few bytes are queued, or the stream ends."""
+        await self._has_room.wait()
+
+    def was_written(self, sent: Sent) -> None:
+        """A message has left the queue."""
+        self._queued -= sent.size
+        if self._queued <= MOST_QUEUED:
+            self._has_room.set()
+        sent.written()
 
     def close(self) -> None:
         """End the stream."""
         self.outgoing.put_nowait(None)
         self.wake.set()
+
+    def abandon(self) -> None:
+        """The stream has ended: what is queued is not written any more."""
+        while not self.outgoing.empty():
+            if (sent := self.outgoing.get_nowait()) is not None:
+                self.was_written(sent)
 
 
 def _awaits(job: Job, part: Part) -> bool:

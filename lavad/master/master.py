@@ -12,7 +12,10 @@ import msgspec
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.office import take_office
+from lavad.core.decide.report.report import decide_report
+from lavad.core.job.reports import RefusedReport
 from lavad.core.plan.volatile import Soft, SoftUpdate, forget, update
 from lavad.core.site.conf import Conf
 from lavad.engine import Committed, Engine
@@ -100,7 +103,7 @@ class Master:
         reader = Reader.open(site.database)
         self.texts = JobTextCache(reader)
         self.sessions = Sessions()
-        self.outbox = Outbox(cluster, self.sessions, self.texts, stored.secret, time.time)
+        self.outbox = Outbox(cluster, self.sessions, self.texts, stored.secret, time.time, self._refused)
         self.waits = Waits(cluster)
         facts = feed.ReplicaSettings(
             master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
@@ -160,6 +163,11 @@ class Master:
     def _forget(self, committed: Committed) -> None:
         """Drop the soft state of what is over."""
         forget(self.soft, self.cluster, committed.events, [job.key for job in committed.finished])
+
+    def _refused(self, report: RefusedReport) -> None:
+        """A start that no host can be told of."""
+        told = self.engine.hand_in([lambda cluster, now: Decided(events=decide_report(cluster, report, now))])
+        told.add_done_callback(lambda told: told.cancelled() or told.exception())
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""

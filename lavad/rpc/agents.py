@@ -99,12 +99,16 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
         pumping = asyncio.create_task(self._serve(session, self._outbox.pump(session)))
         try:
-            while (message := await session.outgoing.get()) is not None:
-                yield message
+            while (sent := await session.outgoing.get()) is not None:
+                try:
+                    yield sent.message
+                finally:
+                    session.was_written(sent)
         finally:
             self._sessions.closed(session)
             for task in (reading, acknowledging, pumping):
                 task.cancel()
+            session.abandon()
             log.info("host %s: stream ended", session.host)
 
     def _why_not(self, hello: Hello, address: str) -> str:

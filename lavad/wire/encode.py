@@ -63,6 +63,11 @@ def job_text(order: TextOrder) -> TextMessage:
     return pb.JobText(**text_fields(order))
 
 
+def no_text(number: int) -> TextMessage:
+    """An empty text under a number, in place of one that is not needed any more."""
+    return pb.JobText(id=number)
+
+
 def text_fields(order: TextOrder) -> dict[str, Any]:
     """The fields of the message; where spec and text have the same one, the text's is sent."""
     spec, text, settings = order.spec, order.text, order.settings

@@ -65,6 +65,10 @@ class GoneReport(PartReport, frozen=True, kw_only=True):
         return True
 
 
+UNSENDABLE = "order"
+"""The code of a start that no host can be told of."""
+
+
 class RefusedReport(PartReport, frozen=True, kw_only=True):
     """The host refused to start it. ``code``: the agent's error code; ``why``: one line."""
 

@@ -14,6 +14,7 @@ from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
 from lavad.core.decide.submit.roles import check_simple
 from lavad.core.decide.submit.submit import check_reservation, spec_number
+from lavad.core.decide.submit.work import check_work
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
@@ -72,6 +73,7 @@ def _read(change: Change, draft: JobDraft) -> None:
         if option is not None:
             reset(draft, option)
     if change.ask.command:
+        check_work(change.cluster.conf.params, change.ask.command, change.ask.script)
         draft.set_text(command=change.ask.command, script=change.ask.script)
     change.read_options(draft)
     if draft.spec.roles:

@@ -7,13 +7,14 @@ import os
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
+from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
-_FINAL = frozenset({"not_allowed", "pre_abort"})
+_FINAL = frozenset({"not_allowed", "pre_abort", UNSENDABLE})
 """Refusals that every host would repeat: the job exits with the reason instead of being retried for ever."""
 _FILES = frozenset({"cwd", "output", "input", "secret"})
 """Refusals for what a user's file is not, or for what the host's mounts are not: a second host tells which."""

@@ -18,11 +18,11 @@ from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_ST
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang import gpureq
 from lavad.core.lang.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
+from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.resreq import text as resreq
 
 MAX_ROLES = 64
 MAX_TASKS = 10_000
-MAX_COMMAND = 2**20
 KINDS = ("", "launcher", "hold")
 LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""

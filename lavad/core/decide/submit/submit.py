@@ -23,14 +23,13 @@ from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
+from lavad.core.decide.submit.work import check_work
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import preferences
 from proto.answers import Answer
-
-MAX_COMMAND = 2**20
 
 
 def submit(
@@ -71,8 +70,7 @@ def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
         raise Refused("User permission denied")
     if not ask.command.strip() and not ask.script and not ask.restart_of:
         raise Refused("No command is specified")
-    if len(ask.command) > MAX_COMMAND or "\0" in ask.command:
-        raise Refused("The command is too long" if "\0" not in ask.command else "Bad command")
+    check_work(cluster.conf.params, ask.command, ask.script)
 
 
 def known_names(cluster: Cluster) -> frozenset[str]:

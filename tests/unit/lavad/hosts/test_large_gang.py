@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+from lavad.core.job.reports import RefusedReport
 from lavad.core.job.spec import JobText
 from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Session, Sessions
 from proto import agent_pb2 as pb
+from tests.support.worlds.streams import texts_and_orders
 from tests.support.worlds.world import World
 
 HOSTS, RANKS = 200, 10
@@ -32,7 +34,9 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
     streams = {name: Session(name, 0) for name in names}
     for stream in streams.values():
         sessions.open(stream)
-    outbox = Outbox(world.cluster, sessions, JobTextCache(cast(Any, Stored())), b"secret", lambda: world.now)
+    refused: list[RefusedReport] = []
+    texts = JobTextCache(cast(Any, Stored()))
+    outbox = Outbox(world.cluster, sessions, texts, b"secret", lambda: world.now, refused.append)
     key = world.submit(slots=HOSTS * RANKS, launch="mpi")
     world.step()
 
@@ -40,8 +44,11 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
         outbox.committed(Committed(world.cluster.version, (), (world.cluster.jobs.rows[key],), ()))
 
     async def sent() -> list[tuple[str, pb.Order]]:
-        batches = [(name, await outbox._orders(stream, due)) for name, stream in streams.items() if (due := stream.take_due())]
-        return [(name, order) for name, batch in batches for order in batch.orders.orders]
+        for stream in streams.values():
+            if due := stream.take_due():
+                await outbox._send(stream, due)
+        assert not refused
+        return [(name, order) for name, stream in streams.items() for order in texts_and_orders(stream)[1]]
 
     committed()
     starts = asyncio.run(sent())

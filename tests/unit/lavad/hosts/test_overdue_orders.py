@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from lavad.core import events as ev
-from lavad.core.job.reports import PartReport
+from lavad.core.decide.report.report import decide_report
+from lavad.core.job.reports import PartReport, RefusedReport
 from lavad.core.job.spec import JobText
 from lavad.engine import Engine
 from lavad.hosts.job_text_cache import JobTextCache
@@ -15,6 +16,7 @@ from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import OVERDUE, Session, Sessions
 from lavad.rpc.agents import Agents
 from tests.support.worlds.reports import report_of
+from tests.support.worlds.streams import texts_and_orders
 from tests.support.worlds.world import World
 
 
@@ -26,7 +28,7 @@ class Stored:
 
     def texts(self, jobs: list[int]) -> dict[int, JobText]:
         odd = cast(Any, 7)
-        return {job: JobText(command=odd if job in self.odd else f"job {job}") for job in jobs}
+        return {job: JobText(command=f"job {job}", cwd=odd if job in self.odd else "/") for job in jobs}
 
 
 class Bench:
@@ -37,7 +39,8 @@ class Bench:
         self.session = Session("h", 0)
         self.sessions.open(self.session)
         texts = JobTextCache(cast(Any, Stored(odd)))
-        self.outbox = Outbox(self.world.cluster, self.sessions, texts, b"secret", lambda: self.world.now)
+        self.refused: list[RefusedReport] = []
+        self.outbox = Outbox(self.world.cluster, self.sessions, texts, b"secret", lambda: self.world.now, self.refused.append)
 
     def dispatched(self) -> int:
         key = self.world.submit()
@@ -51,10 +54,12 @@ class Bench:
 
     def told(self) -> list[int]:
         """The jobs whose start goes out now."""
-        orders = asyncio.run(self.outbox._orders(self.session, self.session.take_due())).orders
-        known = {text.id for text in orders.texts} | {told.number for told in self.session.texts.values()}
-        assert all(order.start.text in known for order in orders.orders)
-        return [order.key for order in orders.orders if order.HasField("start")]
+        asyncio.run(self.outbox._send(self.session, self.session.take_due()))
+        texts, orders = texts_and_orders(self.session)
+        known = {told.number for told in self.session.texts.values()} | {text.id for text in texts}
+        starts = [order for order in orders if order.HasField("start")]
+        assert all(order.start.text in known for order in starts)
+        return [order.key for order in starts]
 
     def after(self, seconds: float) -> list[int]:
         self.world.now += seconds
@@ -97,6 +102,11 @@ def test_a_job_that_cannot_be_told_keeps_no_other_from_starting() -> None:
     bench.outbox.greeted(bench.session)
     assert bench.told() == keys[1:]
     assert not bench.session.due
+    [refusal] = bench.refused
+    assert (refusal.key, refusal.uid, refusal.host, refusal.code) == (1, bench.uid(1), "h", "order")
+    bench.world.apply(*decide_report(bench.world.cluster, refusal, bench.world.now))
+    ended = bench.world.cluster.find_job(1)
+    assert ended is None or ended.state.name == "EXIT"
 
 
 def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> None:
@@ -110,7 +120,7 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
         agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, clock, (1.0, 1.0))
         await agents._end_unknown(bench.session, reports)
         sent = bench.session.outgoing
-        orders = [] if sent.empty() else sent.get_nowait().orders.orders  # type: ignore[union-attr]
+        orders = [] if sent.empty() else sent.get_nowait().message.orders.orders  # type: ignore[union-attr]
         return [order.uid for order in orders if order.HasField("kill")]
 
     live = report_of("started", key, bench.uid(key), "h", 1, 1.0)

@@ -104,7 +104,7 @@ def test_what_was_sent_for_attempts_that_were_requeued_is_forgotten() -> None:
     world.hosts("h1", slots=1)
     sessions, session = Sessions(), Session("h1", 0)
     sessions.open(session)
-    outbox = Outbox(world.cluster, sessions, cast(Any, None), b"secret", lambda: world.now)
+    outbox = Outbox(world.cluster, sessions, cast(Any, None), b"secret", lambda: world.now, cast(Any, None))
     key = world.submit(rerunnable=True)
     for _ in range(20):
         world.now += 100.0

@@ -10,6 +10,7 @@ import pytest
 
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.work import check_work
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ALICE, LOCAL, ROOT, Bench
@@ -278,3 +279,14 @@ def test_root_is_refused_unless_the_site_lets_it(bench: Bench) -> None:
         bench.bsub(Caller(user="root", uid=1000, host="h1"))  # as an agent may vouch that lies
     bench.configure(params=Params(lsf_root_user=True))
     assert bench.bsub(ROOT)["job"] == 1
+
+
+def test_a_script_over_the_sites_limit_is_refused() -> None:
+    """In bytes, not in characters; bmod as bsub."""
+    params = Params(lava_max_script=1)
+    check_work(params, "x", "a" * 2**20)
+    for script in ("a" * (2**20 + 1), "\u20ac" * (2**20 // 3 + 1)):
+        with pytest.raises(Refused, match=r"^The job script is larger than 1 MB \(LAVA_MAX_SCRIPT\)$"):
+            check_work(params, "x", script)
+    with pytest.raises(Refused, match="The command is too long"):
+        check_work(params, "a" * (2**20 + 1), "")
